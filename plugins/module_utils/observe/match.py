@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which interface and which HCA port a rail is on this node: identity only."""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from ..spec.model import Rail, Spec
+from ..types import Hca, Identity, Nic, Problem
+
+
+class RailTarget(NamedTuple):
+    """A rail found on a node. ``nic`` is None for an HCA without a netdev (no IPoIB yet)."""
+
+    rail: Rail
+    nic: Optional[Nic]
+    hca: Optional[Hca]
+    port: Optional[int]
+
+    @property
+    def netdev(self):
+        # type: () -> Optional[str]
+        return self.nic.name if self.nic is not None else None
+
+    @property
+    def label(self):
+        # type: () -> str
+        """How the rail is named to people: ``rail0 (eth1)``."""
+        if self.nic is not None:
+            return "%s (%s)" % (self.rail.name, self.nic.name)
+        return "%s (%s)" % (self.rail.name, self.hca.name if self.hca is not None else "no device")
+
+
+def match_rails(spec, identity):
+    # type: (Spec, Identity) -> Tuple[List[RailTarget], List[Problem]]
+    """Every rail of the host with its device, and a problem for each that has none or shares one."""
+    targets = []  # type: List[RailTarget]
+    problems = []  # type: List[Problem]
+    for rail in spec.rails:
+        target = match_rail(rail, identity)
+        if target is None:
+            problems.append(Problem("network", rail.name, "no device with %s %s on this node; it has %s" % (
+                rail.match, rail.value, _present(rail.match, identity))))
+        else:
+            targets.append(target)
+    seen = {}  # type: dict
+    for target in targets:
+        if target.netdev is None:
+            continue
+        if target.netdev in seen:
+            problems.append(Problem("network", target.rail.name, "is on %s, and so is %s" % (target.netdev, seen[target.netdev])))
+        seen.setdefault(target.netdev, target.rail.name)
+    return targets, problems
+
+
+def match_rail(rail, identity):
+    # type: (Rail, Identity) -> Optional[RailTarget]
+    """The device of one rail, or None."""
+    if rail.match == "guid":
+        for hca in identity.hcas:
+            if hca.node_guid == rail.value:
+                return RailTarget(rail, _first_nic(hca, identity), hca, hca.ports[0] if hca.ports else None)
+            if rail.value in hca.port_guids:
+                port = hca.ports[hca.port_guids.index(rail.value)]
+                return RailTarget(rail, _first_nic(hca, identity), hca, port)
+        return None
+    for nic in identity.nics:
+        if (nic.mac if rail.match == "mac" else nic.pci) == rail.value and nic.kind != "loopback":
+            found = _hca_of(nic, identity)
+            return RailTarget(rail, nic, found, found.ports[0] if found is not None and found.ports else None)
+    if rail.match == "pci":
+        for hca in identity.hcas:
+            if hca.pci == rail.value:
+                return RailTarget(rail, None, hca, hca.ports[0] if hca.ports else None)
+    return None
+
+
+def _hca_of(nic, identity):
+    # type: (Nic, Identity) -> Optional[Hca]
+    for hca in identity.hcas:
+        if nic.name in hca.netdevs:
+            return hca
+    return None
+
+
+def _first_nic(hca, identity):
+    # type: (Hca, Identity) -> Optional[Nic]
+    for nic in identity.nics:
+        if nic.name in hca.netdevs:
+            return nic
+    return None
+
+
+def _present(kind, identity):
+    # type: (str, Identity) -> str
+    if kind == "guid":
+        values = [hca.node_guid for hca in identity.hcas]
+    elif kind == "mac":
+        values = [nic.mac for nic in identity.nics if nic.kind not in ("loopback", "virtual")]
+    else:
+        values = [nic.pci for nic in identity.nics]
+    return ", ".join(sorted(value for value in values if value)) or "none"

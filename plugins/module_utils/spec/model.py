@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The validated wishes of one host: what every area reads and nothing may change."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+
+class Rail(NamedTuple):
+    """One RDMA port of a host, matched by something that an update cannot rename."""
+
+    name: str
+    index: int
+    match: str  # pci, mac or guid
+    value: str  # normalised: 0000:1a:00.0, 52:54:00:aa:bb:cc, b8ce:f603:00ab:cdef
+    address: Optional[str]  # CIDR, 10.10.0.11/24; None: the rail carries no address
+    gateway: Optional[str]
+    mtu: int  # the rail's own, else the site's
+
+
+class Spec:
+    """Every inventory key with its final value. Built by ``validate.py`` only.
+
+    The mapping is complete (defaults included) and plain JSON, so that it travels to
+    the node as one module argument: ``Spec(spec.as_dict())`` is the same Spec.
+    """
+
+    def __init__(self, values):
+        # type: (Mapping[str, Any]) -> None
+        self._values = dict(values)  # type: Dict[str, Any]
+        self.fabric = self._values["fabric"]  # type: str
+        self.mtu = self._values["mtu"]  # type: int
+        self.rdma_stack = self._values["rdma_stack"]  # type: str
+        self.consent = tuple(self._values["consent"])  # type: Tuple[str, ...]
+        self.expect = dict(self._values["expect"])  # type: Dict[str, Any]
+        self.rails = tuple(Rail(**rail) for rail in self._values["rails"])  # type: Tuple[Rail, ...]
+
+    def __getitem__(self, key):
+        # type: (str) -> Any
+        return self._values[key]
+
+    def as_dict(self):
+        # type: () -> Dict[str, Any]
+        return dict(self._values)
+
+    def rail(self, name):
+        # type: (str) -> Rail
+        for rail in self.rails:
+            if rail.name == name:
+                return rail
+        raise KeyError(name)
+
+
+class Finding(NamedTuple):
+    """One thing wrong with an inventory, before any node is touched."""
+
+    host: Optional[str]  # None: the whole site
+    key: str  # dotted path: rails[1].match.mac
+    value: Any
+    message: str  # what is wrong
+    allowed: str  # what would be right
+    severity: str  # error or warning
+
+
+def errors_of(findings):
+    # type: (List[Finding]) -> List[Finding]
+    return [finding for finding in findings if finding.severity == "error"]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nouns of the product: identity, changes, problems, verdicts.
+
+Two of them are kept apart on purpose. ``Identity`` is what a node *is* (PCI ids,
+MACs, OS); the desired state may be computed from it. Observations (rates, states,
+counters, MTUs) are what a node *does* at the moment; nothing desired may be
+computed from those, or an expectation could be learned from a sick node.
+
+Target code: Python 3.6 and the standard library only.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+# How much a change disturbs a running node, in rising order. ``none`` needs no
+# consent; every other class must be named in the inventory's ``consent`` list.
+DISRUPTIONS = ("none", "restart", "link", "reload", "management", "reboot")
+DISRUPTION_MEANING = {
+    "none": "nothing that runs notices",
+    "restart": "a service is restarted",
+    "link": "traffic on a rail may stop for seconds (MTU, address, link state)",
+    "reload": "kernel modules of the RDMA stack are reloaded; every RDMA user on the node is cut",
+    "management": "the interface that the controller reaches the node over is touched",
+    "reboot": "the node reboots",
+}
+
+
+class Nic(NamedTuple):
+    """A network interface as an identity: nothing here changes with its health."""
+
+    name: str
+    mac: str  # lower case, colons; permanent address where the kernel tells it
+    pci: Optional[str]  # 0000:1a:00.0
+    driver: Optional[str]
+    kind: str  # ethernet, infiniband, virtual, loopback
+    management: bool  # carries the default route or the controller's connection
+
+
+class Hca(NamedTuple):
+    """An RDMA device as an identity."""
+
+    name: str  # mlx5_0; not stable across driver changes, never a key in an inventory
+    node_guid: Optional[str]  # b8ce:f603:00ab:cdef
+    pci: Optional[str]
+    driver: Optional[str]
+    netdevs: Tuple[str, ...]
+    ports: Tuple[int, ...]
+    port_guids: Tuple[str, ...]
+    link_layer: Optional[str]
+
+
+class Platform(NamedTuple):
+    """What /etc/os-release says, reduced to what decides."""
+
+    id: str  # debian, ubuntu, rocky, alinux …
+    version: str  # VERSION_ID
+    codename: str
+    like: Tuple[str, ...]
+    pretty: str
+    family: str  # debian, redhat, suse or unknown
+    package_manager: str  # apt, dnf, yum, zypper or unknown
+
+
+class Identity(NamedTuple):
+    """What a node is. Pure input of every ``desired`` function."""
+
+    hostname: str
+    platform: Platform
+    kernel: str
+    arch: str
+    python: str
+    virtual: Optional[str]  # kvm, container … or None on bare metal
+    nics: Tuple[Nic, ...]
+    hcas: Tuple[Hca, ...]
+    capabilities: Tuple[str, ...]  # cpufreq, numa_balancing, systemd, networkd, nmcli …
+
+    def has(self, capability):
+        # type: (str) -> bool
+        return capability in self.capabilities
+
+
+class Op(NamedTuple):
+    """One effect. ``kind`` is write, remove, value or run; see ``apply.py``."""
+
+    kind: str
+    path: str
+    content: str
+    mode: int
+    argv: Tuple[str, ...]
+    undo: Tuple[Tuple[str, ...], ...]  # run: the commands that take it back, in order
+
+
+class Change(NamedTuple):
+    """One line of a plan: what differs, why it should not, and how it is mended.
+
+    ``area`` and ``what`` together name the change for good: the same drift has the
+    same key in every run. ``before`` and ``after`` are JSON values (None: absent).
+    ``ops`` is empty for packages, which ansible.builtin carries out.
+    """
+
+    area: str
+    what: str
+    before: Any
+    after: Any
+    disruption: str
+    why: str
+    source: str
+    ops: Tuple[Op, ...]
+
+    @property
+    def key(self):
+        # type: () -> str
+        return "%s: %s" % (self.area, self.what)
+
+
+class Problem(NamedTuple):
+    """Why a node cannot be planned or must be refused. Never a Change."""
+
+    area: str
+    subject: str
+    message: str
+
+
+class Verdict(NamedTuple):
+    """One judgement of one thing on one node (or on the cluster: ``node`` is '')."""
+
+    check: str  # stable id: hca.state, port.rate, rail.gid, cluster.mtu …
+    node: str
+    hca: Optional[str]
+    port: Optional[int]
+    subject: str  # what was judged, for people: "rail0 (eth1)"
+    status: str  # pass, fail, warn, unknown, skipped
+    expected: Any
+    found: Any
+    message: str
+
+
+VERDICT_STATUSES = ("pass", "fail", "warn", "unknown", "skipped")
+
+
+def write_file(path, content, mode=0o644):
+    # type: (str, str, int) -> Op
+    """Replace a file atomically; its old content is kept in the restore point."""
+    return Op("write", path, content, mode, (), ())
+
+
+def remove_file(path):
+    # type: (str) -> Op
+    return Op("remove", path, "", 0, (), ())
+
+
+def set_value(path, value):
+    # type: (str, str) -> Op
+    """Write a kernel file (/proc/sys, /sys): no rename there, the old value is the undo."""
+    return Op("value", path, value, 0, (), ())
+
+
+def run(argv, undo=()):
+    # type: (Tuple[str, ...], Tuple[Tuple[str, ...], ...]) -> Op
+    """Run a command; ``undo`` is a tuple of commands that take its effect back."""
+    return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo))
+
+
+def change_as_dict(change):
+    # type: (Change) -> Dict[str, Any]
+    """The JSON form of a change: everything a reader needs, no commands."""
+    return {
+        "key": change.key,
+        "area": change.area,
+        "what": change.what,
+        "before": change.before,
+        "after": change.after,
+        "disruption": change.disruption,
+        "why": change.why,
+        "source": change.source,
+    }
+
+
+def as_dicts(items):
+    # type: (Any) -> List[Dict[str, Any]]
+    """Verdicts or problems as JSON objects."""
+    return [dict(item._asdict()) for item in items]
