@@ -7,6 +7,7 @@ leaves its directory, whatever the symbolic links in it say.
 """
 
 import errno
+import fcntl
 import os
 import stat
 import subprocess
@@ -170,6 +171,31 @@ class Host:
         except OSError as error:
             if error.errno != errno.ENOENT:
                 raise
+
+    def rmdir(self, path):
+        # type: (str) -> None
+        """Remove a directory if it is empty; anything else is left alone."""
+        try:
+            os.rmdir(self.path(path))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+    def lock(self, path):
+        # type: (str) -> Optional[int]
+        """Take an exclusive lock that ends with this process; None when another one has it."""
+        fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return None
+        return fd
+
+    @staticmethod
+    def unlock(lock):
+        # type: (int) -> None
+        os.close(lock)
 
     def set_value(self, path, value):
         # type: (str, str) -> None

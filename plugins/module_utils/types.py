@@ -156,7 +156,11 @@ def set_value(path, value):
 
 def run(argv, undo=()):
     # type: (Tuple[str, ...], Tuple[Tuple[str, ...], ...]) -> Op
-    """Run a command; ``undo`` is a tuple of commands that take its effect back."""
+    """Run a command; ``undo`` is a tuple of commands that take its effect back.
+
+    A command with an effect of its own must have an undo. One without is a refresh
+    (daemon-reload, networkctl reload …) and is repeated after a rollback.
+    """
     return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo))
 
 

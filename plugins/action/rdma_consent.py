@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side gate between a plan and everything that changes a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+    """Fail the host on problems and, if asked, on missing consent."""
+
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, arguments = self.validate_argument_spec(
+            argument_spec={"plan": {"type": "dict", "required": True}, "consent_needed": {"type": "bool", "default": True}},
+        )
+        plan = arguments["plan"]
+        if "plan" not in plan:
+            raise AnsibleActionFail("rdma_consent got no plan: register the result of railwright.rdma.rdma_state and pass it")
+        consent = self._templar.template((task_vars or {}).get("consent", []))
+        refused = [change for change in plan["plan"] if change["disruption"] != "none" and change["disruption"] not in consent]
+        result.update(changed=False, refused=refused)
+        problems = plan.get("problems", [])
+        if problems:
+            result.update(failed=True, msg="; ".join(f"{item['area']}: {item['subject']}: {item['message']}" for item in problems))
+        elif refused and arguments["consent_needed"]:
+            result.update(failed=True, msg=refusal(refused))
+        return result
+
+
+def refusal(refused: list[dict[str, Any]]) -> str:
+    """One line for every class: what it means, which changes need it, and how to give it."""
+    classes = sorted({change["disruption"] for change in refused})
+    needs = "; ".join(
+        f"{name} ({DISRUPTION_MEANING[name]}): " + ", ".join(change["what"] for change in refused if change["disruption"] == name)
+        for name in classes
+    )
+    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {', '.join(classes)} to the consent list of the inventory."

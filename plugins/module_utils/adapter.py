@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The only file that knows AnsibleModule: parameters in, one JSON result out."""
+
+import json
+import os
+import time
+from typing import Any, Dict, List, Optional
+
+from .apply import apply_plan
+from .errors import ApplyError, RailwrightError
+from .host import Host
+from .plan import Plan, make_plan
+from .spec.model import Spec
+from .types import as_dicts
+
+
+def connection_address():
+    # type: () -> Optional[str]
+    """The node's own address in the controller's ssh connection; sudo may have dropped it."""
+    fields = os.environ.get("SSH_CONNECTION", "").split()
+    return fields[2] if len(fields) == 4 else None
+
+
+def run_state(module):
+    # type: (Any) -> None
+    """Body of the rdma_state module."""
+    params = module.params
+    if params["spec"] is None:
+        module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
+    spec = Spec(params["spec"])
+    host = Host()
+    try:
+        plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
+        result = plan_result(plan)
+        restore_point = ""
+        if params["mode"] == "apply" and not module.check_mode:
+            run_id = params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+            restore_point = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"])
+    except ApplyError as error:
+        module.fail_json(msg=str(error), rolled_back=error.rolled_back, plan=plan.as_dicts(), problems=as_dicts(plan.problems))
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
+    changed = params["mode"] == "apply" and bool(plan.changes)
+    module.exit_json(changed=changed, restore_point=restore_point, **result)
+
+
+def plan_result(plan):
+    # type: (Plan) -> Dict[str, Any]
+    return {
+        "plan": plan.as_dicts(),
+        "problems": as_dicts(plan.problems),
+        "before": plan.before,
+        "after": plan.after,
+        "diff": diff_of(plan),
+    }
+
+
+def diff_of(plan):
+    # type: (Plan) -> List[Dict[str, str]]
+    return [
+        {
+            "before_header": change.key,
+            "after_header": change.key,
+            "before": _as_text(change.before),
+            "after": _as_text(change.after),
+        }
+        for change in plan.changes
+    ]
+
+
+def _as_text(value):
+    # type: (Any) -> str
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value if value.endswith("\n") else value + "\n"
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"

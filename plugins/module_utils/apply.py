@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carry out a plan as one transaction: in order, journalled, undone as a whole on failure."""
+
+import time
+from typing import Any, Dict, List, Optional, Sequence
+
+from .errors import ApplyError, RailwrightError
+from .host import Host
+from .journal import Journal, prune
+from .plan import PACKAGES, Plan, check_expected, make_plan, without_consent
+from .spec.model import Spec
+from .types import Change, Op
+
+SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
+COMMAND_SECONDS = 120.0
+
+
+def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
+    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]]) -> str
+    """Make the state changes of ``plan``; return the path of the restore point.
+
+    Refuses before anything changes: problems, changes without consent, changes that
+    ``expected`` (the keys of the plan that was shown) does not hold, packages that are
+    still missing. Raises RailwrightError then, ApplyError when an effect failed.
+    """
+    refuse(spec, plan, expected)
+    changes = [change for change in plan.changes if change.area != PACKAGES]
+    if not changes:
+        return ""
+    lock = host.lock("/run/railwright.lock")
+    if lock is None:
+        raise RailwrightError("another apply is running on this node (lock /run/railwright.lock is held); nothing was changed")
+    try:
+        journal = Journal(host, run_id)
+        carry_out(host, changes, journal)
+        settle(host, spec, plan, areas, journal)
+        journal.close("applied")
+        prune(host)
+        return journal.path
+    finally:
+        host.unlock(lock)
+
+
+def refuse(spec, plan, expected):
+    # type: (Spec, Plan, Optional[Sequence[str]]) -> None
+    """Raise when the plan must not be carried out at all."""
+    if plan.problems:
+        raise RailwrightError("; ".join("%s: %s: %s" % (problem.area, problem.subject, problem.message) for problem in plan.problems))
+    check_expected(plan.changes, expected)
+    missing = [change.what for change in plan.changes if change.area == PACKAGES]
+    if missing:
+        raise RailwrightError("not installed: %s; the package step did not bring them, nothing was changed" % ", ".join(missing))
+    unwanted = without_consent(plan.changes, spec.consent)
+    if unwanted:
+        raise RailwrightError(consent_message(unwanted))
+
+
+def consent_message(changes):
+    # type: (Sequence[Change]) -> str
+    """What is refused, why, and what to write where to allow it."""
+    classes = sorted({change.disruption for change in changes})
+    return "refused without consent: %s. To allow it, put %s into the inventory's consent list." % (
+        "; ".join("%s (%s)" % (change.key, change.disruption) for change in changes), " and ".join(classes))
+
+
+def carry_out(host, changes, journal):
+    # type: (Host, Sequence[Change], Journal) -> None
+    for change in changes:
+        for op in change.ops:
+            journal.record(change.key, op)
+            try:
+                execute(host, op)
+            except (OSError, RailwrightError) as error:
+                fail(host, journal, "%s: %s" % (change.key, describe(error, op)))
+
+
+def settle(host, spec, plan, areas, journal):
+    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> None
+    """Look again until nothing of the plan is left, for a bounded time; else take it all back."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        left = [change for change in make_plan(host, spec, areas, plan.management).changes if change.area != PACKAGES]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            fail(host, journal, "did not hold: " + "; ".join(
+                "%s is %r, wanted %r" % (change.key, change.before, change.after) for change in left))
+        time.sleep(0.5)
+
+
+def execute(host, op):
+    # type: (Host, Op) -> None
+    """One effect. Raises OSError or RailwrightError with the node's own words."""
+    if op.kind == "write":
+        host.write(op.path, op.content, op.mode)
+    elif op.kind == "remove":
+        host.remove(op.path)
+    elif op.kind == "value":
+        host.set_value(op.path, op.content)
+    elif op.kind == "run":
+        result = host.run(op.argv, timeout=COMMAND_SECONDS)
+        if not result.ok:
+            raise RailwrightError("%s: exit %d: %s" % (" ".join(op.argv), result.rc, (result.err or result.out).strip()[-2000:]))
+    else:
+        raise RailwrightError("unknown effect %r" % op.kind)
+
+
+def describe(error, op):
+    # type: (Exception, Op) -> str
+    if isinstance(error, OSError):
+        return "%s %s: %s" % (op.kind, op.path, error.strerror)
+    return str(error)
+
+
+def fail(host, journal, message):
+    # type: (Host, Journal, str) -> None
+    """Undo everything in the journal, then raise ApplyError saying what came of it."""
+    troubles = roll_back(host, journal.entries)
+    journal.close("rollback incomplete" if troubles else "rolled back")
+    if troubles:
+        raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False, troubles)
+    raise ApplyError("%s. Everything was rolled back; the node is as it was." % message, True)
+
+
+def roll_back(host, entries):
+    # type: (Host, Sequence[Dict[str, Any]]) -> List[str]
+    """Undo journal entries from last to first; return what could not be undone.
+
+    Commands without an undo of their own are refreshes (daemon-reload and the like):
+    they are repeated afterwards, so that daemons see the restored files.
+    """
+    troubles = []  # type: List[str]
+    refreshes = []  # type: List[List[str]]
+    for entry in reversed(entries):
+        try:
+            undo_entry(host, entry)
+        except (OSError, RailwrightError) as error:
+            troubles.append("%s: %s" % (entry["change"], error))
+        if entry["kind"] == "run" and not entry["undo"] and entry["argv"] not in refreshes:
+            refreshes.insert(0, entry["argv"])
+    for argv in refreshes:
+        result = host.run(argv, timeout=COMMAND_SECONDS)
+        if not result.ok:
+            troubles.append("%s: exit %d" % (" ".join(argv), result.rc))
+    return troubles
+
+
+def undo_entry(host, entry):
+    # type: (Host, Dict[str, Any]) -> None
+    kind = entry["kind"]
+    if kind in ("write", "remove"):
+        if entry["content"] is None:
+            host.remove(entry["path"])
+        else:
+            host.write(entry["path"], entry["content"], entry["mode"] if entry["mode"] is not None else 0o644)
+    elif kind == "value" and entry["content"] is not None:
+        host.set_value(entry["path"], entry["content"])
+    elif kind == "run":
+        for argv in entry["undo"]:
+            result = host.run(argv, timeout=COMMAND_SECONDS)
+            if not result.ok:
+                raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))

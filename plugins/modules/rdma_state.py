@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Plan or apply the RDMA state of one node; the logic is in module_utils."""
+
+DOCUMENTATION = r"""
+module: rdma_state
+short_description: Plan or apply the RDMA state of a node
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Observes the node once, compares it with the wishes in the inventory, and returns every difference as a plan.
+  - With O(mode=apply) the plan is carried out as one transaction. Every effect is journalled before it happens
+    and everything is taken back when one of them fails or does not hold.
+  - Packages are part of the plan but never installed by this module; the roles do that with M(ansible.builtin.apt)
+    and M(ansible.builtin.dnf).
+options:
+  mode:
+    description: Whether to return the plan only, or to carry it out.
+    type: str
+    choices: [plan, apply]
+    default: plan
+  areas:
+    description:
+      - The areas to look at, from V(packages), V(kernel_modules), V(network), V(rxe), V(ipoib), V(limits),
+        V(sysctl), V(cpu), V(nccl) and V(opensm). All of them when left out.
+    type: list
+    elements: str
+  expected:
+    description:
+      - The keys of the plan that was shown and consented to. A change that is not among them stops the node
+        before anything is changed (C(plan diverged)).
+    type: list
+    elements: str
+  run_id:
+    description: The name of the restore point under C(/var/lib/railwright/restore). Made from the time when left out.
+    type: str
+  spec:
+    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+  now:
+    description: The controller's clock in seconds since the epoch. The action plugin fills it.
+    type: float
+attributes:
+  check_mode:
+    support: full
+    description: Returns exactly the plan that an apply would carry out.
+  diff_mode:
+    support: full
+    description: One diff for every change.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with systemd.
+"""
+
+EXAMPLES = r"""
+- name: Show what a node needs
+  railwright.rdma.rdma_state:
+    mode: plan
+  register: plan
+  become: true
+
+- name: Set the rails' addresses and MTU
+  railwright.rdma.rdma_state:
+    mode: apply
+    areas: [network]
+  become: true
+"""
+
+RETURN = r"""
+plan:
+  description: Every change, in the order in which it is applied.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    key:
+      description: Area and subject; the same drift has the same key in every run.
+      type: str
+      sample: "network: MTU of rail0 (eth1)"
+    area:
+      description: The area.
+      type: str
+    what:
+      description: The subject.
+      type: str
+    before:
+      description: The value found; null when absent.
+      type: raw
+    after:
+      description: The value wanted; null when it is to be absent.
+      type: raw
+    disruption:
+      description: One of none, restart, link, reload, management, reboot.
+      type: str
+    why:
+      description: The reason for the change.
+      type: str
+    source:
+      description: Where the value comes from.
+      type: str
+problems:
+  description: What makes the node unfit or the plan impossible; each has C(area), C(subject) and C(message).
+  returned: success
+  type: list
+  elements: dict
+before:
+  description: The value found, by change key.
+  returned: success
+  type: dict
+after:
+  description: The value wanted, by change key.
+  returned: success
+  type: dict
+restore_point:
+  description: The journal on the node; empty when nothing was changed.
+  returned: success
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run_state
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["plan", "apply"], "default": "plan"},
+            "areas": {"type": "list", "elements": "str"},
+            "expected": {"type": "list", "elements": "str"},
+            "run_id": {"type": "str"},
+            "spec": {"type": "dict"},
+            "now": {"type": "float"},
+        },
+        supports_check_mode=True,
+    )
+    run_state(module)
+
+
+if __name__ == "__main__":
+    main()
