@@ -14,6 +14,12 @@ from .spec.model import Spec
 from .types import Change, Identity, Problem
 
 
+def no_conflicts(desired, observed):
+    # type: (Any, Any) -> List[Problem]
+    """For an area that nothing found on a node can make impossible."""
+    return []
+
+
 class Area(NamedTuple):
     """One slice of a node's state; see docs/architecture.md for what each function promises."""
 
@@ -22,15 +28,16 @@ class Area(NamedTuple):
     observe: Callable[[Host, Any], Any]
     plan: Callable[[Any, Any], List[Change]]
     problems: Callable[[Spec, Identity, Any], List[Problem]]
+    conflicts: Callable[[Any, Any], List[Problem]] = no_conflicts
 
 
 AREAS = (
     Area(packages.NAME, packages.desired, packages.observe, packages.plan, packages.problems),
     Area(kernel_modules.NAME, kernel_modules.desired, kernel_modules.observe, kernel_modules.plan, kernel_modules.problems),
-    Area(network.NAME, network.desired, network.observe, network.plan, network.problems),
+    Area(network.NAME, network.desired, network.observe, network.plan, network.problems, network.conflicts),
     Area(rxe.NAME, rxe.desired, rxe.observe, rxe.plan, rxe.problems),
     Area(ipoib.NAME, ipoib.desired, ipoib.observe, ipoib.plan, ipoib.problems),
-    Area(limits.NAME, limits.desired, limits.observe, limits.plan, limits.problems),
+    Area(limits.NAME, limits.desired, limits.observe, limits.plan, limits.problems, limits.conflicts),
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems),
     Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems),
     Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems),

@@ -65,9 +65,10 @@ def make_plan(host, spec, areas=None, management=None, now=None):
     changes = []  # type: List[Change]
     for area in select_areas(areas):
         desired = area.desired(spec, identity)
-        found = area.problems(spec, identity, desired)
+        observed = area.observe(host, desired)
+        found = area.problems(spec, identity, desired) + area.conflicts(desired, observed)
         problems.extend(problem for problem in found if problem not in problems)
-        changes.extend(area.plan(desired, area.observe(host, desired)))
+        changes.extend(area.plan(desired, observed))
     return Plan(identity, tuple(changes), tuple(problems), management)
 
 
