@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make help` lists what there is. Every target works from a fresh clone: it sets up what it needs first.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+VENV216 := .venv-core216
+BIN := $(VENV)/bin
+STAGES := $(BIN)/python tools/stages
+INSTALLED := $(VENV)/.installed
+INSTALLED216 := $(VENV216)/.installed
+# A stage's own arguments, for one stage at a time: make test-unit ARGS='-k network -x'
+ARGS ?=
+SHARD ?= 1/1
+
+.PHONY: help
+help: ## this list
+	@echo 'railwright: make TARGET'
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(INSTALLED) ## the development environment in .venv (system packages too, when root)
+
+# The collection as Python and Ansible look for it (dev-mode-dirs in pyproject.toml): a link, so that edits count.
+LINK := .dev/ansible_collections/railwright/rdma
+$(LINK):
+	@mkdir -p $(@D)
+	@ln -sfn ../../.. $@
+
+$(INSTALLED): pyproject.toml constraints/dev.txt tools/venv tools/need | $(LINK)
+	@tools/need python
+	@tools/venv $(VENV) constraints/dev.txt test,dev
+	@touch $@
+
+$(INSTALLED216): pyproject.toml constraints/core216.txt tools/venv tools/need | $(LINK)
+	@tools/need python
+	@tools/venv $(VENV216) constraints/core216.txt compat
+	@touch $@
+
+.PHONY: demo
+demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
+	@tools/need demo
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
+
+.PHONY: test
+test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, core216, containers, fabric
+	@tools/need containers demo
+	@$(STAGES) lint sanity unit contract core216 containers fabric
+
+.PHONY: lint
+lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin
+	@$(STAGES) lint
+
+.PHONY: sanity
+sanity: $(INSTALLED) ## ansible-test sanity on a copy of the collection
+	@$(STAGES) sanity
+
+.PHONY: test-unit
+test-unit: $(INSTALLED) ## quick tests of functions on captured nodes
+	@$(STAGES) unit -- $(ARGS)
+
+.PHONY: test-contract
+test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
+	@$(STAGES) contract -- $(ARGS)
+
+.PHONY: test-core216
+test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansible-core 2.16
+	@$(STAGES) core216 -- $(ARGS)
+
+.PHONY: test-containers
+test-containers: $(INSTALLED) ## every role in a systemd container
+	@tools/need containers
+	@$(STAGES) containers
+
+.PHONY: test-fabric
+test-fabric: $(INSTALLED) ## the product on Soft-RoCE virtual machines
+	@tools/need demo
+	@$(STAGES) fabric
+
+.PHONY: test-lab
+test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four parts
+	@tools/need demo
+	@$(STAGES) lab -- --shard $(SHARD) $(ARGS)
+
+.PHONY: wheel
+wheel: $(INSTALLED) ## dist/*.whl, which carries the collection
+	@rm -rf dist
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+.PHONY: docs generate
+docs: generate
+generate: $(INSTALLED) ## write generated files anew (reference pages, argument specs, defaults)
+	@$(BIN)/python tools/generate
+
+.PHONY: bench
+bench: $(INSTALLED) ## how long the core takes on the largest captured node
+	@$(BIN)/python tools/bench
+
+.PHONY: constraints
+constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test
+	@tools/need python
+	@rm -rf $(VENV) $(VENV216)
+	@tools/venv $(VENV) /dev/null test,dev
+	@tools/venv $(VENV216) constraints/floor.txt compat
+	@for pair in dev:$(VENV) core216:$(VENV216); do \
+		file=constraints/$${pair%%:*}.txt; grep '^#' $$file >$$file.new; \
+		$${pair#*:}/bin/pip freeze --exclude-editable >>$$file.new; mv $$file.new $$file; \
+	done
+	@touch $(INSTALLED) $(INSTALLED216)
+
+.PHONY: clean
+clean: ## remove what was built (environments too)
+	rm -rf build dist .dev $(VENV) $(VENV216) .mypy_cache .ruff_cache .pytest_cache .ansible
+	find plugins src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

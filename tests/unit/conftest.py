@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shared by the unit tests: captured nodes, and a guard that keeps a unit test from being more than one."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
+
+
+@pytest.fixture(scope="session")
+def nodes() -> Path:
+    """The directory of captured nodes: one directory each, with sys/, proc/, etc/ and cmd/."""
+    return NODES
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit test connects to nothing but Unix sockets and this machine: a slow name server must not be part of it."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        local = not isinstance(address, tuple) or str(address[0]) in ("127.0.0.1", "::1", "localhost")
+        assert local, f"a unit test wants to connect to {address}"
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)

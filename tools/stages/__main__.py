@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs test stages: ``python tools/stages STAGE… [-- ARGUMENTS]``. Standard library only.
+
+Every step of every stage runs, its output goes to the terminal and to ``build/tests/STAGE/``. At the end
+stand a table, every skip with its reason, and one line ``N passed, N failed, N skipped``.
+Exit status: 0 when all passed, 1 when a test failed or a stage ran none, 64 for bad usage.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from results import Tally, add, judge
+from table import BIN, BUILD, ROOT, Stage, Step, stages
+
+TIMED_OUT = 124
+
+
+class Outcome(NamedTuple):
+    """One stage, run."""
+
+    name: str
+    tally: Tally
+    seconds: float
+
+
+def run_step(step: Step, directory: Path, extra: list[str]) -> Tally:
+    """Run one command; its whole process group ends with it."""
+    junit = directory / f"{step.name}.xml"
+    values = [value for _key, value in step.env]
+    counted = any("{junit}" in part for part in (*step.argv, *values))
+    argv = [part.replace("{junit}", str(junit)) for part in step.argv if part != "{extra}"]
+    argv += extra if "{extra}" in step.argv else []
+    env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
+    env.update({key: value.replace("{junit}", str(junit)) for key, value in step.env})
+    print(f"--- {step.name}: {' '.join(argv)}", flush=True)
+    with (directory / f"{step.name}.log").open("wb") as log:
+        process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        expired = threading.Event()
+        timer = threading.Timer(step.timeout, _expire, (process, expired))
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in iter(process.stdout.readline, b""):
+                log.write(line)
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+            status = process.wait()
+        finally:
+            timer.cancel()
+            _end(process)
+    if expired.is_set():
+        print(f"--- {step.name}: ended after its limit of {step.timeout} s", flush=True)
+        status = TIMED_OUT
+    return judge(step.name, status, junit if counted else None)
+
+
+def _expire(process: subprocess.Popen[bytes], expired: threading.Event) -> None:
+    expired.set()
+    _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what a step left running (a virtual machine, a server), so that the next stage starts clean."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run_stage(stage: Stage, extra: list[str]) -> Outcome:
+    """Run the steps of a stage. A stage without one has failed: nothing is proved by an empty list."""
+    directory = BUILD / "tests" / stage.name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    print(f"=== {stage.name}", flush=True)
+    start = time.monotonic()
+    tally = add(run_step(step, directory, extra) for step in stage.steps)
+    if tally.total == 0:
+        tally = Tally(failed=1, failures=(f"{stage.name}: this stage ran no test",))
+    return Outcome(stage.name, tally, time.monotonic() - start)
+
+
+def summarize(outcomes: list[Outcome]) -> Tally:
+    """Print the table, what failed, what was skipped, and the one line that counts."""
+    total = add(outcome.tally for outcome in outcomes)
+    print(f"\n{'stage':<12}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>9}")
+    for outcome in outcomes:
+        tally = outcome.tally
+        print(f"{outcome.name:<12}{tally.passed:>8}{tally.failed:>8}{tally.skipped:>9}{outcome.seconds:>9.1f}")
+    for failure in total.failures:
+        print(f"failed: {failure}")
+    for name, reason in total.skips:
+        print(f"skipped: {name}: {reason}")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
+    return total
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    names, extra = arguments[:at], arguments[at + 1 :]
+    known = stages()
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        wrong = f"unknown stage {', '.join(unknown)}" if unknown else "no stage named"
+        print(f"stages: {wrong}; known: {', '.join(known)}", file=sys.stderr)
+        return 64
+    outcomes = [run_stage(known[name], extra) for name in names]
+    return 1 if summarize(outcomes).failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stages of ``make test``: what each one runs. Data and the two ways to find it, nothing else.
+
+In an argv, ``{junit}`` becomes the XML file that a step is to write; a step without it counts
+as one test by its exit status. ``{extra}`` becomes the arguments after ``--``.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+BIN = ROOT / ".venv" / "bin"
+BIN216 = ROOT / ".venv-core216" / "bin"
+MINUTE = 60
+
+
+class Step(NamedTuple):
+    """One command of a stage."""
+
+    name: str
+    argv: tuple[str, ...]
+    timeout: int = 5 * MINUTE
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class Stage(NamedTuple):
+    """Steps that run one after the other; all of them run, whatever the first one said."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+# ansible-lint looks roles and modules up by their full names; --offline so that no result hangs on a server.
+COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME", str(BUILD / "ansible")))
+TARGET_CODE = ("plugins/modules", "plugins/module_utils")
+
+
+def _pytest(name: str, *arguments: str, timeout: int, python: Path = BIN / "python") -> Step:
+    argv = (str(python), "-m", "pytest", "-q", "-o", "junit_family=xunit2", "--junitxml={junit}", *arguments, "{extra}")
+    return Step(name, argv, timeout)
+
+
+def _lint() -> tuple[Step, ...]:
+    run = f"{BIN}/"
+    vermin = (run + "vermin", "-q", "-t=3.6-", "--eval-annotations", "--no-tips", "--violations", *TARGET_CODE)
+    return (
+        Step("ruff", (run + "ruff", "check", "--no-fix", ".")),
+        Step("mypy", (run + "mypy", "-p", "railwright", "-p", "ansible_collections.railwright.rdma.plugins")),
+        Step("mypy-tools", (run + "mypy", "tools/stages", "hatch_build.py")),
+        Step("yamllint", (run + "yamllint", "--strict", ".")),
+        Step("ansible-lint", (run + "ansible-lint", "--offline", "--strict", "-q"), env=COLLECTION),
+        # Static, and it must be: no Python 3.6 is at hand to run target code on.
+        Step("vermin", vermin),
+        Step("shell", (sys.executable, "tools/stages/shell.py")),
+    )
+
+
+def _scenarios(*, fabric: bool, timeout: int) -> tuple[Step, ...]:
+    """Molecule scenarios: `fabric*` boot virtual machines, every other one containers."""
+    found = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
+    named = [name for name in found if name.startswith("fabric") == fabric]
+    # A root-level molecule/ beside galaxy.yml is looked for in extensions/molecule otherwise.
+    base = (("MOLECULE_GLOB", str(ROOT / "molecule" / "*" / "molecule.yml")), *COLLECTION)
+    pytest = ("PYTEST_ADDOPTS", "-o junit_family=xunit2 -o addopts= -p no:cacheprovider --junitxml={junit}")
+    return tuple(Step(name, (f"{BIN}/molecule", "test", "-s", name), timeout, (*base, pytest)) for name in named)
+
+
+def _integration(kind: str, *, timeout: int) -> tuple[Step, ...]:
+    """pytest's own part of a stage, where it has one."""
+    directory = f"tests/integration/{kind}"
+    return (_pytest(kind, directory, timeout=timeout),) if (ROOT / directory).is_dir() else ()
+
+
+def stages() -> dict[str, Stage]:
+    """Every stage by name, in the order of ``make test``."""
+    workers = str(min(4, os.cpu_count() or 1))
+    table = (
+        Stage("lint", _lint()),
+        Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
+        Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=5 * MINUTE),)),
+        Stage("contract", (_pytest("contract", "-n", workers, "tests/contract", timeout=5 * MINUTE),)),
+        Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
+        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _integration("containers", timeout=15 * MINUTE)),
+        Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _integration("fabric", timeout=30 * MINUTE)),
+        Stage("lab", _integration("lab", timeout=60 * MINUTE)),
+    )
+    return {stage.name: stage for stage in table}
