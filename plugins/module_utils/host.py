@@ -41,16 +41,16 @@ class Host:
         """Where a node's path lies on this machine."""
         return path
 
-    def read(self, path):
-        # type: (str) -> Optional[str]
-        """The text of a file, or None when it is absent or unreadable (EINVAL of sysfs too)."""
+    def read(self, path, limit=READ_LIMIT):
+        # type: (str, int) -> Optional[str]
+        """The text of a file (its first ``limit`` bytes), or None when it is absent or unreadable (EINVAL of sysfs too)."""
         try:
             fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):
             return None
         try:
             chunks = []  # type: List[bytes]
-            left = READ_LIMIT
+            left = limit
             while left > 0:
                 chunk = os.read(fd, min(65536, left))
                 if not chunk:
@@ -113,8 +113,11 @@ class Host:
         """The node's own path of a tool; sbin is searched for ordinary users too."""
         for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", "/opt/mellanox/iproute2/sbin"):
             full = directory + "/" + tool
-            if os.access(self.path(full), os.X_OK):
-                return full
+            try:
+                if os.access(self.path(full), os.X_OK):
+                    return full
+            except (OSError, ValueError):  # a captured tree may hold a loop of links
+                continue
         return None
 
     def run(self, argv, timeout=30.0, stdin=None):
@@ -230,6 +233,8 @@ class TreeHost(Host):
         # type: (str) -> str
         """Resolve inside the tree: absolute links start at its root, ``..`` stops there."""
         parent, _slash, name = path.rstrip("/").rpartition("/")
+        if name in ("..", "."):
+            return self._resolve(path)
         if parent not in self._directories:
             self._directories[parent] = self._resolve(parent)
         full = os.path.join(self._directories[parent], name) if name else self._directories[parent]
