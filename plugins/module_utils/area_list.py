@@ -39,7 +39,7 @@ AREAS = (
     Area(ipoib.NAME, ipoib.desired, ipoib.observe, ipoib.plan, ipoib.problems),
     Area(limits.NAME, limits.desired, limits.observe, limits.plan, limits.problems, limits.conflicts),
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems),
-    Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems),
+    Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems, cpu.conflicts),
     Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems),
     Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems),
 )  # type: Tuple[Area, ...]
