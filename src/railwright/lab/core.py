@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's verbs. Each takes the state directory, holds the lab's lock while it works and leaves state.json true."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+from railwright.lab import accel, inventory, machine, net, seed, ssh, tools
+from railwright.lab import image as images
+from railwright.lab.errors import LabError
+from railwright.lab.image import Image, Progress
+from railwright.lab.paths import LabPaths, cache_root, locked
+from railwright.lab.state import LabState, Node, load, save
+
+T = TypeVar("T")
+
+BARE = "bare"
+# sun_path holds 108 bytes; QEMU's own limit is the same.
+_SOCKET_PATH_MAX = 100
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """What is true of one node right now."""
+
+    name: str
+    running: bool
+    pid: int | None
+    ssh_port: int
+    ssh_answers: bool
+
+
+def silent(_: str) -> None:
+    """The progress callback of callers that want none."""
+
+
+def current(state_dir: Path | None = None) -> LabState:
+    """The lab that `up` made, running or not."""
+    state = load(LabPaths.of(state_dir))
+    if state is None:
+        raise LabError("there is no lab yet; start one with `railwright lab up`")
+    return state
+
+
+def up(
+    nodes: int = 2,
+    *,
+    state_dir: Path | None = None,
+    fresh: bool = False,
+    rails: int = 1,
+    progress: Progress = silent,
+) -> LabState:
+    """Bring up a lab of bare nodes and return when every node answers over ssh.
+
+    A stopped lab starts from its bare snapshot, so its nodes are bare again; machines that run are left as they are, and a
+    node that was powered off beside running ones boots from its disk. fresh makes new disks and a new inventory.
+    """
+    net.check_size(nodes, rails)
+    tools.require()
+    paths = LabPaths.of(state_dir)
+    seed.private_directory(paths.root)
+    with locked(paths.root / "lock"):
+        state = load(paths)
+        if state is not None and _running(state):
+            if not fresh:
+                return _complete(state, nodes, rails, progress)
+            _stop_all(state, progress, grace=0)
+        image = images.ensure(progress)
+        return _start(_plan(paths, state, image, nodes, rails, progress), state, image, fresh=fresh, progress=progress)
+
+
+def _plan(paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails: int, progress: Progress) -> LabState:
+    """Decide everything about the lab before anything is started."""
+    names = [f"node{index}" for index in range(1, nodes + 1)]
+    keep = {node.name: node.ssh_port for node in old.nodes} if old else {}
+    kind = accel.choose(image, progress)
+    return LabState(
+        root=paths.root,
+        image=image.key,
+        accel=kind,
+        shape=_shape(image, kind, rails),
+        nodes=net.make_nodes(nodes, rails, net.choose_ports(names, keep)),
+        socket_dir=_socket_dir(paths, old),
+        site_hash=old.site_hash if old else "",
+    )
+
+
+def _shape(image: Image, kind: str, rails: int) -> str:
+    """A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator."""
+    version = tools.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
+    parts = [image.key, kind, str(rails), str(machine.MEMORY_MB), machine.KERNEL_ARGS, version]
+    return sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _socket_dir(paths: LabPaths, old: LabState | None) -> str:
+    """Beside the state where the path is short enough for a socket, else a private directory of its own."""
+    beside = paths.root / "sock"
+    if len(str(beside)) + len("/node32.rail7") <= _SOCKET_PATH_MAX:
+        seed.private_directory(beside)
+        return str(beside)
+    if old and Path(old.socket_dir).is_dir():
+        return old.socket_dir
+    return tempfile.mkdtemp(prefix="railwright-lab-")
+
+
+def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, progress: Progress) -> LabState:
+    reusable = old is not None and old.shape == state.shape and not fresh
+    if old is not None and not fresh and not reusable:
+        progress("the image or the machines' shape changed: making new disks")
+    save(state)  # Before the first process, so that `down` finds whatever a failure leaves behind.
+    net.remove_bridges(state.paths)  # Its taps belong to the old number of nodes.
+    restored = [node for node in state.nodes if reusable and BARE in machine.snapshots(state, node)]
+    cold = [node for node in state.nodes if node not in restored]
+    seed.keypair(state.paths.ssh_key, "railwright-lab")  # Once, before the nodes ask for it side by side.
+    _each(cold, lambda node: seed.make_disk(state, node, image))
+    seed.write_known_hosts(state)
+    state = replace(state, site_hash=inventory.write(state, fresh=fresh))
+    save(state)
+    if cold:
+        progress(f"booting {_names(cold)} ({_accel_text(state)})")
+    if restored:
+        progress(f"restoring {_names(restored)} from the bare snapshot")
+    for node in state.nodes:
+        machine.start(state, node, image, BARE if node in restored else None)
+    ssh.wait(state, list(state.nodes), progress)
+    _each(restored, lambda node: ssh.set_clock(state, node))
+    if cold:
+        progress("taking the bare snapshot")
+        _each(cold, lambda node: _take(state, node, BARE))
+    return state
+
+
+def _accel_text(state: LabState) -> str:
+    return "KVM" if state.accel == "kvm" else "plain emulation, about a minute"
+
+
+def _complete(state: LabState, nodes: int, rails: int, progress: Progress) -> LabState:
+    """The lab is up: start what is not, and refuse to be another lab at the same time."""
+    have = (len(state.nodes), len(state.nodes[0].rails))
+    if have != (nodes, rails):
+        raise LabError(
+            f"a lab of {have[0]} nodes with {have[1]} rail(s) is up, not {nodes} with {rails}; stop it first with `railwright lab down`"
+        )
+    off = [node for node in state.nodes if machine.pid(state, node) is None]
+    if off:
+        progress(f"starting {_names(off)}")
+    for node in off:
+        machine.start(state, node, _image(state))
+    ssh.wait(state, list(state.nodes), progress)
+    return state
+
+
+def status(state_dir: Path | None = None) -> list[NodeStatus]:
+    """One entry a node; an empty list when there is no lab."""
+    state = load(LabPaths.of(state_dir))
+    return [] if state is None else _each(list(state.nodes), lambda node: _status(state, node))
+
+
+def _status(state: LabState, node: Node) -> NodeStatus:
+    number = machine.pid(state, node)
+    alive = number is not None
+    return NodeStatus(node.name, alive, number, node.ssh_port, alive and ssh.answers(node))
+
+
+def ssh_argv(node: str, command: list[str] | None = None, *, state_dir: Path | None = None) -> list[str]:
+    """The command line that opens a shell on a node, or runs a command there."""
+    state = current(state_dir)
+    return ssh.argv(state, state.node(node), command)
+
+
+def run_in(node: str, command: list[str], *, timeout: float = 120, state_dir: Path | None = None) -> str:
+    """Run a command in a node and return its output; a failing command is a LabError."""
+    state = current(state_dir)
+    return ssh.run(state, state.node(node), command, timeout=timeout)
+
+
+def snapshot(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
+    """Save memory and disk of every node under a name; every node must be running."""
+    _check_name(name)
+    with _held(state_dir) as state:
+        stopped = [node for node in state.nodes if machine.pid(state, node) is None]
+        if stopped:
+            raise LabError(f"{_names(stopped)} not running; a snapshot is of the whole lab")
+        progress(f"taking snapshot {name}")
+        _each(list(state.nodes), lambda node: _take(state, node, name))
+
+
+def restore(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
+    """Put every node back to a snapshot, whatever state it is in, and set its clock.
+
+    QEMU is started anew for it: a machine that changes under its open connections would leave ssh's shared ones hanging.
+    """
+    _check_name(name)
+    with _held(state_dir) as state:
+        without = [node for node in state.nodes if name not in machine.snapshots(state, node)]
+        if without:
+            raise LabError(f"no snapshot named {name!r} of {_names(without)}")
+        progress(f"restoring snapshot {name}")
+        _stop_all(state, silent, grace=0)
+        for node in state.nodes:
+            machine.start(state, node, _image(state), name)
+        ssh.wait(state, list(state.nodes), progress)
+        _each(list(state.nodes), lambda node: ssh.set_clock(state, node))
+
+
+def power_off(node: str, *, hard: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
+    """Shut one node down; hard pulls the plug instead."""
+    with _held(state_dir) as state:
+        one = state.node(node)
+        progress(f"powering off {node}")
+        if not hard:
+            machine.ask_power_off(state, one)
+        machine.stop(state, one, grace=0 if hard else machine.POWER_OFF_SECONDS)
+
+
+def power_on(node: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
+    """Boot one node from its disk and wait for ssh."""
+    with _held(state_dir) as state:
+        one = state.node(node)
+        progress(f"powering on {node}")
+        machine.start(state, one, _image(state))
+        ssh.wait(state, [one], progress)
+
+
+def down(*, destroy: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
+    """Stop every node; destroy also removes disks, keys, state and inventory. Nothing to do is not an error."""
+    paths = LabPaths.of(state_dir)
+    if not paths.root.is_dir():
+        return
+    with locked(paths.root / "lock"):
+        try:
+            state = load(paths)
+        except LabError:
+            if not destroy:
+                raise
+            state = None  # Unreadable: what it says does not matter any more, and the pid files are still there.
+        if state is not None:
+            _stop_all(state, progress, grace=0 if destroy else machine.POWER_OFF_SECONDS)
+        machine.end_strays(paths)
+        net.remove_bridges(paths)
+        if destroy:
+            _remove(paths, state)
+
+
+def _remove(paths: LabPaths, state: LabState | None) -> None:
+    """Only what the lab made, by name: the directory may have been chosen by somebody with other things in it."""
+    for directory in (paths.nodes, paths.ssh_key.parent, paths.inventory, paths.root / "sock"):
+        shutil.rmtree(directory, ignore_errors=True)
+    if state is not None and Path(state.socket_dir).name.startswith("railwright-lab-"):
+        shutil.rmtree(state.socket_dir, ignore_errors=True)
+    paths.state_file.unlink(missing_ok=True)
+    (paths.root / "lock").unlink(missing_ok=True)
+    with suppress(OSError):  # Somebody else's files are in it.
+        paths.root.rmdir()
+
+
+@contextmanager
+def _held(state_dir: Path | None) -> Iterator[LabState]:
+    """An existing lab, locked."""
+    paths = current(state_dir).paths
+    with locked(paths.root / "lock"):
+        yield current(paths.root)  # Read again: another process may have held the lock until now.
+
+
+def _running(state: LabState) -> list[Node]:
+    return [node for node in state.nodes if machine.pid(state, node) is not None]
+
+
+def _stop_all(state: LabState, progress: Progress, *, grace: float) -> None:
+    running = _running(state)
+    if running:
+        progress(f"stopping {_names(running)}")
+    if grace:
+        for node in running:
+            machine.ask_power_off(state, node)
+    _each(running, lambda node: machine.stop(state, node, grace=grace))
+
+
+def _take(state: LabState, node: Node, name: str) -> None:
+    ssh.settle(state, node)
+    ssh.run(state, node, ["sync"])
+    machine.save(state, node, name)
+
+
+def _image(state: LabState) -> Image:
+    image = Image(state.image, cache_root() / state.image)
+    if not image.exists():
+        raise LabError("the lab's kernel is no longer in the cache; `railwright lab down`, then `railwright lab up`")
+    return image
+
+
+def _check_name(name: str) -> None:
+    # It becomes a word of a monitor command.
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
+        raise LabError(f"a snapshot's name is a letter followed by letters, digits, - and _; not {name!r}")
+
+
+def _names(nodes: Iterable[Node]) -> str:
+    return ", ".join(node.name for node in nodes)
+
+
+def _each(nodes: list[Node], work: Callable[[Node], T]) -> list[T]:
+    """Do the same with every node at once; the first failure is raised when all have ended."""
+    if not nodes:
+        return []
+    with ThreadPoolExecutor(max_workers=len(nodes)) as pool:
+        return list(pool.map(work, nodes))

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The bare image: a Debian root file system that has never heard of RDMA, built once and cached."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from railwright.lab import apt, tools
+from railwright.lab.errors import LabError
+from railwright.lab.paths import cache_root, locked
+
+Progress = Callable[[str], None]
+
+# Exactly what a node needs to boot, be reached and be looked at. No RDMA package: installing those is the product's job.
+PACKAGES = (
+    "systemd", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "iproute2", "kmod", "linux-image-amd64",
+    "initramfs-tools", "iputils-ping", "ethtool", "pciutils", "ca-certificates",
+)  # fmt: skip
+
+# Raise when this file changes what ends up in the image: cached images are keyed by it.
+RECIPE = 1
+DISK = "8G"
+NEEDED_BYTES = 4 * 1024**3
+BUILD_TIMEOUT = 1800
+
+FILES = {
+    # eth0 is the management NIC in every node; networkd leaves the fabric NICs alone, as on a freshly racked machine.
+    "/etc/systemd/network/10-management.network": "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n",
+    # QEMU's user network answers DNS here, with the controller's resolver behind it.
+    "/etc/resolv.conf": "nameserver 10.0.2.3\n",
+    "/etc/fstab": "/dev/vda / ext4 defaults 0 1\n",
+    "/etc/default/locale": "LANG=C.UTF-8\n",
+}
+
+# The default initramfs carries every driver there is: 35 MB to unpack at each boot and to pack again in each package that
+# refreshes it, at emulation speed. The machines have one kind of disk.
+EARLY_FILES = {
+    "/etc/initramfs-tools/conf.d/railwright-lab": "MODULES=list\n",
+    "/usr/share/initramfs-tools/modules.d/railwright-lab": "virtio_pci\nvirtio_blk\next4\n",
+}
+
+# Host keys and identity are per node. The apt timers would hold dpkg's lock whenever a restored clock jumps past them.
+FINISH = """set -e
+rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/hostname "$1"/etc/machine-id "$1"/etc/apt/apt.conf.d/99mmdebstrap
+chroot "$1" update-ca-certificates
+chroot "$1" systemctl enable systemd-networkd.service
+chroot "$1" systemctl mask apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer e2scrub_reap.service
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image: all three files are read-only for everybody."""
+
+    key: str
+    directory: Path
+
+    @property
+    def disk(self) -> Path:
+        return self.directory / "base.img"
+
+    @property
+    def kernel(self) -> Path:
+        return self.directory / "vmlinuz"
+
+    @property
+    def initrd(self) -> Path:
+        return self.directory / "initrd.img"
+
+    def exists(self) -> bool:
+        # The directory is renamed into place when complete, so one file speaks for all.
+        return self.disk.is_file()
+
+
+def image_key(setup: apt.AptSetup) -> str:
+    """Hash everything that goes into the image."""
+    digest = sha256()
+    parts = [str(RECIPE), apt.SUITE, DISK, *PACKAGES, *setup.sources, *setup.guest_conf, FINISH]
+    parts.append(repr((sorted(FILES.items()), sorted(EARLY_FILES.items()))))
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    for certificate in setup.certificates:
+        digest.update(certificate.name.encode() + b"\0" + certificate.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def ensure(progress: Progress) -> Image:
+    """Return the image for this controller's configuration, building it when it is not in the cache."""
+    setup = apt.controller_setup()
+    key = image_key(setup)
+    root = cache_root()
+    image = Image(key, root / key)
+    if image.exists():
+        return image
+    with locked(root / f"{key}.lock"):
+        if not image.exists():
+            progress("building the bare Debian 12 image (once, about two minutes)")
+            _build(image, setup, progress)
+    return image
+
+
+def _build(image: Image, setup: apt.AptSetup, progress: Progress) -> None:
+    prefix = _privileges()
+    root = image.directory.parent
+    free = shutil.disk_usage(root).free
+    if free < NEEDED_BYTES:
+        raise LabError(f"{root} has {free / 1024**3:.1f} GiB free; building the image needs {NEEDED_BYTES / 1024**3:.0f}")
+    work = Path(tempfile.mkdtemp(prefix=f"{image.key}.build.", dir=root))
+    log = root / f"{image.key}.log"
+    try:
+        progress("  downloading and unpacking packages")
+        _mmdebstrap(work, setup, log)
+        progress("  writing the disk image")
+        _pack(work, prefix, log)
+        (work / "root.tar").unlink()
+        shutil.rmtree(image.directory, ignore_errors=True)
+        work.rename(image.directory)
+    finally:
+        if work.exists():
+            subprocess.run([*prefix, "rm", "-rf", "--", str(work)], check=False, timeout=120)
+
+
+def _privileges() -> list[str]:
+    """Root builds as it is; anybody else needs a user namespace with subordinate ids."""
+    if os.geteuid() == 0:
+        return []
+    tools.require(["unshare", "newuidmap"])
+    prefix = ["unshare", "--user", "--map-root-user", "--map-auto", "--mount"]
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=20).returncode != 0:
+        raise LabError(
+            "building the image as an ordinary user needs user namespaces and a range for this user in /etc/subuid and"
+            " /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER); or run"
+            " `railwright lab up` once as root"
+        )
+    return prefix
+
+
+def hooks(work: Path, setup: apt.AptSetup) -> list[str]:
+    """Lay out our files below work and return the mmdebstrap options that put them into the image."""
+    files = {target: text.encode() for target, text in FILES.items()}
+    files["/etc/apt/apt.conf.d/80railwright-lab"] = ("\n".join(setup.guest_conf) + "\n").encode()
+    for certificate in setup.certificates:
+        files[f"/usr/local/share/ca-certificates/{certificate.name}"] = certificate.read_bytes()
+    early = {target: text.encode() for target, text in EARLY_FILES.items()}
+    # Essential hooks run before the kernel package, and with it the initramfs, is installed.
+    options = [*_uploads(work, early, "essential"), *_uploads(work, files, "customize")]
+    finish = work / "finish.sh"
+    finish.write_text(FINISH)
+    return [*options, f'--customize-hook=sh {finish} "$1"']
+
+
+def _uploads(work: Path, files: dict[str, bytes], stage: str) -> list[str]:
+    options: list[str] = []
+    for number, (target, data) in enumerate(sorted(files.items())):
+        source = work / f"{stage}{number}"
+        source.write_bytes(data)
+        source.chmod(0o644)
+        options.append(f'--{stage}-hook=mkdir -p "$1"{Path(target).parent}')
+        options.append(f"--{stage}-hook=upload {source} {target}")
+    return options
+
+
+def _mmdebstrap(work: Path, setup: apt.AptSetup, log: Path) -> None:
+    argv = [tools.tool("mmdebstrap"), "--variant=minbase", f"--include={','.join(PACKAGES)}", "--format=tar"]
+    argv += [f"--aptopt={line}" for line in setup.conf]
+    argv += hooks(work, setup)
+    argv += [apt.SUITE, str(work / "root.tar"), *setup.sources]
+    _logged(argv, log)
+
+
+def _pack(work: Path, prefix: list[str], log: Path) -> None:
+    """Turn the tar into an ext4 image without mounting anything: loop devices are not everywhere."""
+    script = """set -e
+cd "$1"
+mkdir root
+tar --extract --file root.tar --directory root --numeric-owner --xattrs --xattrs-include='*' --exclude='./dev/*'
+cp root/boot/vmlinuz-* vmlinuz
+cp root/boot/initrd.img-* initrd.img
+chmod 644 vmlinuz initrd.img
+truncate -s "$2" base.img
+"$3" -q -F -L railwright-lab -d root base.img
+rm -rf root essential* customize* finish.sh
+"""
+    _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4")], log)
+
+
+def _logged(argv: list[str], log: Path) -> None:
+    with log.open("a", encoding="utf-8") as handle:
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=handle, stderr=subprocess.STDOUT, timeout=BUILD_TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise LabError(f"building the image did not end within {BUILD_TIMEOUT} s; see {log}") from exc
+    if done.returncode != 0:
+        errors = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("E:", "Err:", "mkfs"))]
+        reason = tools.tail("\n".join(errors) or log.read_text(errors="replace"), 3)
+        raise LabError(f"building the image failed: {reason} (whole log: {log})")

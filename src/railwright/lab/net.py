@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses and wires. Nothing here leaves the machine: no multicast, no bridge in the host's own namespace."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from railwright.lab import tools
+from railwright.lab.errors import LabError
+from railwright.lab.paths import LabPaths
+from railwright.lab.state import LabState, Node, Rail
+
+FIRST_PORT = 2201
+MAX_NODES = 32
+MAX_RAILS = 8
+# The first inheritable tap descriptor; tapexec.py puts them there and the argv names them.
+FIRST_TAP_FD = 10
+# QEMU's own prefix, then ours (0x4d), the NIC (0 is management) and the node.
+_MAC = "52:54:00:4d:{nic:02x}:{node:02x}"
+
+
+def check_size(nodes: int, rails: int) -> None:
+    """Refuse what does not fit the addressing plan, by name."""
+    if not 1 <= nodes <= MAX_NODES:
+        raise LabError(f"nodes must be 1 to {MAX_NODES}, not {nodes}")
+    if not 1 <= rails <= MAX_RAILS:
+        raise LabError(f"rails must be 1 to {MAX_RAILS}, not {rails}")
+
+
+def make_nodes(count: int, rails: int, ports: dict[str, int]) -> tuple[Node, ...]:
+    """Node names, MACs and addresses follow from the index alone; ports are given."""
+    return tuple(_node(index, rails, ports[f"node{index}"]) for index in range(1, count + 1))
+
+
+def _node(index: int, rails: int, port: int) -> Node:
+    made = tuple(
+        Rail(name=f"rail{rail}", mac=_MAC.format(nic=rail + 1, node=index), address=f"10.77.{rail}.{10 + index}/24")
+        for rail in range(rails)
+    )
+    return Node(name=f"node{index}", index=index, ssh_port=port, mac=_MAC.format(nic=0, node=index), rails=made)
+
+
+def port_is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(names: Iterable[str], keep: dict[str, int]) -> dict[str, int]:
+    """Keep the ports that a node had where they are still free, so that an open inventory stays right."""
+    chosen: dict[str, int] = {}
+    candidates = iter(range(FIRST_PORT, FIRST_PORT + 2000))
+    for name in names:
+        port = keep.get(name, 0)
+        if port and port not in chosen.values() and port_is_free(port):
+            chosen[name] = port
+            continue
+        taken = {*chosen.values(), *keep.values()}
+        found = next((c for c in candidates if c not in taken and port_is_free(c)), None)
+        if found is None:
+            raise LabError(f"no free port on 127.0.0.1 from {FIRST_PORT} on")
+        chosen[name] = found
+    return chosen
+
+
+def rail_argv(state: LabState, node: Node) -> list[str]:
+    """The fabric NICs of one node, and what each is plugged into."""
+    argv: list[str] = []
+    for number, rail in enumerate(node.rails):
+        argv += ["-netdev", _backend(state, node, number)]
+        # No host_mtu: it would set the guest's MTU, and a bare node must come up with 1500. virtio-net takes up to 65535.
+        argv += ["-device", f"virtio-net-pci,netdev={rail.name},mac={rail.mac}"]
+    return argv
+
+
+def _backend(state: LabState, node: Node, number: int) -> str:
+    rail = node.rails[number].name
+    if len(state.nodes) == 1:
+        return f"hubport,id={rail},hubid={number + 1}"  # A switch with nobody else on it.
+    if len(state.nodes) == 2:
+        # Datagrams, not `stream`: a stream client of QEMU 7.2 never reconnects when its peer was powered off.
+        peer = next(other for other in state.nodes if other.index != node.index)
+        here, there = (_wire(state, end, rail) for end in (node, peer))
+        return f"dgram,id={rail},local.type=unix,local.path={here},remote.type=unix,remote.path={there}"
+    return f"tap,id={rail},fd={FIRST_TAP_FD + number}"
+
+
+def _wire(state: LabState, node: Node, rail: str) -> Path:
+    return Path(state.socket_dir) / f"{node.name}.{rail}"
+
+
+def uses_bridge(state: LabState) -> bool:
+    return len(state.nodes) > 2
+
+
+def namespace(paths: LabPaths) -> str:
+    return f"railwright-{paths.tag}"
+
+
+def tap_name(node: Node, number: int) -> str:
+    return f"n{node.index}r{number}"
+
+
+def _namespaces() -> set[str]:
+    listed = tools.run(["ip", "netns", "list"])
+    return {line.split()[0] for line in listed.splitlines() if line.strip()}
+
+
+def ensure_bridges(state: LabState) -> None:
+    """One bridge a rail in a namespace of the lab's own, one tap a node on each."""
+    if not uses_bridge(state):
+        return
+    if os.geteuid() != 0:
+        raise LabError("more than two nodes need a network namespace: run as root, or use --nodes 2")
+    name = namespace(state.paths)
+    if name in _namespaces():
+        return
+    tools.run(["ip", "netns", "add", name])
+    try:
+        for number in range(len(state.nodes[0].rails)):
+            _bridge(state, name, number)
+    except LabError:
+        remove_bridges(state.paths)
+        raise
+
+
+def _bridge(state: LabState, name: str, number: int) -> None:
+    bridge = f"rail{number}"
+    # Snooping without a querier would drop neighbour discovery after a few minutes.
+    tools.run(["ip", "-n", name, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0"])
+    for node in state.nodes:
+        tap = tap_name(node, number)
+        tools.run(["ip", "-n", name, "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"])
+        tools.run(["ip", "-n", name, "link", "set", tap, "mtu", "9216", "master", bridge, "up"])
+    tools.run(["ip", "-n", name, "link", "set", bridge, "mtu", "9216", "up"])
+
+
+def remove_bridges(paths: LabPaths) -> None:
+    """Idempotent; the taps and bridges go with their namespace."""
+    if os.geteuid() == 0 and tools.find("ip") and namespace(paths) in _namespaces():
+        tools.run(["ip", "netns", "delete", namespace(paths)])

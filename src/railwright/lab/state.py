@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab is, as data; the only file that knows its JSON form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from railwright.lab.errors import LabError
+from railwright.lab.paths import LabPaths, write_atomic
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One fabric NIC of one node."""
+
+    name: str
+    mac: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """One virtual machine. ssh_port is on 127.0.0.1."""
+
+    name: str
+    index: int
+    ssh_port: int
+    mac: str
+    rails: tuple[Rail, ...] = ()
+
+
+@dataclass(frozen=True)
+class LabState:
+    """One lab: what was asked for, and what was chosen for it."""
+
+    root: Path
+    image: str
+    accel: str
+    # Everything a memory snapshot depends on; another shape means that the snapshots cannot be loaded.
+    shape: str
+    nodes: tuple[Node, ...] = ()
+    socket_dir: str = ""
+    site_hash: str = ""
+
+    @property
+    def paths(self) -> LabPaths:
+        return LabPaths(self.root)
+
+    @property
+    def inventory(self) -> Path:
+        """The directory to give to `-i`."""
+        return self.paths.inventory
+
+    def node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        known = ", ".join(node.name for node in self.nodes) or "none"
+        raise LabError(f"no node named {name!r} in this lab (nodes: {known})")
+
+
+def save(state: LabState) -> None:
+    """Write state.json in one step."""
+    body: dict[str, Any] = asdict(state)
+    del body["root"]  # The file is found through the directory; storing it twice lets them disagree.
+    write_atomic(state.paths.state_file, json.dumps({"version": VERSION, **body}, indent=2) + "\n")
+
+
+def load(paths: LabPaths) -> LabState | None:
+    """Read state.json; None when there is no lab here."""
+    try:
+        body = json.loads(paths.state_file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as exc:
+        raise LabError(f"cannot read {paths.state_file}: {exc}; remove the lab with `railwright lab down --destroy`") from exc
+    if not isinstance(body, dict) or body.get("version") != VERSION:
+        raise LabError(f"{paths.state_file} is from another version of railwright; `railwright lab down --destroy` first")
+    try:
+        nodes = tuple(_node(item) for item in body["nodes"])
+        texts = {key: str(body[key]) for key in ("image", "accel", "shape", "socket_dir", "site_hash")}
+    except (KeyError, TypeError, ValueError) as exc:
+        raise LabError(f"{paths.state_file} is damaged ({exc}); `railwright lab down --destroy` first") from exc
+    return LabState(root=paths.root, nodes=nodes, **texts)
+
+
+def _node(item: dict[str, Any]) -> Node:
+    rails = tuple(Rail(name=str(r["name"]), mac=str(r["mac"]), address=str(r["address"])) for r in item["rails"])
+    return Node(
+        name=str(item["name"]),
+        index=int(item["index"]),
+        ssh_port=int(item["ssh_port"]),
+        mac=str(item["mac"]),
+        rails=rails,
+    )
