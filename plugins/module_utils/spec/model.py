@@ -8,7 +8,7 @@ class Rail(NamedTuple):
     """One RDMA port of a host, matched by something that an update cannot rename."""
 
     name: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls on a rail
     match: str  # pci, mac or guid
     value: str  # normalised: 0000:1a:00.0, 52:54:00:aa:bb:cc, b8ce:f603:00ab:cdef
     address: Optional[str]  # CIDR, 10.10.0.11/24; None: the rail carries no address

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every variable that NCCL 2.30.7 reads, and those that people set in vain. Controller only.
+
+The rows lie in nccl_network.py, nccl_general.py and nccl_others.py; nothing on a node
+imports them, so the modules stay small.
+"""
+
+from typing import Dict
+
+from .nccl_general import ROWS as _GENERAL
+from .nccl_network import ROWS as _NETWORK
+from .nccl_others import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_ROWS, REMOVED_ROWS
+from .nccl_row import Other, Removed, Variable
+
+VERSION = "2.30.7"
+VARIABLES = {row.name: row for row in _NETWORK + _GENERAL}  # type: Dict[str, Variable]
+PLUGIN_VARIABLES = {row.name: row for row in PLUGIN_ROWS}  # type: Dict[str, Variable]
+REMOVED = {row.name: row for row in REMOVED_ROWS}  # type: Dict[str, Removed]
+
+__all__ = ("NEVER_IN_NCCL", "OWNED_BY_OTHERS", "PLUGIN_VARIABLES", "REMOVED", "VARIABLES", "VERSION", "Other", "Removed", "Variable")

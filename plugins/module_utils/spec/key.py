@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one row of the inventory schema says. ``schema.py`` holds the rows."""
+
+from typing import Any, NamedTuple, Optional, Tuple
+
+
+class Key(NamedTuple):
+    """One inventory key. ``default`` None of an optional key means: unset, see ``doc``."""
+
+    name: str
+    owner: str  # a role's name, or "site"
+    type: str  # str, int, number, bool, list, dict
+    default: Any
+    doc: str
+    source: str  # where the default (or the rule) comes from
+    choices: Tuple[str, ...] = ()
+    pattern: Optional[str] = None  # of a str, or of each element of a list
+    form: str = ""  # the pattern in words
+    minimum: Optional[float] = None
+    maximum: Optional[float] = None
+    required: bool = False
+    elements: Optional[str] = None  # type of a list's elements
+    example: Any = None  # what ``init`` and the documentation show when the default says nothing
+
+    def allowed(self):
+        # type: () -> str
+        """What the key accepts, in one line for people."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.form:
+            return self.form
+        if self.minimum is not None or self.maximum is not None:
+            low = "" if self.minimum is None else "%g" % self.minimum
+            high = "" if self.maximum is None else "%g" % self.maximum
+            what = "a number" if self.type == "number" else "an integer"
+            return what + (" from %s to %s" % (low, high) if low and high else " of at least %s" % low if low else " of at most %s" % high)
+        return TYPE_WORDS[self.type]
+
+
+TYPE_WORDS = {
+    "str": "text",
+    "int": "an integer",
+    "number": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "a mapping",
+}

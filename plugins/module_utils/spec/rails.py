@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ``rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way."""
+
+import ipaddress
+import re
+from typing import Any, Dict, List, Mapping, Optional
+
+from .findings import Findings, did_you_mean
+from .identifiers import FORMS, MATCH_KINDS, BadIdentifier, normalise
+from .values import as_int, type_name
+
+RAIL_KEYS = ("name", "match", "address", "gateway", "mtu")
+RAIL_NAME = r"[a-z][a-z0-9_-]{0,11}"  # part of interface and file names; Linux allows an interface 15 characters
+RAIL_NAME_FORM = "up to 12 lower case letters, digits, - and _, a letter first"
+DEVICE_WORDS = ("name", "netdev", "interface", "device", "ifname", "hca")
+ADDRESS_FORM = "an IPv4 address with prefix length, like 192.0.2.11/24"
+
+
+def check_rails(rails, mtu, findings):
+    # type: (List[Any], Optional[int], Findings) -> List[Dict[str, Any]]
+    """The rails in the form that ``model.Rail`` takes; incomplete when there are errors."""
+    checked = []  # type: List[Dict[str, Any]]
+    for index, rail in enumerate(rails):
+        path = "rails[%d]" % index
+        if not isinstance(rail, dict):
+            findings.error(path, rail, "must be a mapping, not %s" % type_name(rail), "{name, match: {pci, mac or guid}, address}")
+            continue
+        for key in rail:
+            if key not in RAIL_KEYS:
+                findings.error("%s.%s" % (path, key), None, "a rail has no key %s%s" % (key, did_you_mean(str(key), RAIL_KEYS)),
+                               ", ".join(RAIL_KEYS))
+        name = _check_name(rail, path, findings)
+        kind, value = _check_match(rail, path, findings)
+        address = _check_address(rail, path, findings)
+        gateway = _check_gateway(rail, address, path, findings)
+        own_mtu = _check_mtu(rail, path, findings)
+        checked.append({
+            "name": name, "index": index, "match": kind, "value": value, "address": address, "gateway": gateway,
+            "mtu": own_mtu if own_mtu is not None else mtu,
+        })
+    _check_twice(checked, findings)
+    return checked
+
+
+def _check_name(rail, path, findings):
+    # type: (Mapping[str, Any], str, Findings) -> Optional[str]
+    name = rail.get("name")
+    if "name" not in rail:
+        findings.error(path, None, "has no name", RAIL_NAME_FORM)
+    elif not isinstance(name, str) or not re.fullmatch(RAIL_NAME, name):
+        findings.error(path + ".name", name, "is not the name of a rail", RAIL_NAME_FORM)
+    else:
+        return name
+    return None
+
+
+def _check_match(rail, path, findings):
+    # type: (Mapping[str, Any], str, Findings) -> Any
+    match = rail.get("match")
+    if not isinstance(match, dict):
+        message = "has no match" if "match" not in rail else "must be a mapping, not %s" % type_name(match)
+        findings.error(path if "match" not in rail else path + ".match", match, message, "match: {pci: ...}, {mac: ...} or {guid: ...}")
+        return None, None
+    kinds = [kind for kind in match if kind in MATCH_KINDS]
+    unknown = [kind for kind in match if kind not in MATCH_KINDS]
+    for kind in unknown:
+        hint = "; device names change with updates" if kind in DEVICE_WORDS else did_you_mean(str(kind), MATCH_KINDS)
+        findings.error("%s.match.%s" % (path, kind), match[kind], "a rail is not matched by %s%s" % (kind, hint), "pci, mac or guid")
+    if len(kinds) != 1:
+        if not unknown or len(kinds) > 1:
+            findings.error(path + ".match", ", ".join(kinds) or None, "must have exactly one of pci, mac, guid; it has %d" % len(kinds),
+                           "pci, mac or guid")
+        return None, None
+    try:
+        return kinds[0], normalise(kinds[0], match[kinds[0]])
+    except BadIdentifier as error:
+        findings.error("%s.match.%s" % (path, kinds[0]), match[kinds[0]], str(error), FORMS[kinds[0]])
+        return None, None
+
+
+def _check_address(rail, path, findings):
+    # type: (Mapping[str, Any], str, Findings) -> Optional[str]
+    value = rail.get("address")
+    if value is None:
+        return None
+    message = _address_problem(value)
+    if message is not None:
+        findings.error(path + ".address", value, message, ADDRESS_FORM)
+        return None
+    return ipaddress.IPv4Interface(value.strip()).with_prefixlen
+
+
+def _address_problem(value):
+    # type: (Any) -> Optional[str]
+    if not isinstance(value, str):
+        return "must be text, not %s" % type_name(value)
+    text = value.strip()
+    address, slash, prefix = text.partition("/")
+    if ":" in address:
+        return "is IPv6; rails have IPv4 addresses in this release"
+    try:
+        parsed = ipaddress.IPv4Address(address)
+    except ValueError:
+        return "is not an IPv4 address"
+    if not slash:
+        return "has no prefix length"
+    if not re.fullmatch(r"[0-9]{1,2}", prefix) or int(prefix) > 32:
+        return "has a netmask where the prefix length belongs" if "." in prefix else "has no valid prefix length"
+    if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or parsed == ipaddress.IPv4Address("255.255.255.255"):
+        return "is not an address that an interface of a cluster can have"
+    network = ipaddress.IPv4Interface(text).network
+    if network.prefixlen == 0:
+        return "has prefix length 0: the rail would be the route to everything"
+    if network.prefixlen < 31 and parsed == network.network_address:
+        return "is the network address of %s" % network
+    if network.prefixlen < 31 and parsed == network.broadcast_address:
+        return "is the broadcast address of %s" % network
+    return None
+
+
+def _check_gateway(rail, address, path, findings):
+    # type: (Mapping[str, Any], Optional[str], str, Findings) -> Optional[str]
+    value = rail.get("gateway")
+    if value is None:
+        return None
+    key = path + ".gateway"
+    try:
+        gateway = ipaddress.IPv4Address(value.strip() if isinstance(value, str) else "")
+    except ValueError:
+        findings.error(key, value, "is not an IPv4 address", "an IPv4 address of the rail's subnet, without prefix length")
+        return None
+    if address is None:
+        if rail.get("address") is None:
+            findings.error(key, value, "is the gateway of a rail without an address", "an address, or no gateway")
+        return None
+    interface = ipaddress.IPv4Interface(address)
+    if gateway not in interface.network:
+        findings.error(key, value, "is outside the rail's subnet", "an address in %s" % interface.network)
+    elif gateway == interface.ip:
+        findings.error(key, value, "is the rail's own address", "another address in %s" % interface.network)
+    elif interface.network.prefixlen < 31 and gateway in (interface.network.network_address, interface.network.broadcast_address):
+        findings.error(key, value, "is the network or broadcast address of %s" % interface.network,
+                       "a host address in %s" % interface.network)
+    return str(gateway)
+
+
+def _check_mtu(rail, path, findings):
+    # type: (Mapping[str, Any], str, Findings) -> Optional[int]
+    value = rail.get("mtu")
+    if value is None:
+        return None
+    mtu = as_int(value)
+    if mtu is None or not 1280 <= mtu <= 65520:
+        findings.error(path + ".mtu", value, "must be an integer, not %s" % type_name(value) if mtu is None else "is out of range",
+                       "an integer from 1280 to 65520")
+        return None
+    return mtu
+
+
+def _check_twice(rails, findings):
+    # type: (List[Dict[str, Any]], Findings) -> None
+    """Two rails with one name, one device or one address cannot both be set up."""
+    for field, key, words in (("name", "name", "the name"), ("value", "match", "the device"), ("address", "address", "the address")):
+        seen = {}  # type: Dict[str, Dict[str, Any]]
+        for rail in rails:
+            value = rail[field]
+            if value is None:
+                continue
+            if field == "address":
+                value = value.split("/")[0]
+            if value in seen:
+                path = "rails[%d].%s" % (rail["index"], key if field != "value" else "match." + rail["match"])
+                other = seen[value]
+                whose = " (%s)" % other["name"] if field != "name" and other["name"] else ""
+                findings.error(path, rail[field], "is %s of rails[%d]%s too" % (words, other["index"], whose),
+                               "a different one for each rail")
+            seen.setdefault(value, rail)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of every inventory key: name, type, default, what is allowed, why, source.
+
+Everything else is generated from it (``tools/generate.py``): argument specs and
+defaults of the roles, the reference page, the tables in the roles' READMEs. Site keys
+have bare names; a role's keys start with the role's name.
+
+Sources: ERC, ALI, NCCL, OCI, AZ, LSR, NVIDIA … are the abbreviations that
+docs/reference/sources.md resolves. "choice" marks a default that no source gives.
+"""
+
+from typing import Dict, Tuple
+
+from ..types import DISRUPTIONS
+from .key import Key
+
+ROLES = ("preflight", "rdma_stack", "network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate")
+FABRICS = ("roce", "infiniband", "erdma")
+STACKS = ("inbox", "soft_roce")
+LATER_STACKS = ("doca", "mlnx_ofed")  # known names, refused with a clear error until they exist
+
+NAME = r"^[a-z][a-z0-9_-]*$"
+PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9]+)?$"
+ABSOLUTE_PATH = r"^(/[A-Za-z0-9._-]+)+$"
+INTERFACE = r"^[A-Za-z0-9][A-Za-z0-9_.-]{1,14}$"  # NCCL ignores a one-letter value (src/misc/socket.cc)
+
+SITE = (
+    Key("fabric", "site", "str", None, "What the rails are made of.", "the operator's choice of hardware; there is no default",
+        choices=FABRICS, required=True, example="roce"),
+    Key("mtu", "site", "int", None,
+        "Netdev MTU of every rail. There is no default on purpose: 9000 is right for RoCE and dangerous on eRDMA, which needs 8500 "
+        "(jumbo frames) or 1400. On InfiniBand it is the MTU of IPoIB: at most 4092 in datagram mode, 65520 in connected mode.",
+        "ALI (eRDMA 8500 or 1400; NCCL's LL128 can corrupt data with another), NVIDIA (RoCE: 9000 on hosts, 9216 on switches)",
+        minimum=1280, maximum=65520, required=True, example=9000),
+    Key("rdma_stack", "site", "str", "inbox",
+        "Where drivers and libraries come from: the distribution (inbox), or the distribution plus a software RoCE device on each rail "
+        "(soft_roce). doca and mlnx_ofed come with a later release.",
+        "NVIDIA (DMA-BUF needs nothing but the inbox stack from kernel 5.12 on)", choices=STACKS),
+    Key("rails", "site", "list", [],
+        "The RDMA ports of a host, in rail order, each {name, match: {pci or mac or guid}, address, gateway, mtu}. A rail is matched by "
+        "something that an update cannot rename; address is CIDR; gateway and mtu are optional.",
+        "rdma-core's udev rules rename devices (mlx5_0, rocep26s0); see docs/reference/inventory.md", elements="dict",
+        example=[{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]),
+    Key("nccl_profile", "site", "str", None,
+        "Set of NCCL variables. Unset: the fabric's own (roce, infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME,
+        form="the name of a profile"),
+    Key("qos_profile", "site", "str", None,
+        "DSCP, priority and CNP marking of RoCE traffic; NCCL_IB_TC is derived from it. Unset: dscp26-prio3 on roce, none elsewhere.",
+        "docs/reference/profiles.md", pattern=NAME, form="the name of a profile, or none"),
+    Key("consent", "site", "list", [],
+        "Disruption classes that apply may cause without asking. A plan that needs another class is refused before anything changes.",
+        "choice: nothing that cuts traffic happens unless the inventory says so", choices=DISRUPTIONS[1:], elements="str",
+        example=["link"]),
+    Key("expect", "site", "dict", {},
+        "What validation expects of every rail: rate_gbps, link_layer, active_mtu, fw_ver, hca_type, and hcas (the number of HCAs of the "
+        "node). A key left out is not judged. Expectations are never learned from a node.",
+        "choice: an expectation taken from the node it judges can never fail", example={"rate_gbps": 400, "hcas": 8}),
+    Key("accept_eol", "site", "bool", False, "Go on with an operating system that its vendor no longer maintains (CentOS 7, Ubuntu 18.04).",
+        "choice: no security updates means refused unless somebody says so"),
+    Key("bootstrap_interface", "site", "str", None,
+        "Interface for NCCL's bootstrap (NCCL_SOCKET_IFNAME). Unset: the node's management interface.",
+        "NCCL (NCCL_SOCKET_IFNAME: any interface that all ranks reach)", pattern=INTERFACE, form="an interface name of 2 to 15 characters",
+        example="eno1"),
+    Key("foreign_variables", "site", "list", [],
+        "Globs of variables that belong to other collections in the same inventory. Any other unknown variable is an error.",
+        "choice: a misspelt key must not be ignored in silence", elements="str", pattern=r"^[A-Za-z_][A-Za-z0-9_*?\[\]-]*$",
+        form="a list of globs of variable names", example=["slurm_*"]),
+)
+
+PREFLIGHT = (
+    Key("preflight_min_free_mb", "preflight", "int", 1024, "Free space in MiB that / and /var must have before anything is installed.",
+        "choice: the inbox packages take some 100 MiB; the rest is the package cache and restore points", minimum=0, maximum=1048576),
+    Key("preflight_max_clock_skew_s", "preflight", "int", 30,
+        "Largest difference in seconds between a node's clock and the controller's. Repository metadata from the future is refused by "
+        "package managers, and logs of a skewed node cannot be compared.", "choice", minimum=1, maximum=86400),
+    Key("preflight_python_package", "preflight", "str", "python3", "Package that brings Python to a node that has none.",
+        "the package has this name in Debian, Ubuntu, EL 8 to 10, SLES 15, Alibaba Cloud Linux 3", pattern=PACKAGE, form="a package name"),
+)
+
+RDMA_STACK = (
+    Key("rdma_stack_extra_packages", "rdma_stack", "list", [], "Packages to install beside the stack's own.", "choice", elements="str",
+        pattern=PACKAGE, form="a list of package names", example=["ucx"]),
+    Key("rdma_stack_packages_state", "rdma_stack", "str", "present",
+        "present installs what is missing; latest also upgrades (pinned packages stay at their version).",
+        "choice: an upgrade of the stack is a decision, not a side effect", choices=("present", "latest")),
+    Key("rdma_stack_pins", "rdma_stack", "dict", {},
+        "Exact versions, {package: version} as the package manager prints them. A node with another version has drifted.",
+        "choice: nothing is pinned until the site pins it", example={"rdma-core": "44.0-2"}),
+    Key("rdma_stack_extra_modules", "rdma_stack", "list", [], "Kernel modules to load now and at every boot beside the fabric's own.",
+        "choice", elements="str", pattern=r"^[A-Za-z0-9_-]+$", form="a list of module names", example=["rdma_ucm"]),
+)
+
+NETWORK = (
+    Key("network_backend", "network", "str", "auto",
+        "What configures the rails' interfaces. auto finds the one that owns each interface.",
+        "systemd-networkd, ifupdown, NetworkManager and netplan are what the supported systems ship",
+        choices=("auto", "networkd", "ifupdown", "networkmanager", "netplan")),
+    Key("network_manage_addresses", "network", "bool", True,
+        "Set the rails' addresses. false: something else does (DHCP, a cloud agent); only MTU and link are managed, addresses are judged.",
+        "choice"),
+)
+
+IPOIB = (
+    Key("ipoib_mode", "ipoib", "str", "datagram", "Transport of IPoIB interfaces (InfiniBand rails with an address).",
+        "kernel (Documentation/infiniband/ipoib.rst): datagram is the default and the one with checksum and segmentation offload",
+        choices=("datagram", "connected")),
+)
+
+HOST_TUNING = (
+    Key("host_tuning_memlock", "host_tuning", "str", "unlimited",
+        "Locked memory limit of login sessions and systemd services: unlimited, or KiB. RDMA pins every registered buffer.",
+        "AZ and LSR (memlock unlimited in limits.d and DefaultLimitMEMLOCK=infinity)", pattern=r"^(unlimited|[1-9][0-9]{3,})$",
+        form="unlimited, or at least 1000 KiB"),
+    Key("host_tuning_nofile", "host_tuning", "int", 1048576, "Open file limit of login sessions and systemd services.",
+        "LSR (90-hpc-limits.conf: nofile 1048576)", minimum=1024, maximum=1073741816),
+    Key("host_tuning_sysctls", "host_tuning", "dict", {},
+        "Sysctls to set beside the catalogue's or instead of them, {name: value}; null leaves a catalogue row out.",
+        "docs/reference/profiles.md lists the catalogue with a source for each row", example={"vm.zone_reclaim_mode": 0}),
+    Key("host_tuning_governor", "host_tuning", "str", "performance",
+        "CPU frequency governor, where the node has one. keep leaves it alone.",
+        "OCI (checks scaling_governor=performance), DGX nv-cpu-governor",
+        choices=("performance", "schedutil", "ondemand", "conservative", "powersave", "keep")),
+    Key("host_tuning_numa_balancing", "host_tuning", "bool", False,
+        "Automatic NUMA balancing, where the kernel has it. It unmaps pages to sample accesses, which disturbs pinned buffers.",
+        "NVIDIA tuning guide (kernel.numa_balancing=0)"),
+)
+
+NCCL_ENV = (
+    Key("nccl_env_overrides", "nccl_env", "dict", {},
+        "NCCL variables on top of the profile, {NAME: value}; null leaves a profile's variable out. Names and values are checked against "
+        "NCCL 2.30.7.", "docs/reference/profiles.md", example={"NCCL_DEBUG": "WARN"}),
+    Key("nccl_env_profile_path", "nccl_env", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
+        "profile.d(5) convention: read by login shells alone, so the second file is needed too",
+        pattern=r"^/etc/profile\.d/[A-Za-z0-9._-]+\.sh$",
+        form="a path like /etc/profile.d/NAME.sh"),
+    Key("nccl_env_conf_path", "nccl_env", "str", "/etc/nccl.conf",
+        "NCCL's own file, the only one that reaches systemd units and mpirun without a login shell.",
+        "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=ABSOLUTE_PATH, form="an absolute path"),
+)
+
+OPENSM = (
+    Key("opensm_enabled", "opensm", "bool", None,
+        "Run a subnet manager on the host. Unset: the hosts of inventory group opensm do.",
+        "choice: most fabrics have one in a switch or UFM"),
+)
+
+VALIDATE = (
+    Key("validate_perftest", "validate", "bool", True, "Measure bandwidth and latency between pairs of nodes (ib_write_bw, ib_read_lat).",
+        "choice"),
+    Key("validate_min_bandwidth_gbps", "validate", "number", None,
+        "Average ib_write_bw in Gb/s that every rail must reach. Unset: measured and reported, not judged.",
+        "OCI and AZ (96 of 100G, 192 of 200G, 384 of 400G); ERC (eRDMA: by instance type, 108 measured)", minimum=0, maximum=10000,
+        example=384),
+    Key("validate_max_latency_us", "validate", "number", None,
+        "Typical ib_read_lat in microseconds that no rail may exceed. Unset: measured and reported, not judged.",
+        "OCI (5 us for ib_write_lat; a read is a round trip), ERC (eRDMA about 16 us)", minimum=0, maximum=1000000, example=10),
+    Key("validate_perftest_seconds", "validate", "int", 10, "How long one bandwidth test runs.", "AZ (ib_write_bw -D 10)", minimum=1,
+        maximum=600),
+    Key("validate_perftest_iterations", "validate", "int", 1000, "Iterations of one latency test.", "perftest (default of ib_read_lat)",
+        minimum=5, maximum=1000000),
+    Key("validate_perftest_message_bytes", "validate", "int", 1048576, "Message size of a bandwidth test.", "AZ (ib_write_bw -s 1048576)",
+        minimum=2, maximum=8388608),
+    Key("validate_perftest_qps", "validate", "int", 2, "Queue pairs of a bandwidth test.", "AZ and OCI (ib_write_bw -q 2)", minimum=1,
+        maximum=128),
+    Key("validate_port", "validate", "int", 18515, "First TCP port of perftest's exchange; a rail uses this plus its index.",
+        "perftest (default port 18515)", minimum=1024, maximum=65000),
+    Key("validate_ping_peers", "validate", "int", 4, "How many peers a node pings on every rail with full-size frames and DF.",
+        "kayobe (network-connectivity.yml pings one random peer); choice of 4: all pairs grow with the square", minimum=1, maximum=4096),
+    Key("validate_timeout_s", "validate", "int", 60, "Longest time that one test may take, server start included.", "choice", minimum=5,
+        maximum=3600),
+)
+
+KEYS = SITE + PREFLIGHT + RDMA_STACK + NETWORK + IPOIB + HOST_TUNING + NCCL_ENV + OPENSM + VALIDATE  # type: Tuple[Key, ...]
+BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
+SITE_KEYS = tuple(key.name for key in SITE)
+ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]
+
+
+def known_keys():
+    # type: () -> Tuple[str, ...]
+    """The name of every key that an inventory may set."""
+    return tuple(key.name for key in KEYS)

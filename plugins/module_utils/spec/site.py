@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What hosts of one site must agree on, and what no two of them may share. Pure."""
+
+import ipaddress
+from typing import Any, Dict, List, Mapping, Tuple
+
+from .findings import Findings
+from .model import Finding, Rail, Spec
+
+SHOWN = 3  # hosts named in a message before the rest is counted
+Places = List[Tuple[str, Rail]]  # (host, rail) in the order of the hosts
+
+
+def validate_site(specs):
+    # type: (Mapping[str, Spec]) -> List[Finding]
+    """Findings over all hosts; each names the host whose line most probably is the wrong one."""
+    findings = Findings(None)
+    hosts = sorted(specs)
+    _agree(specs, hosts, findings)
+    places = {}  # type: Dict[str, Places]
+    for host in hosts:
+        spec = specs[host]
+        if not spec.rails:
+            _report(findings, "warning", host, "rails", None, "the host has no rails; nothing is set up or measured on it",
+                    "a list of rails")
+        for rail in spec.rails:
+            places.setdefault(rail.name, []).append((host, rail))
+    _unique(specs, hosts, findings)
+    for name in sorted(places):
+        _same_rail(name, places[name], findings)
+    _counts(specs, [host for host in hosts if specs[host].rails], findings)
+    return findings.items
+
+
+def _report(findings, severity, host, key, value, message, allowed):
+    # type: (Findings, str, str, str, Any, str, str) -> None
+    findings.items.append(Finding(host, key, value, message, allowed, severity))
+
+
+def _some(hosts):
+    # type: (List[str]) -> str
+    """``n1, n2, n3 and 397 more``."""
+    more = len(hosts) - SHOWN
+    return ", ".join(hosts[:SHOWN]) + (" and %d more" % more if more > 0 else "")
+
+
+def _groups(pairs):
+    # type: (List[Tuple[str, Any]]) -> List[Tuple[Any, List[str]]]
+    """Values with the hosts that have them, the most common first."""
+    groups = {}  # type: Dict[Any, List[str]]
+    for host, value in pairs:
+        groups.setdefault(value, []).append(host)
+    return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
+
+
+def _agree(specs, hosts, findings):
+    # type: (Mapping[str, Spec], List[str], Findings) -> None
+    for key, severity, why in (
+        ("fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
+        ("mtu", "error", "frames larger than the smaller MTU are lost between them"),
+        ("rdma_stack", "warning", "nodes with different stacks fail in different ways"),
+        ("qos_profile", "error", "the switches' lossless priority fits one of them only"),
+    ):
+        groups = _groups([(host, specs[host][key]) for host in hosts])
+        for value, minority in groups[1:]:
+            _report(findings, severity, minority[0], key, value, "is the value on %s, but %s is on %s; %s" % (
+                _some(minority), groups[0][0], _some(groups[0][1]), why), "one value for all hosts")
+
+
+def _unique(specs, hosts, findings):
+    # type: (Mapping[str, Spec], List[str], Findings) -> None
+    """Addresses, MACs and GUIDs exist once; PCI addresses repeat in every node of a kind."""
+    seen = {}  # type: Dict[str, Tuple[str, Rail]]
+    for host in hosts:
+        for rail in specs[host].rails:
+            marks = []
+            if rail.address is not None:
+                marks.append((rail.address.split("/")[0], "rails[%d].address" % rail.index, rail.address, "address"))
+            if rail.match != "pci":
+                marks.append((rail.value, "rails[%d].match.%s" % (rail.index, rail.match), rail.value, rail.match.upper()))
+            for mark, key, value, words in marks:
+                if mark in seen and seen[mark][0] != host:
+                    other, other_rail = seen[mark]
+                    _report(findings, "error", host, key, value, "is the %s of %s on %s too" % (words, other_rail.name, other),
+                            "one that no other host has")
+                seen.setdefault(mark, (host, rail))
+
+
+def _same_rail(name, places, findings):
+    # type: (str, Places, Findings) -> None
+    """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
+    addressed = [(host, rail) for host, rail in places if rail.address is not None]
+    groups = _groups([(host, str(ipaddress.IPv4Interface(rail.address or "").network)) for host, rail in addressed])
+    rails = dict(places)
+    for subnet, minority in groups[1:]:
+        without = [host for host in minority if rails[host].gateway is None]
+        if without:
+            rail = rails[without[0]]
+            message = "%s is in %s on %s, but in %s on %s, and has no gateway" % (
+                name, subnet, _some(without), groups[0][0], _some(groups[0][1]))
+            _report(findings, "error", without[0], "rails[%d].address" % rail.index, rail.address, message,
+                    "an address in %s, or a gateway" % groups[0][0])
+    own = _groups([(host, rail.mtu) for host, rail in places])
+    for mtu, minority in own[1:]:
+        rail = rails[minority[0]]
+        if any(item.key == "mtu" for item in findings.items):
+            break  # said already, for all rails at once
+        _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s" % (
+            name, _some(minority), own[0][0], _some(own[0][1])), "one MTU for a rail")
+
+
+def _counts(specs, hosts, findings):
+    # type: (Mapping[str, Spec], List[str], Findings) -> None
+    groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
+    for names, minority in groups[1:]:
+        _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s have %s" % (
+            _some(minority), _some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a host's (templated) variables to its Spec, with everything that is wrong on the way.
+
+Pure: no file, no node, no Ansible. ``lint`` and the action plugins call the same
+function, so what lint accepts is what a run uses.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ..catalogue.fabrics import DEFAULT_NCCL
+from ..catalogue.qos import DEFAULT_QOS, NONE
+from .dicts import check_pins, check_sysctls
+from .findings import Findings, did_you_mean
+from .model import Finding, Spec
+from .nccl_overrides import check_overrides
+from .rails import check_rails
+from .rules import check_expect, check_fabric, check_mtu, check_profiles, check_subnets
+from .schema import FABRICS, KEYS, LATER_STACKS, ROLE_KEYS, SITE_KEYS, STACKS, known_keys
+from .site import validate_site
+from .unknown import check_globs, check_unknown
+from .values import MISSING, check_key, plain
+
+__all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
+
+DEFAULTS_BY_FABRIC = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}  # type: Dict[str, Dict[str, str]]
+
+
+def build_spec(values, host):
+    # type: (Mapping[str, Any], str) -> Tuple[Optional[Spec], List[Finding]]
+    """The Spec of one host and the findings; no Spec when there is an error.
+
+    ``values`` holds what the inventory says about the host, templated; ``group_names``
+    among them decides ``opensm_enabled`` when the key is unset.
+    """
+    findings = Findings(host)
+    given = {str(name): plain(value) for name, value in values.items()}
+    checked = _check_keys(given, findings)
+    globs = checked.get("foreign_variables", [])
+    check_globs(globs, findings)
+    check_unknown(given, globs, findings)
+    rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
+    _fill_defaults(given, checked)
+    _check_together(checked, rails, findings)
+    if any(item.severity == "error" for item in findings.items):
+        return None, findings.items
+    checked["rails"] = rails
+    return Spec(checked), findings.items
+
+
+def _check_keys(given, findings):
+    # type: (Dict[str, Any], Findings) -> Dict[str, Any]
+    """Every key by itself: converted, defaulted, or left out after a finding."""
+    checked = {}  # type: Dict[str, Any]
+    for key in KEYS:
+        value = given.get(key.name)
+        if value is None:
+            # An empty key (``consent:``) means its default; only required keys need a value.
+            if key.required:
+                findings.error(key.name, None, "is empty" if key.name in given else "is missing", key.allowed())
+            else:
+                checked[key.name] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
+            continue
+        converted = _check_one(key, value, findings)
+        if converted is not MISSING:
+            checked[key.name] = converted
+    return checked
+
+
+def _check_one(key, value, findings):
+    # type: (Any, Any, Findings) -> Any
+    if key.name == "rdma_stack" and value in LATER_STACKS:
+        findings.error(key.name, value, "is not in this release; it comes with a later one", ", ".join(STACKS))
+        return MISSING
+    if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
+        findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
+        return MISSING
+    converted = check_key(key, value, key.name, findings)
+    if converted is MISSING:
+        return MISSING
+    if key.name == "expect":
+        return check_expect(converted, findings)
+    if key.name == "host_tuning_sysctls":
+        return check_sysctls(converted, findings)
+    if key.name == "rdma_stack_pins":
+        return check_pins(converted, findings)
+    return converted
+
+
+def _fill_defaults(given, checked):
+    # type: (Mapping[str, Any], Dict[str, Any]) -> None
+    """Defaults that depend on another key or on the host's groups."""
+    for name, by_fabric in DEFAULTS_BY_FABRIC.items():
+        if name in checked and checked[name] is None:
+            checked[name] = by_fabric.get(checked.get("fabric", ""), NONE)
+    if checked.get("opensm_enabled", MISSING) is None:
+        checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
+
+
+def _check_together(checked, rails, findings):
+    # type: (Dict[str, Any], List[Dict[str, Any]], Findings) -> None
+    """Rules over several keys, each only when the keys that it reads are well-formed."""
+    if "nccl_env_overrides" in checked:
+        overrides = check_overrides(checked["nccl_env_overrides"], checked.get("qos_profile"), findings)
+        if overrides is not MISSING:
+            checked["nccl_env_overrides"] = overrides
+    check_subnets(rails, findings)
+    if "fabric" not in checked:
+        return
+    fabric = checked["fabric"]
+    mode = checked.get("ipoib_mode", "connected")
+    if "mtu" in checked:
+        check_mtu("mtu", checked["mtu"], fabric, mode, findings)
+    for rail in rails:
+        if rail["mtu"] is not None and rail["mtu"] != checked.get("mtu"):
+            check_mtu("rails[%d].mtu" % rail["index"], rail["mtu"], fabric, mode, findings)
+    if "nccl_profile" in checked and "qos_profile" in checked:
+        check_profiles(checked, findings)
+    if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
+        check_fabric(checked, rails, findings)
+    if fabric != "infiniband" and checked.get("opensm_enabled"):
+        findings.error("opensm_enabled", True, "a subnet manager runs on InfiniBand; fabric is %s" % fabric,
+                       "false, and no host in group opensm")

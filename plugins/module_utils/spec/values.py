@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Types of inventory values: plain JSON in, checked and converted values out.
+
+Numbers and booleans may arrive as text (an INI inventory, a template under
+ansible-core 2.16), so text that reads as one is taken; nothing else is guessed.
+"""
+
+import math
+import re
+from typing import Any, Optional, Tuple
+
+from .findings import Findings
+from .key import TYPE_WORDS, Key
+
+MISSING = object()
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+
+
+def plain(value):
+    # type: (Any) -> Any
+    """The same value without Ansible's tagged or unsafe subclasses; what is not JSON stays as it is."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dict):
+        return {plain(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def type_name(value):
+    # type: (Any) -> str
+    """What a value is, in YAML's words."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return "a boolean"
+    for python, name in ((str, "text"), (int, "an integer"), (float, "a number"), (dict, "a mapping"), (list, "a list")):
+        if isinstance(value, python):
+            return name
+    return "a %s" % type(value).__name__
+
+
+def as_int(value):
+    # type: (Any) -> Optional[int]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and re.match(r"^-?(0|[1-9][0-9]*)$", value.strip()):
+        return int(value)
+    return None
+
+
+def as_number(value):
+    # type: (Any) -> Optional[float]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str) and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
+        return float(value) if "." in value else int(value)
+    return None
+
+
+def as_bool(value):
+    # type: (Any) -> Optional[bool]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.strip().lower() in _TRUE + _FALSE:
+        return value.strip().lower() in _TRUE
+    return None
+
+
+def convert(kind, value):
+    # type: (str, Any) -> Tuple[bool, Any]
+    """(True, the value as this type) or (False, None)."""
+    if kind in ("int", "number", "bool"):
+        converted = {"int": as_int, "number": as_number, "bool": as_bool}[kind](value)  # type: Any
+        return converted is not None, converted
+    if kind == "str":
+        return isinstance(value, str), value
+    return isinstance(value, list if kind == "list" else dict), value
+
+
+def check_key(key, value, path, findings):
+    # type: (Key, Any, str, Findings) -> Any
+    """The converted value of one key, or MISSING after the finding that says why not."""
+    # A memlock of 8388608 or a version 44 is naturally written as a number.
+    if key.type == "str" and isinstance(value, int) and not isinstance(value, bool) and not key.choices:
+        value = str(value)
+    good, converted = convert(key.type, value)
+    if not good:
+        findings.error(path, value, _wrong_type(key, value), key.allowed())
+        return MISSING
+    if key.type == "list":
+        return _check_elements(key, converted, path, findings)
+    if key.type == "str" and not _matches(key, converted):
+        findings.error(path, value, "is not a value that %s can have" % path if key.choices else "must be " + key.form, key.allowed())
+        return MISSING
+    if (key.minimum is not None and converted < key.minimum) or (key.maximum is not None and converted > key.maximum):
+        findings.error(path, value, "is out of range", key.allowed())
+        return MISSING
+    return converted
+
+
+def _wrong_type(key, value):
+    # type: (Key, Any) -> str
+    return "must be %s, not %s" % (TYPE_WORDS[key.type], type_name(value))
+
+
+def _matches(key, value):
+    # type: (Key, str) -> bool
+    if key.choices:
+        return value in key.choices
+    # fullmatch: "$" alone would let a trailing newline through
+    return key.pattern is None or re.fullmatch(key.pattern, value) is not None
+
+
+def _check_elements(key, value, path, findings):
+    # type: (Key, Any, str, Findings) -> Any
+    if key.elements != "str":
+        return value
+    good = True
+    for index, element in enumerate(value):
+        if not isinstance(element, str):
+            findings.error("%s[%d]" % (path, index), element, "must be text, not %s" % type_name(element), key.allowed())
+        elif not _matches(key, element):
+            findings.error("%s[%d]" % (path, index), element, "is not a value that %s can hold" % path, key.allowed())
+        else:
+            continue
+        good = False
+    return value if good else MISSING
