@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that railwright owns whole: how they are marked, looked at and planned.
+
+Every such file starts with the same line, so that a person who opens it knows who
+writes it, and so that we can tell our own file from one that somebody put there first.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from ..host import Host
+from ..types import Change, Op, write_file
+
+MARK = "# Managed by railwright"
+HEADER = MARK + " (railwright.rdma): the next apply overwrites changes made here.\n"
+
+
+class FileState(NamedTuple):
+    """What is at a path now; ``text`` is None when nothing (readable) is."""
+
+    path: str
+    text: Optional[str]
+    mode: Optional[int]
+
+    @property
+    def foreign(self):
+        # type: () -> bool
+        """Somebody else wrote this file."""
+        return bool(self.text) and not is_ours(self.text or "")
+
+
+def is_ours(text):
+    # type: (str) -> bool
+    return text.startswith(MARK)
+
+
+def observe_file(host, path):
+    # type: (Host, str) -> FileState
+    return FileState(path, host.read(path), host.mode(path))
+
+
+def plan_file(area, state, content, why, source, mode=0o644, then=(), disruption="none"):
+    # type: (str, FileState, str, str, str, int, Tuple[Op, ...], str) -> List[Change]
+    """The change that makes a file hold exactly ``content``; ``then`` makes a daemon notice it.
+
+    The permission bits count too: a file that its readers may not open is as bad as none.
+    """
+    if state.text == content and state.mode == mode:
+        return []
+    what = "file " + state.path
+    ops = (write_file(state.path, content, mode),) + tuple(then)
+    if state.text == content:
+        return [Change(area, what, {"mode": octal(state.mode)}, {"mode": octal(mode)}, disruption, why, source, ops)]
+    if state.foreign:
+        why += "; the file there was not written by railwright, its content is kept in the restore point"
+    return [Change(area, what, state.text, content, disruption, why, source, ops)]
+
+
+def octal(mode):
+    # type: (Optional[int]) -> Optional[str]
+    return None if mode is None else "0%03o" % mode

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel parameters: one file of ours below /etc/sysctl.d, and the live values.
+
+udev applies the per-interface keys again when an interface appears, so the file is
+enough for boot. A key that this kernel does not have is left out of both. In a
+container only net/* belongs to the node, and /proc/sys may be read-only: what cannot
+be written there is not asked for (see ``notes``); the file is written all the same.
+"""
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ..catalogue.sysctls import Sysctl, canonical, wanted_sysctls
+from ..host import Host
+from ..observe.match import match_rails
+from ..spec.model import Spec
+from ..types import Change, Identity, Problem, set_value
+from .files import HEADER, FileState, observe_file, plan_file
+
+NAME = "sysctl"
+FILE = "/etc/sysctl.d/90-railwright.conf"
+# In order of precedence: a file in an earlier directory hides those of the same name in later ones.
+DIRECTORIES = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+# No *, ? and [: systemd would take the key for a pattern. Interface names may hold nearly anything.
+SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@-]*)+")
+SAFE_VALUE = re.compile(r"[ -~\t]+")
+NUMA_BALANCING = Sysctl(
+    "kernel/numa_balancing", "0", (), "Automatic NUMA balancing unmaps pages to sample accesses, which disturbs pinned buffers.",
+    "NVIDIA tuning guide (kernel.numa_balancing=0)")
+
+
+class Desired(NamedTuple):
+    rows: Tuple[Sysctl, ...]
+    container: bool
+
+
+class Override(NamedTuple):
+    """A later file of sysctl.d that sets one of our keys to something else."""
+
+    name: str
+    path: str
+    value: str
+
+
+class Observed(NamedTuple):
+    """``values``: the live value by key, None when this kernel does not have the key."""
+
+    file: FileState
+    values: Dict[str, Optional[str]]
+    read_only: bool
+    overrides: Tuple[Override, ...]
+
+
+def desired(spec, identity):
+    # type: (Spec, Identity) -> Desired
+    rows = [row._replace(value=normal(row.value)) for row in all_rows(spec, identity) if safe(row)]
+    return Desired(tuple(rows), identity.has("container"))
+
+
+def all_rows(spec, identity):
+    # type: (Spec, Identity) -> List[Sysctl]
+    """Catalogue and inventory for this node, unchecked. Order: as the file shows them."""
+    targets, _problems = match_rails(spec, identity)
+    rows = wanted_sysctls(spec, [target.netdev for target in targets if target.netdev is not None])
+    overridden = [canonical(name) for name in spec["host_tuning_sysctls"]]
+    if identity.has("numa_balancing") and NUMA_BALANCING.name not in overridden:
+        rows.append(NUMA_BALANCING._replace(value="1" if spec["host_tuning_numa_balancing"] else "0"))
+    return rows
+
+
+def observe(host, desired):
+    # type: (Host, Desired) -> Observed
+    values = {}  # type: Dict[str, Optional[str]]
+    for row in desired.rows:
+        text = host.read(row.path)
+        values[row.name] = None if text is None else normal(text)
+    return Observed(observe_file(host, FILE), values, read_only(host), tuple(find_overrides(host, desired)))
+
+
+def plan(desired, observed):
+    # type: (Desired, Observed) -> List[Change]
+    present = [row for row in desired.rows if observed.values.get(row.name) is not None]
+    changes = plan_file(NAME, observed.file, file_text(present), "the kernel forgets its parameters at reboot", "sysctl.d(5)")
+    for row in present:
+        if observed.values[row.name] != row.value and writable(row, desired, observed):
+            changes.append(Change(
+                NAME, "sysctl " + dotted(row.name), observed.values[row.name], row.value, "none", row.why, row.source,
+                (set_value(row.path, row.value),),
+            ))
+    return changes
+
+
+def problems(spec, identity, desired):
+    # type: (Spec, Identity, Desired) -> List[Problem]
+    """Names and values that sysctl.d cannot hold (an interface called ``a*b``, a value with a line break)."""
+    return [
+        Problem(NAME, dotted(row.name), "cannot be written to %s: key %r, value %r" % (FILE, row.name, row.value))
+        for row in all_rows(spec, identity) if not safe(row)
+    ]
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    """Files that would win over ours at the next boot."""
+    rows = {row.name: row for row in desired.rows}
+    return [
+        Problem(NAME, dotted(found.name), "%s sets %s, and comes after %s, which wants %s: remove the line there, or set the key in "
+                "host_tuning_sysctls" % (found.path, found.value, FILE, rows[found.name].value))
+        for found in observed.overrides
+    ]
+
+
+def notes(desired, observed):
+    # type: (Desired, Observed) -> List[str]
+    """What was left out, and why."""
+    said = []  # type: List[str]
+    for row in desired.rows:
+        value = observed.values.get(row.name)
+        if value is None:
+            said.append("sysctl: %s left out, this kernel does not have it" % dotted(row.name))
+        elif value != row.value and not writable(row, desired, observed):
+            said.append("sysctl: %s is %s, not %s, and cannot be changed from inside this container" % (dotted(row.name), value, row.value))
+    return said
+
+
+def writable(row, desired, observed):
+    # type: (Sysctl, Desired, Observed) -> bool
+    return not observed.read_only and (not desired.container or row.name.startswith("net/"))
+
+
+def safe(row):
+    # type: (Sysctl) -> bool
+    return SAFE_NAME.fullmatch(row.name) is not None and SAFE_VALUE.fullmatch(row.value) is not None
+
+
+def normal(value):
+    # type: (str) -> str
+    """The kernel separates numbers by tabs, people by blanks."""
+    return " ".join(value.split())
+
+
+def dotted(name):
+    # type: (str) -> str
+    """The usual spelling, unless an interface name with a dot (eth1.100) makes it ambiguous."""
+    return name if "." in name else name.replace("/", ".")
+
+
+def file_text(rows):
+    # type: (List[Sysctl]) -> str
+    return HEADER + "".join("%s = %s\n" % (dotted(row.name), row.value) for row in rows)
+
+
+def read_only(host):
+    # type: (Host) -> bool
+    """Whether /proc/sys is mounted read-only, as container runtimes do."""
+    state = False
+    for line in (host.read("/proc/self/mounts") or host.read("/proc/mounts") or "").splitlines():
+        words = line.split()
+        if len(words) >= 4 and words[1] in ("/proc", "/proc/sys"):
+            state = "ro" in words[3].split(",")  # the last mount on a path is the one that counts
+    return state
+
+
+def find_overrides(host, desired):
+    # type: (Host, Desired) -> List[Override]
+    wanted = {row.name: row.value for row in desired.rows}
+    paths = {}  # type: Dict[str, str]
+    for directory in DIRECTORIES:
+        for name in host.listdir(directory):
+            if name.endswith(".conf"):
+                paths.setdefault(name, "%s/%s" % (directory, name))
+    last = {}  # type: Dict[str, Override]
+    for name in sorted(paths):
+        if name <= FILE.rsplit("/", 1)[-1]:
+            continue
+        for key, value in assignments(host.read(paths[name]) or ""):
+            if key in wanted:
+                last[key] = Override(key, paths[name], value)
+    return [found for _key, found in sorted(last.items()) if found.value != wanted[found.name]]
+
+
+def assignments(text):
+    # type: (str) -> List[Tuple[str, str]]
+    """``key = value`` lines of a sysctl.d file. A pattern (``conf.*.rp_filter``) never beats a key that is named in full."""
+    found = []  # type: List[Tuple[str, str]]
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not key.lstrip().startswith(("#", ";")):
+            found.append((canonical(key.strip().lstrip("-").strip()), normal(value)))
+    return found
