@@ -17,17 +17,17 @@ FORMS = {
 }
 
 
-class BadIdentifier(ValueError):
+class IdentifierError(ValueError):
     """Not of this kind; the text says what is wrong."""
 
 
 def normalise(kind, value):
     # type: (str, Any) -> str
-    """The identifier as nodes report it. Raises BadIdentifier."""
+    """The identifier as nodes report it. Raises IdentifierError."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise BadIdentifier("was read as a number by YAML (digits and colons are base 60); put quotes around it")
+        raise IdentifierError("was read as a number by YAML (digits and colons are base 60); put quotes around it")
     if not isinstance(value, str):
-        raise BadIdentifier("must be text: %s" % FORMS[kind])
+        raise IdentifierError("must be text: %s" % FORMS[kind])
     return _NORMALISE[kind](value.strip().lower())
 
 
@@ -35,31 +35,31 @@ def _pci(text):
     # type: (str) -> str
     found = re.match(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", text)
     if found is None or int(found.group(3), 16) > 0x1F:
-        raise BadIdentifier("is not %s" % FORMS["pci"])
+        raise IdentifierError("is not %s" % FORMS["pci"])
     return "%s:%s:%s.%s" % (found.group(1) or "0000", found.group(2), found.group(3), found.group(4))
 
 
 def _mac(text):
     # type: (str) -> str
     if re.match(r"^([0-9a-f]{2}[:-]){19}[0-9a-f]{2}$", text):
-        raise BadIdentifier("is the 20-byte address of an IPoIB interface, which changes with the queue pair; match by guid")
+        raise IdentifierError("is the 20-byte address of an IPoIB interface, which changes with the queue pair; match by guid")
     if not re.match(r"^(([0-9a-f]{2}:){5}|([0-9a-f]{2}-){5})[0-9a-f]{2}$|^([0-9a-f]{4}\.){2}[0-9a-f]{4}$|^[0-9a-f]{12}$", text):
-        raise BadIdentifier("is not %s" % FORMS["mac"])
+        raise IdentifierError("is not %s" % FORMS["mac"])
     digits = re.sub(r"[^0-9a-f]", "", text)
     if int(digits, 16) == 0:
-        raise BadIdentifier("is the empty MAC address")
+        raise IdentifierError("is the empty MAC address")
     if int(digits[:2], 16) & 1:
-        raise BadIdentifier("is a multicast or broadcast MAC address; no interface has one")
+        raise IdentifierError("is a multicast or broadcast MAC address; no interface has one")
     return ":".join(digits[index:index + 2] for index in range(0, 12, 2))
 
 
 def _guid(text):
     # type: (str) -> str
     if not re.match(r"^(0x)?[0-9a-f]{16}$|^([0-9a-f]{4}:){3}[0-9a-f]{4}$|^([0-9a-f]{2}[:-]){7}[0-9a-f]{2}$", text):
-        raise BadIdentifier("is not %s" % FORMS["guid"])
+        raise IdentifierError("is not %s" % FORMS["guid"])
     digits = re.sub(r"[^0-9a-f]", "", text[2:] if text.startswith("0x") else text)
     if int(digits, 16) == 0:
-        raise BadIdentifier("is the empty GUID")
+        raise IdentifierError("is the empty GUID")
     return ":".join(digits[index:index + 4] for index in range(0, 16, 4))
 
 

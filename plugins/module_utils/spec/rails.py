@@ -6,7 +6,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional
 
 from .findings import Findings, did_you_mean
-from .identifiers import FORMS, MATCH_KINDS, BadIdentifier, normalise
+from .identifiers import FORMS, MATCH_KINDS, IdentifierError, normalise
 from .values import as_int, type_name
 
 RAIL_KEYS = ("name", "match", "address", "gateway", "mtu")
@@ -73,7 +73,7 @@ def _check_match(rail, path, findings):
         return None, None
     try:
         return kinds[0], normalise(kinds[0], match[kinds[0]])
-    except BadIdentifier as error:
+    except IdentifierError as error:
         findings.error("%s.match.%s" % (path, kinds[0]), match[kinds[0]], str(error), FORMS[kinds[0]])
         return None, None
 
@@ -106,9 +106,14 @@ def _address_problem(value):
         return "has no prefix length"
     if not re.fullmatch(r"[0-9]{1,2}", prefix) or int(prefix) > 32:
         return "has a netmask where the prefix length belongs" if "." in prefix else "has no valid prefix length"
+    return _interface_problem(parsed, ipaddress.IPv4Interface(text).network)
+
+
+def _interface_problem(parsed, network):
+    # type: (ipaddress.IPv4Address, ipaddress.IPv4Network) -> Optional[str]
+    """Well-formed, but nothing that one interface of a cluster can carry."""
     if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or parsed == ipaddress.IPv4Address("255.255.255.255"):
         return "is not an address that an interface of a cluster can have"
-    network = ipaddress.IPv4Interface(text).network
     if network.prefixlen == 0:
         return "has prefix length 0: the rail would be the route to everything"
     if network.prefixlen < 31 and parsed == network.network_address:
