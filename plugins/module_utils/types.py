@@ -46,6 +46,7 @@ class Hca(NamedTuple):
     ports: Tuple[int, ...]
     port_guids: Tuple[str, ...]
     link_layer: Optional[str]
+    port_netdevs: Tuple[str, ...] = ()  # beside ports, "" where a port has none
 
 
 class Platform(NamedTuple):

@@ -25,6 +25,7 @@ class Package(NamedTuple):
 _DEB = "packages.debian.org file lists, bookworm (rdma-core 44.0); Ubuntu builds the same source"
 _RPM = "linux-rdma/rdma-core redhat/rdma-core.spec; linux-system-roles/hpc"
 _SUSE = "linux-rdma/rdma-core suse/rdma-core.spec"
+_SUSE_UNREAD = "the upstream name, not looked up at SUSE"
 
 _VERBS_TOOLS = ("ibv_devices", "ibv_devinfo", "ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_asyncwatch")
 _CM_TOOLS = ("rping", "ucmatose", "rdma_client", "rdma_server", "rstream", "udaddy", "mckey")
@@ -66,8 +67,8 @@ SUSE = (
     Package("infiniband-diags", _DIAG_TOOLS, (), (), "ibstat, perfquery", _SUSE),
     Package("rdma-ndd", (), ("rdma-ndd.service",), (), "node descriptions for InfiniBand", _SUSE),
     Package("libmlx5-1", (), (), (), "user-space driver of ConnectX-4 and later", _SUSE),
-    Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", "not looked up; SUSE's own name"),
-    Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", "not looked up; SUSE's own name"),
+    Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", _SUSE_UNREAD),
+    Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", _SUSE_UNREAD),
 )
 FAMILIES = {"debian": DEBIAN, "redhat": REDHAT, "suse": SUSE}  # type: Dict[str, Tuple[Package, ...]]
 

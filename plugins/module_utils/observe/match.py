@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which interface and which HCA port a rail is on this node: identity only."""
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..spec.model import Rail, Spec
 from ..types import Hca, Identity, Nic, Problem
@@ -41,7 +41,7 @@ def match_rails(spec, identity):
                 rail.match, rail.value, _present(rail.match, identity))))
         else:
             targets.append(target)
-    seen = {}  # type: dict
+    seen = {}  # type: Dict[str, str]
     for target in targets:
         if target.netdev is None:
             continue
@@ -59,13 +59,13 @@ def match_rail(rail, identity):
             if hca.node_guid == rail.value:
                 return RailTarget(rail, _first_nic(hca, identity), hca, hca.ports[0] if hca.ports else None)
             if rail.value in hca.port_guids:
-                port = hca.ports[hca.port_guids.index(rail.value)]
-                return RailTarget(rail, _first_nic(hca, identity), hca, port)
+                at = hca.port_guids.index(rail.value)
+                return RailTarget(rail, _nic_of_port(hca, at, identity), hca, hca.ports[at])
         return None
     for nic in identity.nics:
         if (nic.mac if rail.match == "mac" else nic.pci) == rail.value and nic.kind != "loopback":
             found = _hca_of(nic, identity)
-            return RailTarget(rail, nic, found, found.ports[0] if found is not None and found.ports else None)
+            return RailTarget(rail, nic, found, _port_of(nic, found))
     if rail.match == "pci":
         for hca in identity.hcas:
             if hca.pci == rail.value:
@@ -78,6 +78,24 @@ def _hca_of(nic, identity):
     for hca in identity.hcas:
         if nic.name in hca.netdevs:
             return hca
+    return None
+
+
+def _port_of(nic, hca):
+    # type: (Nic, Optional[Hca]) -> Optional[int]
+    """Two ports of one HCA may have an interface each."""
+    if hca is None or not hca.ports:
+        return None
+    return hca.ports[hca.port_netdevs.index(nic.name)] if nic.name in hca.port_netdevs else hca.ports[0]
+
+
+def _nic_of_port(hca, at, identity):
+    # type: (Hca, int, Identity) -> Optional[Nic]
+    if not hca.port_netdevs:
+        return _first_nic(hca, identity)
+    for nic in identity.nics:
+        if nic.name == hca.port_netdevs[at]:
+            return nic
     return None
 
 

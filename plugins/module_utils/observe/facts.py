@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The facts object: everything that is observed of a node, as plain JSON. docs/reference/facts.md is its contract.
+
+What cannot be read is null and nothing here raises: a node in trouble is the one to observe.
+Facts say what is; whether it is right is for ``checks/``.
+"""
+
+from typing import Any, Dict, Optional
+
+from ..catalogue.platforms import find_system
+from ..host import Host, TreeHost
+from ..types import Identity, Platform
+from .gpudirect import observe_gpudirect
+from .hca import observe_hcas
+from .identity import observe_identity
+from .limits import observe_limits
+from .modules import loaded_modules
+from .nccl import observe_nccl
+from .nics import observe_netdevs
+from .packages import family_names, query_packages
+from .stack import observe_stack
+from .verbs import active_mtus
+
+SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
+
+
+def observe_facts(host, identity=None):
+    # type: (Host, Optional[Identity]) -> Dict[str, Any]
+    """Observe a node. ``identity``: what ``observe_identity`` gave, when the caller has it already."""
+    known = identity if identity is not None else observe_identity(host)
+    kernel = known.kernel or None
+    modules = loaded_modules(host)
+    packages = query_packages(host, known, family_names(known))
+    return {
+        "schema": SCHEMA,
+        "hostname": known.hostname or None,
+        "virtual": known.virtual,
+        "os": _os(known.platform),
+        "kernel": kernel,
+        "arch": known.arch or None,
+        "stack": observe_stack(host, kernel, packages),
+        "hcas": observe_hcas(host, active_mtus(host) if known.hcas else {}),
+        "netdevs": observe_netdevs(host, known.nics),
+        "modules": modules,
+        "gpudirect": observe_gpudirect(host, kernel, modules),
+        "limits": observe_limits(host),
+        "nccl": observe_nccl(host),
+        "packages": packages,
+    }
+
+
+def facts_of_tree(path):
+    # type: (str) -> Dict[str, Any]
+    """Facts of a captured tree (sys/, proc/, etc/ …, recorded commands in cmd/); any part of it may be missing."""
+    return observe_facts(TreeHost(path))
+
+
+def _os(platform):
+    # type: (Platform) -> Dict[str, Optional[str]]
+    row = find_system(platform.id, platform.version)
+    return {
+        "id": platform.id or None,
+        "version": platform.version or None,
+        "codename": platform.codename or None,
+        "name": platform.pretty or None,
+        "family": platform.family,
+        "eol": row.eol if row is not None else None,
+    }

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GID table of a port. Empty slots are left out; their attributes are not even read.
+
+A mlx5 port has 255 slots of which a handful are used, and the kernel answers EINVAL for the
+type and interface of an empty one: the GIDs are read first, the rest for those that hold something.
+"""
+
+from typing import Any, Dict, List, Optional
+
+from ..host import Host
+from . import parse
+from .devices import attribute
+
+IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further
+
+
+def observe_gids(host, port):
+    # type: (Host, str) -> Optional[List[Dict[str, Any]]]
+    """Every used slot of a port's table in order; None when there is no table to read."""
+    slots = _slots(host, port + "/gids")
+    if not slots:
+        return None
+    gids = []
+    for index in slots:
+        gid = parse.gid(attribute(host, "%s/gids/%d" % (port, index)))
+        if gid is None or gid == parse.ZERO_GID:
+            continue
+        gids.append({
+            "index": index,
+            "gid": gid,
+            "type": parse.token(attribute(host, "%s/gid_attrs/types/%d" % (port, index))),
+            "netdev": _netdev(host, port, index),
+        })
+    return gids
+
+
+def first_netdev(host, port):
+    # type: (Host, str) -> Optional[str]
+    """The interface that the kernel itself ties to a port: the one of its lowest GID."""
+    for index in _slots(host, port + "/gid_attrs/ndevs")[:IDENTITY_SLOTS]:
+        netdev = _netdev(host, port, index)
+        if netdev is not None:
+            return netdev
+    return None
+
+
+def port_guid(gids, link_layer):
+    # type: (Optional[List[Dict[str, Any]]], Optional[str]) -> Optional[str]
+    """sysfs has no file for it: the low half of GID 0, which is how libibumad (ibstat) gets it.
+
+    On Ethernet only a link-local GID 0 holds one; an address in that slot is no GUID.
+    """
+    for entry in gids or []:
+        if entry["index"] != 0:
+            continue
+        prefix, low = entry["gid"][:19], entry["gid"][20:]
+        if low == "0000:0000:0000:0000" or (link_layer != "InfiniBand" and prefix != "fe80:0000:0000:0000"):
+            return None
+        return str(low)
+    return None
+
+
+def _netdev(host, port, index):
+    # type: (Host, str, int) -> Optional[str]
+    return parse.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
+
+
+def _slots(host, directory):
+    # type: (Host, str) -> List[int]
+    numbers = (parse.integer(name) for name in host.listdir(directory))
+    return sorted(number for number in numbers if number is not None and 0 <= number < 65536)

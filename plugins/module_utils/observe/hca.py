@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RDMA devices and their ports as sysfs shows them, any vendor: InfiniBand, RoCE, iWARP, eRDMA, rxe."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..host import Host
+from ..types import Hca
+from . import parse
+from .counters import observe_counters, observe_hw_counters
+from .devices import (
+    CLASS_INFINIBAND,
+    CLASS_NET,
+    attribute,
+    driver_of,
+    entries,
+    hardware_macs,
+    netdev_with_dev_port,
+    netdev_with_mac,
+    pci_of,
+    sibling_netdevs,
+    soft_parent,
+)
+from .gids import first_netdev, observe_gids, port_guid
+
+SOFT_ROCE_DRIVER = "rdma_rxe"
+
+
+class Place(NamedTuple):
+    """Where one HCA sits, found once and used for its identity and its facts."""
+
+    path: str
+    name: str
+    node_guid: Optional[str]
+    pci: Optional[str]
+    driver: Optional[str]
+    siblings: List[str]
+    soft_parent: Optional[str]
+
+
+def places(host):
+    # type: (Host) -> List[Place]
+    """Every HCA of the node in natural order."""
+    return [_place(host, name) for name in entries(host, CLASS_INFINIBAND)]
+
+
+def _place(host, name):
+    # type: (Host, str) -> Place
+    path = CLASS_INFINIBAND + "/" + name
+    node_guid = parse.guid(attribute(host, path + "/node_guid"))
+    parent = soft_parent(host, path)
+    if parent is not None:  # up to Linux 5.9 rxe borrowed its interface's PCI device as its own
+        return Place(path, name, node_guid, None, SOFT_ROCE_DRIVER, [], parent)
+    return Place(path, name, node_guid, pci_of(host, path), driver_of(host, path), sibling_netdevs(host, path), None)
+
+
+def port_numbers(host, hca):
+    # type: (Host, str) -> List[int]
+    numbers = (parse.integer(name) for name in host.listdir(hca + "/ports"))
+    return sorted(number for number in numbers if number is not None and number >= 0)
+
+
+def port_netdev(host, place, number, kernel_netdev, macs):
+    # type: (Host, Place, int, Optional[str], Mapping[str, str]) -> Optional[str]
+    """The interface of a port: what the kernel's GID table says, else what belongs to the device."""
+    return (
+        kernel_netdev
+        or place.soft_parent
+        or netdev_with_dev_port(host, place.siblings, number)
+        or (netdev_with_mac(macs, place.node_guid) if not place.siblings else None)
+    )
+
+
+def observe_identities(host):
+    # type: (Host) -> Tuple[Hca, ...]
+    """HCAs as identities: nothing here changes with their health."""
+    found = places(host)
+    macs = hardware_macs(host) if found else {}
+    return tuple(_identity(host, place, macs) for place in found)
+
+
+def _identity(host, place, macs):
+    # type: (Host, Place, Mapping[str, str]) -> Hca
+    ports = tuple(port_numbers(host, place.path))
+    netdevs = []  # type: List[str]
+    guids = []
+    link_layer = None  # type: Optional[str]
+    for number in ports:
+        path = "%s/ports/%d" % (place.path, number)
+        netdevs.append(port_netdev(host, place, number, first_netdev(host, path), macs) or "")
+        layer = parse.token(attribute(host, path + "/link_layer"))
+        link_layer = link_layer or layer
+        gid = parse.gid(attribute(host, path + "/gids/0"))
+        guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
+    names = [name for name in netdevs + place.siblings if name]
+    unique = tuple(name for at, name in enumerate(names) if name not in names[:at])
+    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs))
+
+
+def observe_hcas(host, active_mtus):
+    # type: (Host, Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]
+    """The ``hcas`` part of the facts object."""
+    found = places(host)
+    macs = hardware_macs(host) if found else {}
+    return [_hca(host, place, macs, active_mtus) for place in found]
+
+
+def _hca(host, place, macs, active_mtus):
+    # type: (Host, Place, Mapping[str, str], Mapping[Tuple[str, int], int]) -> Dict[str, Any]
+    path = place.path
+
+    def read(name):
+        # type: (str) -> Optional[str]
+        return attribute(host, path + "/" + name)
+
+    on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
+    return {
+        "name": place.name,
+        "node_type": parse.enum_text(read("node_type")),
+        "node_guid": place.node_guid,
+        "sys_image_guid": parse.guid(read("sys_image_guid")),
+        "board_id": parse.token(read("board_id")),
+        "fw_ver": parse.token(read("fw_ver")),
+        "hw_rev": parse.token(read("hw_rev")),
+        "hca_type": parse.token(read("hca_type")),
+        "pci_address": place.pci,
+        "vendor_id": parse.hex_text(read("device/vendor")) if on_bus else None,
+        "device_id": parse.hex_text(read("device/device")) if on_bus else None,
+        "numa_node": parse.integer(read("device/numa_node")) if on_bus else None,
+        "driver": place.driver,
+        "ports": [_port(host, place, number, macs, active_mtus) for number in port_numbers(host, path)],
+    }
+
+
+def _port(host, place, number, macs, active_mtus):
+    # type: (Host, Place, int, Mapping[str, str], Mapping[Tuple[str, int], int]) -> Dict[str, Any]
+    path = "%s/ports/%d" % (place.path, number)
+
+    def read(name):
+        # type: (str) -> Optional[str]
+        return attribute(host, path + "/" + name)
+
+    gids = observe_gids(host, path)
+    link_layer = parse.token(read("link_layer"))
+    kernel_netdev = next((entry["netdev"] for entry in gids or [] if entry["netdev"] is not None), None)
+    netdev = port_netdev(host, place, number, kernel_netdev, macs)
+    return {
+        "number": number,
+        "state": parse.enum_text(read("state")),
+        "phys_state": parse.enum_text(read("phys_state")),
+        "rate_gbps": parse.rate_gbps(read("rate")),
+        "link_layer": link_layer,
+        "lid": parse.integer(read("lid")),
+        "lmc": parse.integer(read("lid_mask_count")),
+        "sm_lid": parse.integer(read("sm_lid")),
+        "cap_mask": parse.hex_text(read("cap_mask")),
+        "port_guid": port_guid(gids, link_layer),
+        "active_mtu": active_mtus.get((place.name, number)),
+        "netdev": netdev,
+        "netdev_mtu": parse.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
+        "gids": gids,
+        "counters": observe_counters(host, path + "/counters"),
+        "hw_counters": observe_hw_counters(host, place.path, path),
+    }

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node is: OS, kernel, interfaces, HCAs, and what its kernel and tools can do.
+
+Capabilities:
+
+====================  =========================================================================
+systemd               process 1 is systemd
+networkd              systemd-networkd is installed; networkd_running: it keeps state in /run
+nmcli                 NetworkManager's command is installed; networkmanager_running: it has state in /run
+netplan, ifupdown     the command and its configuration directory or file are there
+cpufreq               CPUs have a scaling governor
+numa_balancing        the kernel has the sysctl
+container             runs in a container: /proc/sys and /sys of the machine cannot be written
+module:NAME           the running kernel has that module loaded, built in or loadable (modules.WANTED)
+====================  =========================================================================
+"""
+
+import re
+import sys
+from typing import List, Optional
+
+from ..catalogue.platforms import family_of
+from ..host import Host
+from ..types import Identity, Platform
+from . import parse
+from .hca import observe_identities
+from .modules import available_modules
+from .nics import observe_nics
+
+_CPU_HEAD = 8192  # the flags of the first CPU; the file of 256 CPUs costs 20 ms
+# DMI vendor or product -> hypervisor; a bare-metal instance of a cloud has the same vendor, so the CPU flag decides first.
+_DMI = (("QEMU", "kvm"), ("KVM", "kvm"), ("Alibaba Cloud", "kvm"), ("Amazon EC2", "kvm"), ("Google", "kvm"), ("OpenStack", "kvm"),
+        ("VMware", "vmware"), ("innotek", "virtualbox"), ("VirtualBox", "virtualbox"), ("Microsoft", "hyperv"), ("Xen", "xen"))
+_DMI_FILES = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name")
+
+
+def observe_identity(host, management_address=None):
+    # type: (Host, Optional[str]) -> Identity
+    """``management_address``: the node's own address in the controller's connection, where known."""
+    kernel = kernel_release(host)
+    return Identity(
+        hostname=observe_hostname(host) or "",
+        platform=observe_platform(host),
+        kernel=kernel or "",
+        arch=observe_arch(host) or "",
+        python="%d.%d.%d" % sys.version_info[:3] if host.live else "",
+        virtual=observe_virtual(host),
+        nics=observe_nics(host, management_address),
+        hcas=observe_identities(host),
+        capabilities=tuple(_capabilities(host, kernel)),
+    )
+
+
+def kernel_release(host):
+    # type: (Host) -> Optional[str]
+    found = parse.name(host.line("/proc/sys/kernel/osrelease"))
+    if found is not None:
+        return found
+    version = re.match(r"Linux version (\S+) ", host.read("/proc/version", 4096) or "")
+    return parse.name(version.group(1)) if version else None
+
+
+def observe_hostname(host):
+    # type: (Host) -> Optional[str]
+    return parse.name(host.line("/proc/sys/kernel/hostname")) or parse.name(host.line("/etc/hostname"))
+
+
+def observe_arch(host):
+    # type: (Host) -> Optional[str]
+    """/proc has it from Linux 6.1 on."""
+    return parse.name(host.line("/proc/sys/kernel/arch")) or parse.name(host.run(["uname", "-m"], 5.0).out)
+
+
+def observe_platform(host):
+    # type: (Host) -> Platform
+    text = host.read("/etc/os-release")
+    values = parse.key_values(text if text is not None else host.read("/usr/lib/os-release"))
+    os_id = values.get("ID", "")
+    if os_id == "centos" and "stream" in values.get("NAME", "").lower():
+        os_id = "centos-stream"  # the same ID as CentOS Linux, another end of life
+    version = values.get("VERSION_ID", "")
+    like = tuple(values.get("ID_LIKE", "").split())
+    family, package_manager = family_of(os_id, like, version)
+    codename = values.get("VERSION_CODENAME") or values.get("UBUNTU_CODENAME") or ""
+    return Platform(os_id, version, codename, like, values.get("PRETTY_NAME", ""), family, package_manager)
+
+
+def observe_virtual(host):
+    # type: (Host) -> Optional[str]
+    """container, kvm, xen, vmware, hyperv, virtualbox, other; None on bare metal or where nothing tells."""
+    if in_container(host):
+        return "container"
+    if host.line("/sys/hypervisor/type") == "xen":
+        return "xen"
+    processor = host.read("/proc/cpuinfo", _CPU_HEAD) or ""
+    flags = re.search(r"^flags\s*:.*$", processor, re.MULTILINE)
+    if flags is not None and " hypervisor" not in flags.group(0):
+        return None
+    names = " ".join(host.line(path) or "" for path in _DMI_FILES)
+    for word, hypervisor in _DMI:
+        if word in names and (flags is not None or word in ("QEMU", "KVM", "VMware", "VirtualBox")):
+            return hypervisor
+    return "other" if flags is not None else None
+
+
+def in_container(host):
+    # type: (Host) -> bool
+    if host.exists("/run/.containerenv") or host.exists("/.dockerenv") or host.line("/run/systemd/container") is not None:
+        return True
+    return "container=" in (host.read("/proc/1/environ", 65536) or "")
+
+
+def _capabilities(host, kernel):
+    # type: (Host, Optional[str]) -> List[str]
+    found = [
+        ("systemd", host.line("/proc/1/comm") == "systemd"),
+        ("networkd", host.exists("/usr/lib/systemd/systemd-networkd") or host.exists("/lib/systemd/systemd-networkd")),
+        ("networkd_running", host.exists("/run/systemd/netif/state")),
+        ("nmcli", host.which("nmcli") is not None),
+        ("networkmanager_running", host.exists("/run/NetworkManager/devices")),
+        ("netplan", host.which("netplan") is not None and host.exists("/etc/netplan")),
+        ("ifupdown", host.which("ifup") is not None and host.exists("/etc/network/interfaces")),
+        ("cpufreq", _has_governor(host)),
+        ("numa_balancing", host.exists("/proc/sys/kernel/numa_balancing")),
+        ("container", in_container(host)),
+    ]
+    names = [name for name, present in found if present]
+    return names + ["module:" + name for name in sorted(available_modules(host, kernel))]
+
+
+def _has_governor(host):
+    # type: (Host) -> bool
+    cpu = "/sys/devices/system/cpu/"
+    return host.exists(cpu + "cpufreq/policy0/scaling_governor") or host.exists(cpu + "cpu0/cpufreq/scaling_governor")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Locked-memory and open-file limits: what the files say, and what systemd has in effect."""
+
+from typing import Any, Dict, List, Optional, Union
+
+from ..host import Host
+from . import parse
+
+LIMITS_D = "/etc/security/limits.d"
+_ITEMS = ("memlock", "nofile")
+_SYSTEM_DIRECTORIES = ("/usr/lib/systemd/system.conf.d", "/etc/systemd/system.conf.d", "/run/systemd/system.conf.d")
+_KEYS = {"DefaultLimitMEMLOCK": "memlock", "DefaultLimitNOFILE": "nofile"}
+SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
+
+
+def observe_limits(host):
+    # type: (Host) -> Dict[str, Any]
+    return {
+        "login": _login_limits(host),
+        "systemd_files": _systemd_files(host),
+        "systemd_effective": _systemd_effective(host),
+    }
+
+
+def _login_limits(host):
+    # type: (Host) -> List[Dict[str, Optional[str]]]
+    """Lines of limits.conf and limits.d about our items, in the order in which PAM reads them."""
+    paths = ["/etc/security/limits.conf"]
+    paths += [LIMITS_D + "/" + name for name in host.listdir(LIMITS_D) if name.endswith(".conf") and parse.token(name)]
+    found = []  # type: List[Dict[str, Optional[str]]]
+    for path in paths:
+        for line in (host.read(path) or "").splitlines():
+            fields = line.partition("#")[0].split()
+            if len(fields) == 4 and fields[2] in _ITEMS and parse.token(" ".join(fields)):
+                found.append({"file": path, "domain": fields[0], "type": fields[1], "item": fields[2], "value": fields[3]})
+    return found
+
+
+def _systemd_files(host):
+    # type: (Host) -> Dict[str, Dict[str, str]]
+    """Defaults set in system.conf and its drop-ins, with the file that set each last."""
+    paths = ["/etc/systemd/system.conf"]
+    names = {}  # a drop-in of the same name in a later directory replaces the earlier one
+    for directory in _SYSTEM_DIRECTORIES:
+        names.update({name: directory + "/" + name for name in host.listdir(directory) if name.endswith(".conf") and parse.token(name)})
+    paths += [names[name] for name in sorted(names)]
+    found = {}
+    for path in paths:
+        values = parse.key_values(host.read(path))
+        for key, item in _KEYS.items():
+            if key in values:
+                found[item] = {"value": values[key], "file": path}
+    return found
+
+
+def _systemd_effective(host):
+    # type: (Host) -> Dict[str, Optional[Union[int, str]]]
+    """The manager's own answer: ``infinity`` or a number (bytes of memlock, descriptors); None when it gives none."""
+    values = {}  # type: Dict[str, str]
+    if not host.live or host.line("/proc/1/comm") == "systemd":
+        values = parse.key_values(host.run(SHOW, 10.0).out)
+    found = {}  # type: Dict[str, Optional[Union[int, str]]]
+    for key, item in _KEYS.items():
+        text = values.get(key)
+        found[item] = "infinity" if text == "infinity" else parse.integer(text)
+    return found

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel modules of the RDMA and GPU family: which are loaded, which the running kernel could load."""
+
+import re
+from typing import Any, Dict, FrozenSet, Iterable, Optional
+
+from ..host import Host
+from . import parse
+
+# Core, upper layers, providers (drivers/infiniband/hw and sw), their Ethernet drivers, GPU and peer memory.
+FAMILY = re.compile(
+    r"(?:ib_|rdma_|iw_|rpcrdma|svcrdma|xprtrdma|mlx[45]|mlxfw|mlx_compat|mana|erdma|irdma|i40iw|bnxt_(?:re|en)|qedr|qede|hns_roce|hfi1|efa|"
+    r"ionic|usnic|vmw_pvrdma|ocrdma|cxgb4|siw|smc|nvme_rdma|nvmet_rdma|ko2iblnd|knem|xpmem|nvidia|nv_peer_mem|gdrdrv|amdgpu)[A-Za-z0-9_]*\Z")
+
+# What the areas may have to load; ``module:NAME`` is a capability of a node whose kernel has it.
+WANTED = (
+    "ib_core", "ib_uverbs", "ib_umad", "ib_cm", "rdma_cm", "rdma_ucm", "ib_ipoib", "rdma_rxe", "siw",
+    "mlx4_ib", "mlx5_core", "mlx5_ib", "erdma", "irdma", "bnxt_re", "mana_ib", "efa", "hns_roce_hw_v2",
+    "nvidia", "nvidia_peermem", "nv_peer_mem", "gdrdrv",
+)
+
+
+def loaded_modules(host):
+    # type: (Host) -> Optional[Dict[str, Dict[str, Any]]]
+    """Loaded modules of the family; None when /proc/modules cannot be read."""
+    text = host.read("/proc/modules")
+    if text is None:
+        return None
+    found = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) < 4 or not FAMILY.match(fields[0]):
+            continue
+        users = [user for user in fields[3].split(",") if parse.is_name(user)]
+        found[fields[0]] = {
+            "version": parse.token(host.read("/sys/module/%s/version" % fields[0], 256)),
+            "used_by": sorted(users),
+        }
+    return {name: found[name] for name in sorted(found)}
+
+
+def available_modules(host, kernel, names=WANTED):
+    # type: (Host, Optional[str], Iterable[str]) -> FrozenSet[str]
+    """Those of ``names`` that are loaded, built in, or could be loaded into the running kernel."""
+    indexes = [module_index(host, kernel), _tree_file(host, kernel, "modules.builtin")]
+    loaded = host.read("/proc/modules") or ""
+    return frozenset(
+        name for name in names
+        if any(_path_in(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
+
+
+def module_index(host, kernel):
+    # type: (Host, Optional[str]) -> str
+    """modules.dep of the running kernel, "" when there is none."""
+    return _tree_file(host, kernel, "modules.dep")
+
+
+def _tree_file(host, kernel, name):
+    # type: (Host, Optional[str], str) -> str
+    if kernel is None or not parse.is_name(kernel):
+        return ""
+    for root in ("/lib/modules/", "/usr/lib/modules/"):  # one is a link to the other, unless a capture left it out
+        text = host.read(root + kernel + "/" + name)
+        if text is not None:
+            return text
+    return ""
+
+
+def module_path(index, name):
+    # type: (str, str) -> Optional[str]
+    """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``."""
+    return _path_in(index, name)
+
+
+def _path_in(index, name):
+    # type: (str, str) -> Optional[str]
+    # A file may be called nvidia-peermem.ko where the kernel says nvidia_peermem.
+    pattern = re.escape(name).replace(r"\_", "_").replace("_", "[-_]")
+    found = re.search(r"^(\S*/%s\.ko(?:\.[a-z0-9]+)?)(?::|$)" % pattern, index, re.MULTILINE)
+    return found.group(1) if found else None

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL's settings and libraries on a node: /etc/nccl.conf, profile.d, libnccl and its network plugin.
+
+The two kinds of file have two grammars. nccl.conf is not shell: ``export`` or a quote
+becomes part of a name or value, so such lines are told apart as ``malformed``.
+"""
+
+import re
+from typing import Any, Dict, List, Optional
+
+from ..host import Host
+from . import parse
+
+CONF = "/etc/nccl.conf"
+PROFILE_D = "/etc/profile.d"
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,63}\Z")
+_OURS = re.compile(r"(?:NCCL|UCX|SHARP|OMPI_MCA)_")
+_EXPORT = re.compile(r"\s*(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*?)\s*\Z")
+_DEFAULT = re.compile(r"\"?\$\{([A-Z][A-Z0-9_]*):?-([^}]*)\}\"?\Z")
+_LIBRARY_DIRECTORIES = (
+    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64",
+)
+_LIBNCCL = re.compile(r"libnccl\.so\.(2(?:\.[0-9]+){0,2})\Z")
+_PLUGIN = re.compile(r"libnccl-net(?:-[a-z0-9]+)?\.so\Z")
+
+
+def observe_nccl(host):
+    # type: (Host) -> Dict[str, Any]
+    return {
+        "conf": _conf(host.read(CONF)),
+        "profile_d": _profiles(host),
+        "library": _library(host),
+        "plugins": _plugins(host),
+    }
+
+
+def _conf(text):
+    # type: (Optional[str]) -> Optional[Dict[str, Any]]
+    """Variables as NCCL takes them (``#`` only in column 0, nothing trimmed, the first assignment wins)."""
+    if text is None:
+        return None
+    values = {}  # type: Dict[str, str]
+    malformed = []  # type: List[int]
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        key, separator, value = line.partition("=")
+        if separator and _VARIABLE.match(key) and (value == "" or parse.token(value) == value):
+            values.setdefault(key, value)
+        else:
+            malformed.append(number)
+    return {"variables": values, "malformed_lines": malformed}
+
+
+def _profiles(host):
+    # type: (Host) -> Dict[str, Dict[str, str]]
+    """Files of profile.d that set variables of NCCL or UCX, with the values that they default to."""
+    found = {}
+    for name in host.listdir(PROFILE_D):
+        if not name.endswith(".sh") or not parse.is_name(name):
+            continue
+        values = {}
+        for line in (host.read(PROFILE_D + "/" + name) or "").splitlines():
+            assignment = _EXPORT.match(line)
+            if assignment is None or not _OURS.match(assignment.group(1)):
+                continue
+            value = _shell_value(assignment.group(1), assignment.group(2))
+            if value == "" or parse.token(value):
+                values[assignment.group(1)] = value
+        if values:
+            found[PROFILE_D + "/" + name] = values
+    return found
+
+
+def _shell_value(variable, text):
+    # type: (str, str) -> str
+    """``"${X:-v}"`` -> v, quotes taken off; anything cleverer stays as it is written."""
+    default = _DEFAULT.match(text)
+    if default is not None and default.group(1) == variable:
+        return default.group(2)
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def _library(host):
+    # type: (Host) -> Optional[Dict[str, Optional[str]]]
+    """The first libnccl.so.2 of the usual directories; its full version is in the name of the file behind the link."""
+    for directory in _LIBRARY_DIRECTORIES:
+        names = [name for name in host.listdir(directory) if _LIBNCCL.match(name)]
+        if not names:
+            continue
+        versions = sorted((match.group(1) for match in map(_LIBNCCL.match, names) if match), key=parse.natural_key)
+        full = [version for version in versions if version.count(".") == 2]
+        return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
+    return None
+
+
+def _plugins(host):
+    # type: (Host) -> List[str]
+    """Network plugins that NCCL would load by itself while NCCL_NET_PLUGIN is not set."""
+    return [directory + "/" + name for directory in _LIBRARY_DIRECTORIES for name in host.listdir(directory) if _PLUGIN.match(name)]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Network interfaces: what they are, and over which of them the controller reaches the node.
+
+An interface is ``management`` when it carries a default route or the address of the
+controller's connection, and so is everything below it (members of a bond or bridge, the
+interface of a VLAN): to touch those may cut the node off.
+"""
+
+import json
+import socket
+import struct
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from ..host import Host
+from ..types import Nic
+from . import parse
+from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
+
+ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
+RTF_UP, RTF_REJECT = 0x1, 0x200  # include/uapi/linux/route.h
+IP_ADDR = ("ip", "-j", "addr")  # IPv4 addresses are in no file that names their interface
+
+
+def observe_nics(host, management_address=None):
+    # type: (Host, Optional[str]) -> Tuple[Nic, ...]
+    """Every interface in natural order. ``management_address``: the node's own end of the controller's connection."""
+    names = entries(host, CLASS_NET)
+    carrying = default_route_netdevs(host)
+    if management_address is not None:
+        carrying |= netdevs_with_address(host, management_address)
+    management = _with_lower(host, carrying & set(names))
+    return tuple(_nic(host, name, name in management) for name in names)
+
+
+def _nic(host, name, management):
+    # type: (Host, str, bool) -> Nic
+    path = CLASS_NET + "/" + name
+    hardware = host.exists(path + "/device") or host.readlink(path + "/device") is not None
+    return Nic(
+        name, _permanent_mac(host, path) or "", pci_of(host, path) if hardware else None,
+        driver_of(host, path) if hardware else None, _kind(host, path, hardware), management)
+
+
+def _permanent_mac(host, path):
+    # type: (Host, str) -> Optional[str]
+    """A member of a bond shows the bond's address; the kernel keeps its own beside it."""
+    kept = parse.mac_address(attribute(host, path + "/bonding_slave/perm_hwaddr"))
+    return kept or parse.mac_address(attribute(host, path + "/address"))
+
+
+def _kind(host, path, hardware):
+    # type: (Host, str, bool) -> str
+    kind = parse.integer(attribute(host, path + "/type"))
+    if kind == ARPHRD_LOOPBACK:
+        return "loopback"
+    if kind == ARPHRD_INFINIBAND:
+        return "infiniband"
+    return "ethernet" if kind == ARPHRD_ETHER and hardware else "virtual"
+
+
+def _with_lower(host, names):
+    # type: (Host, Set[str]) -> Set[str]
+    """The interfaces and all that lie below them."""
+    found = set()  # type: Set[str]
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.add(name)
+        pending.extend(entry[len("lower_"):] for entry in host.listdir(CLASS_NET + "/" + name)
+                       if entry.startswith("lower_") and parse.is_name(entry))
+    return found
+
+
+def default_route_netdevs(host):
+    # type: (Host) -> Set[str]
+    """Interfaces of the IPv4 and IPv6 default routes of the main table."""
+    found = {route[0] for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0}
+    for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
+        fields = line.split()
+        if len(fields) != 10 or fields[0] != "0" * 32 or fields[1] != "00" or not parse.is_name(fields[9]):
+            continue
+        flags = parse.integer("0x" + fields[8])
+        if flags is not None and flags & RTF_UP and not flags & RTF_REJECT:
+            found.add(fields[9])
+    return found
+
+
+def _ipv4_routes(host):
+    # type: (Host) -> List[Tuple[str, int, int]]
+    """(interface, network, mask) in host order of every IPv4 route that is up."""
+    routes = []
+    for line in (host.read("/proc/net/route") or "").splitlines()[1:]:
+        fields = line.split()
+        if len(fields) < 8 or not parse.is_name(fields[0]):
+            continue
+        values = [parse.integer("0x" + fields[at]) for at in (1, 3, 7)]
+        if None not in values and (values[1] or 0) & RTF_UP:
+            routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0)))
+    return routes
+
+
+def _host_order(value):
+    # type: (int) -> int
+    """proc prints the address as the little-endian machine's integer of its network-order bytes."""
+    return int(struct.unpack(">I", struct.pack("<I", value & 0xFFFFFFFF))[0])
+
+
+def netdevs_with_address(host, address):
+    # type: (Host, str) -> Set[str]
+    """The interfaces that hold an address; if nothing tells, those whose network it lies in (rather one too many)."""
+    bare = address.partition("%")[0]
+    if bare.startswith("::ffff:") and "." in bare:
+        bare = bare[len("::ffff:"):]
+    held = {name for name, addresses in observe_addresses(host).items() if bare in [item.partition("/")[0] for item in addresses]}
+    if held or ":" in bare:
+        return held
+    try:
+        number = int(struct.unpack(">I", socket.inet_aton(bare))[0])
+    except OSError:
+        return set()
+    fitting = [(mask, name) for name, network, mask in _ipv4_routes(host) if mask and number & mask == network]
+    longest = max((mask for mask, _name in fitting), default=0)
+    return {name for mask, name in fitting if mask == longest}
+
+
+def observe_addresses(host):
+    # type: (Host) -> Dict[str, List[str]]
+    """Addresses with prefix length by interface, from one command or its recording; {} when neither answers."""
+    try:
+        links = json.loads(host.run(IP_ADDR, 10.0).out)
+    except ValueError:
+        return _ipv6_addresses(host)
+    found = {}  # type: Dict[str, List[str]]
+    for link in links if isinstance(links, list) else []:
+        name = link.get("ifname") if isinstance(link, dict) else None
+        if not isinstance(name, str) or not parse.is_name(name):
+            continue
+        found[name] = [text for text in map(_address_text, _list(link.get("addr_info"))) if text is not None]
+    return found
+
+
+def _list(value):
+    # type: (Any) -> List[Any]
+    return value if isinstance(value, list) else []
+
+
+def _address_text(item):
+    # type: (Any) -> Optional[str]
+    if not isinstance(item, dict) or item.get("family") not in ("inet", "inet6"):
+        return None
+    return parse.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
+
+
+def _ipv6_addresses(host):
+    # type: (Host) -> Dict[str, List[str]]
+    """IPv6 alone is in a file; without ``ip`` it is better than nothing."""
+    found = {}  # type: Dict[str, List[str]]
+    for line in (host.read("/proc/net/if_inet6") or "").splitlines():
+        fields = line.split()
+        prefix = parse.integer("0x" + fields[2]) if len(fields) == 6 else None
+        if prefix is None or not parse.is_name(fields[5]):
+            continue
+        try:
+            address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0]))
+        except (OSError, ValueError):
+            continue
+        found.setdefault(fields[5], []).append("%s/%d" % (address, prefix))
+    return found
+
+
+def observe_netdevs(host, nics):
+    # type: (Host, Tuple[Nic, ...]) -> List[Dict[str, Any]]
+    """The ``netdevs`` part of the facts object: each interface with what it does at the moment."""
+    addresses = observe_addresses(host) if nics else {}
+    found = []
+    for nic in nics:
+        path = CLASS_NET + "/" + nic.name
+        found.append({
+            "name": nic.name,
+            "mac": nic.mac or None,
+            "pci_address": nic.pci,
+            "driver": nic.driver,
+            "kind": nic.kind,
+            "management": nic.management,
+            "mtu": parse.integer(attribute(host, path + "/mtu")),
+            "operstate": parse.name(attribute(host, path + "/operstate")),
+            "speed_mbps": _speed(host, path),
+            "addresses": addresses.get(nic.name),
+        })
+    return found
+
+
+def _speed(host, path):
+    # type: (Host, str) -> Optional[int]
+    """-1 (or EINVAL) is the kernel's word for "no link"."""
+    speed = parse.integer(attribute(host, path + "/speed"))
+    return speed if speed is not None and speed > 0 else None

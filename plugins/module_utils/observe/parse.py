@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text of the kernel and of os-release, turned into values: what has not the documented form is None.
+
+Pure. A value is taken only when the whole of it has the form that the kernel prints, so a
+truncated or overwritten file gives None, not half a value that a check could believe.
+"""
+
+import re
+from typing import Dict, List, Optional, Tuple, Union
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
+_TOKEN = re.compile(r"[ -~]{1,256}\Z")
+_ENUM = re.compile(r"[0-9]{1,3}: ?([A-Za-z<][A-Za-z0-9_<> -]{0,40})\Z")
+_RATE = re.compile(r"([0-9]{1,6})(\.[0-9]{1,3})? Gb/sec(?: \(.*\))?\Z")
+_GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
+_GID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){7}\Z")
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}\Z")
+_DECIMAL = re.compile(r"-?[0-9]{1,20}\Z")
+_PCI = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
+_MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,19}\Z")
+_DIGITS = re.compile(r"([0-9]+)")
+
+ZERO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+
+
+def natural_key(name):
+    # type: (str) -> List[Tuple[int, int, str]]
+    """Sort key that puts mlx5_2 before mlx5_10."""
+    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in _DIGITS.split(name) if part]
+
+
+def is_name(text):
+    # type: (str) -> bool
+    """Whether a directory entry or a file's text may name a device: it becomes part of a path."""
+    return _NAME.match(text) is not None and ".." not in text
+
+
+def name(text):
+    # type: (Optional[str]) -> Optional[str]
+    stripped = (text or "").strip()
+    return stripped if is_name(stripped) else None
+
+
+def token(text):
+    # type: (Optional[str]) -> Optional[str]
+    """One line of printable ASCII (fw_ver, board_id, hca_type …)."""
+    stripped = (text or "").strip()
+    return stripped if _TOKEN.match(stripped) else None
+
+
+def enum_text(text):
+    # type: (Optional[str]) -> Optional[str]
+    """``4: ACTIVE`` -> ``ACTIVE``, ``5: LinkUp`` -> ``LinkUp``."""
+    found = _ENUM.match((text or "").strip())
+    return found.group(1).strip() if found else None
+
+
+def rate_gbps(text):
+    # type: (Optional[str]) -> Optional[Union[int, float]]
+    """``400 Gb/sec (4X NDR)`` -> 400, ``2.5 Gb/sec (1X SDR)`` -> 2.5."""
+    found = _RATE.match((text or "").strip())
+    if not found:
+        return None
+    if found.group(2) is None:
+        return int(found.group(1))
+    return float(found.group(1) + found.group(2))
+
+
+def guid(text):
+    # type: (Optional[str]) -> Optional[str]
+    stripped = (text or "").strip()
+    return stripped if _GUID.match(stripped) else None
+
+
+def gid(text):
+    # type: (Optional[str]) -> Optional[str]
+    stripped = (text or "").strip()
+    return stripped if _GID.match(stripped) else None
+
+
+def integer(text):
+    # type: (Optional[str]) -> Optional[int]
+    """Decimal, or hexadecimal with 0x: the kernel prints LIDs one way or the other."""
+    stripped = (text or "").strip()
+    if _HEX.match(stripped):
+        return int(stripped, 16)
+    return int(stripped) if _DECIMAL.match(stripped) else None
+
+
+def hex_text(text):
+    # type: (Optional[str]) -> Optional[str]
+    """A hexadecimal number as the kernel prints it (cap_mask, vendor, device)."""
+    stripped = (text or "").strip()
+    return stripped if _HEX.match(stripped) else None
+
+
+def pci_address(text):
+    # type: (Optional[str]) -> Optional[str]
+    stripped = (text or "").strip()
+    return stripped.lower() if _PCI.match(stripped) else None
+
+
+def last_pci_address(path):
+    # type: (Optional[str]) -> Optional[str]
+    """The innermost PCI function of a sysfs path (a virtio device lies below its function)."""
+    for part in reversed((path or "").split("/")):
+        found = pci_address(part)
+        if found is not None:
+            return found
+    return None
+
+
+def mac_address(text):
+    # type: (Optional[str]) -> Optional[str]
+    """Lower case; six bytes for Ethernet, twenty for IPoIB."""
+    stripped = (text or "").strip()
+    return stripped.lower() if _MAC.match(stripped) else None
+
+
+def mac_of_guid(text):
+    # type: (Optional[str]) -> Optional[str]
+    """The MAC in an EUI-64 GUID (eRDMA, rxe, irdma make theirs so), None for a GUID of another kind."""
+    digits = (guid(text) or "").replace(":", "").lower()
+    if digits[6:10] != "fffe":
+        return None
+    octets = [int(digits[at:at + 2], 16) for at in (0, 2, 4, 10, 12, 14)]
+    octets[0] ^= 0x02
+    return ":".join("%02x" % octet for octet in octets)
+
+
+def key_values(text):
+    # type: (Optional[str]) -> Dict[str, str]
+    """``KEY=value`` lines (uevent, os-release): quotes taken off, everything else left out."""
+    values = {}  # type: Dict[str, str]
+    for line in (text or "").splitlines():
+        key, separator, value = line.strip().partition("=")
+        if not separator or not is_name(key):
+            continue
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        if value == "" or _TOKEN.match(value):
+            values[key] = value
+    return values
