@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright apply``: make the planned changes, show what was done on each node."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console, verdicts
+from railwright.cli.changes import CUT, change_line, change_table, disruptions, nodes_line, problem_table
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode, InputError
+
+HELP = """Make the changes that `plan` shows, as one transaction a node, and nothing else.
+
+Changes that disturb a running node need consent: the inventory's `consent` list, or --consent. Ends 0 also when \
+something was changed, 1 when a task failed or consent was refused, 3 when a node does not answer.
+
+\b
+Examples:
+  railwright apply -i mycluster
+  railwright apply -i mycluster --limit node1 --consent link,restart
+"""
+
+CONSENT_HELP = "Disruption classes to allow in this run, in place of the inventory's list: restart, link, reload, management, reboot."
+Consent = Annotated[str | None, typer.Option("--consent", metavar="CLASS,...", help=CONSENT_HELP, show_default=False)]
+
+
+def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, form: OutputFormat = Format.TEXT) -> None:
+    extra = {} if consent is None else {"consent": consented(consent)}
+    session = Session("apply", inventory, limit, form)
+    outcome = session.run("apply", extra)
+    require(outcome, lambda host: host.planned, "plan")
+    code = overall(outcome)
+    nodes = {name: _document(host) for name, host in sorted(outcome.hosts.items())}
+    summary = _summary(outcome, nodes, code)
+    session.store(nodes, outcome.verdicts, summary, code)
+    if form is Format.JSON:
+        console.print_json({"nodes": nodes, "verdicts": outcome.verdicts, "summary": summary})
+    else:
+        _show(outcome, nodes, summary)
+    raise typer.Exit(code)
+
+
+def consented(text: str) -> list[str]:
+    """The classes of --consent, each known."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
+
+    classes = [part.strip() for part in text.split(",") if part.strip()]
+    for name in classes:
+        if name not in DISRUPTIONS[1:]:
+            raise InputError(f"--consent {name}: no such disruption class; allowed: {', '.join(DISRUPTIONS[1:])}")
+    return classes
+
+
+def _document(host: HostOutcome) -> dict[str, Any]:
+    # Every planned change is made or the node fails; of a failed node only what a task reported done is known to be.
+    done = set(host.applied)
+    changes = [change | {"applied": host.status == "ok" or change.get("key") in done} for change in host.changes]
+    return node_document(host) | {"changes": changes, "problems": host.problems, "restore_point": host.restore_point}
+
+
+def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+    changes = [change for node in nodes.values() for change in node["changes"]]
+    return node_counts(outcome) | {
+        "changes": sum(change["applied"] for change in changes),
+        "not_applied": sum(not change["applied"] for change in changes),
+        "problems": sum(len(node["problems"]) for node in nodes.values()),
+        "disruptions": disruptions(outcome.hosts.values()),
+        "verdicts": verdicts.counts(outcome.verdicts),
+        "exit_code": int(code),
+    }
+
+
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
+    cut = False
+    for name, host in sorted(outcome.hosts.items()):
+        node = nodes[name]
+        heading(host, console.count(len(node["changes"]), "change"))
+        if host.problems:
+            problem_table(host.problems)
+        if node["changes"]:
+            cut = change_table(node["changes"], state=True) or cut
+        if node["restore_point"]:
+            console.say(f"  restore point on the node: {node['restore_point']}")
+        _show_refusal(host)
+    if cut:
+        console.say(CUT)
+    if outcome.verdicts:
+        verdicts.show(outcome.verdicts, passes=False)
+    line = change_line(summary["changes"], summary["disruptions"] if not summary["not_applied"] else {})
+    left = f", {summary['not_applied']} not applied" if summary["not_applied"] else ""
+    console.say(f"{nodes_line(summary)}: {line}{left}")
+
+
+def _show_refusal(host: HostOutcome) -> None:
+    """Exactly what lacks consent, and the two ways to give it."""
+    if not host.refused:
+        return
+    classes = sorted({str(change.get("disruption")) for change in host.refused})
+    for name in classes:
+        needing = [str(change.get("what")) for change in host.refused if change.get("disruption") == name]
+        console.say(f"  needs consent to {name}: {', '.join(needing)}")
+    console.say(f"  to give it: consent: [{', '.join(classes)}] in the inventory, or --consent {','.join(classes)}")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How plan and apply show changes: grouped by area, values cut to fit, nothing hidden in silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from railwright.cli import console
+from railwright.events import HostOutcome
+from railwright.report.text import is_shortened, short
+
+CUT = "Values are shortened here; --format json has them whole."
+
+
+def by_area(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In the order of the plan, the changes of one area together."""
+    areas = {area: index for index, area in reversed(list(enumerate(change.get("area") for change in changes)))}
+    return sorted(changes, key=lambda change: areas[change.get("area")])
+
+
+def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:
+    """Print the table; True when a value was shortened."""
+    rows = []
+    last = None
+    for change in by_area(changes):
+        area = str(change.get("area"))
+        cells: list[object] = [area if area != last else "", change.get("what"), short(change.get("before")), short(change.get("after"))]
+        cells.append(console.styled(change.get("disruption")))
+        if state:
+            cells.append(console.styled("applied", "ok") if change.get("applied") else console.styled("not applied", "fail"))
+        rows.append(cells)
+        last = area
+    columns = ["area", "what", "before", "after", "disruption"] + (["result"] if state else [])
+    console.table(columns, rows)
+    return any(is_shortened(change.get(key)) for change in changes for key in ("before", "after"))
+
+
+def problem_table(problems: list[dict[str, Any]]) -> None:
+    rows = [(console.styled(problem.get("area"), "failed"), problem.get("subject"), problem.get("message")) for problem in problems]
+    console.table(("problem in", "subject", "message"), rows)
+
+
+def disruptions(hosts: Iterable[HostOutcome]) -> dict[str, int]:
+    """How many changes of each disruption class there are."""
+    return dict(sorted(Counter(str(change.get("disruption")) for host in hosts for change in host.changes).items()))
+
+
+def change_line(number: int, classes: dict[str, int]) -> str:
+    """`4 changes (link 1, none 3)`."""
+    inside = ", ".join(f"{name} {many}" for name, many in classes.items())
+    return console.count(number, "change") + (f" ({inside})" if inside else "")
+
+
+def nodes_line(counts: dict[str, int]) -> str:
+    """`2 nodes`, and how many of them gave no result."""
+    bad = [f"{counts[status]} {status}" for status in ("failed", "unreachable") if counts[status]]
+    return console.count(counts["nodes"], "node") + (f" ({', '.join(bad)})" if bad else "")

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Results on stdout, everything else on stderr; text from nodes is shown, never interpreted.
+
+On a terminal tables fit its width. Into a file or a pipe no cell is wrapped, so that
+`grep` finds a line whole. rich heeds NO_COLOR, FORCE_COLOR and TERM=dumb itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from railwright.report.text import printable
+
+PIPE_WIDTH = 4096  # wider than any row that we print: cells are cut at report.text.SHORT
+
+STYLE = {
+    "ok": "green",
+    "pass": "green",
+    "fail": "bold red",
+    "failed": "bold red",
+    "unreachable": "bold magenta",
+    "warn": "yellow",
+    "warning": "yellow",
+    "unknown": "yellow",
+    "error": "bold red",
+    "none": "dim",
+    "restart": "cyan",
+    "link": "yellow",
+    "reload": "yellow",
+    "management": "red",
+    "reboot": "red",
+}
+
+
+@cache
+def out() -> Console:
+    """Where results go."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+@cache
+def err() -> Console:
+    """Where progress, hints and errors go."""
+    return Console(file=sys.stderr, width=None if sys.stderr.isatty() else PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+def print_json(document: Any) -> None:
+    """The one document of JSON mode; ASCII, so that no locale can break it."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def say(*parts: str | Text) -> None:
+    """One line of a text result."""
+    out().print(*(part if isinstance(part, Text) else Text(printable(part)) for part in parts), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """One line for the operator that is not part of the result."""
+    err().print(Text(printable(text)), soft_wrap=True)
+
+
+def styled(text: object, kind: str | None = None) -> Text:
+    """Text in the colour of its kind (by default: of itself)."""
+    return Text(printable(text), style=STYLE.get(kind or str(text), ""))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 2) -> None:
+    """A table on stdout. Cells are text; a Text keeps its style."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in columns:
+        grid.add_column(name, overflow="fold")
+    for row in rows:
+        grid.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
+    padded = Table.grid(padding=0)
+    padded.add_column(width=indent)
+    padded.add_column(overflow="fold")
+    padded.add_row("", grid)
+    out().print(padded)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 change`, `2 changes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

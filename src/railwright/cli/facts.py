@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright facts``: what is observed on every node, or in a captured tree.
+
+With ``--sysroot`` neither Ansible nor the network is needed, and neither is imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
+from railwright.exitcodes import ExitCode, InputError
+
+HELP = """Print what is observed on each node. Nothing is judged and nothing is changed.
+
+\b
+Examples:
+  railwright facts -i mycluster --format json
+  railwright facts --sysroot capture/node1
+"""
+
+Sysroot = Annotated[
+    Path | None,
+    typer.Option("--sysroot", metavar="DIR", help="Observe a captured tree (sys/, proc/, cmd/ …), not a live node.", show_default=False),
+]
+
+
+def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
+    if sysroot is not None:
+        if inventory is not None or limit is not None:
+            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
+        _captured(sysroot, form)
+    elif inventory is not None:
+        raise typer.Exit(_live(inventory, limit, form))
+    else:
+        raise InputError("nothing to observe: give -i INVENTORY, or --sysroot DIR")
+
+
+def _captured(sysroot: Path, form: Format) -> None:
+    from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+
+    if not sysroot.is_dir():
+        raise InputError(f"--sysroot {sysroot}: {'not a directory' if sysroot.exists() else 'does not exist'}")
+    facts = facts_of_tree(str(sysroot))
+    if form is Format.JSON:
+        console.print_json(facts)
+    else:
+        show(facts)
+
+
+def _live(inventory: Path, limit: str | None, form: Format) -> ExitCode:
+    from railwright.cli.session import Session, heading, overall, require
+
+    session = Session("facts", inventory, limit, form)
+    outcome = session.run("facts")
+    require(outcome, lambda host: host.facts is not None, "facts")
+    if form is Format.JSON:
+        console.print_json({name: host.facts for name, host in outcome.hosts.items()})
+    for host in outcome.hosts.values():
+        if form is Format.JSON:
+            if host.status != "ok":
+                console.note(f"{host.name}: {host.status}: {host.message}")
+            continue
+        heading(host)
+        if host.facts is not None:
+            show(host.facts)
+    return overall(outcome)
+
+
+def show(facts: dict[str, Any]) -> None:
+    """A table of HCAs and ports; the rest is in the JSON form."""
+    console.say(f"  {_system(facts)}")
+    rows = [_row(hca, port) for hca in facts.get("hcas") or [] for port in hca.get("ports") or [{}]]
+    if rows:
+        console.table(("HCA", "port", "state", "phys", "Gb/s", "link layer", "MTU", "netdev", "GIDs", "type", "firmware", "PCI"), rows)
+    else:
+        console.say("  no RDMA device")
+
+
+def _system(facts: dict[str, Any]) -> str:
+    system = facts.get("os")
+    names = ("pretty", "pretty_name", "name", "id")
+    name = next((system[key] for key in names if system.get(key)), None) if isinstance(system, dict) else system
+    kernel = facts.get("kernel")
+    release = kernel.get("release") if isinstance(kernel, dict) else kernel
+    return f"{name or 'unknown OS'}, kernel {release or 'unknown'}"
+
+
+def _row(hca: dict[str, Any], port: dict[str, Any]) -> tuple[object, ...]:
+    state = port.get("state")
+    return (
+        hca.get("name"),
+        _shown(port.get("number")),
+        console.styled(_shown(state), "ok" if state == "ACTIVE" else "fail"),
+        _shown(port.get("phys_state")),
+        _shown(port.get("rate_gbps")),
+        _shown(port.get("link_layer")),
+        f"{_shown(port.get('active_mtu'))}/{_shown(port.get('netdev_mtu'))}",
+        _shown(port.get("netdev")),
+        len(port.get("gids") or []),
+        _shown(hca.get("hca_type")),
+        _shown(hca.get("fw_ver")),
+        _shown(hca.get("pci_address")),
+    )
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else str(value)

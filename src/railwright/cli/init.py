@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright init``: write a commented inventory to start from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from railwright.cli import console
+from railwright.exitcodes import InputError
+
+HELP = """Write a commented inventory that `lint` accepts.
+
+\b
+Example:
+  railwright init mycluster --fabric roce
+"""
+
+
+class Fabric(StrEnum):
+    """The fabrics that an inventory can be written for."""
+
+    ROCE = "roce"
+    INFINIBAND = "infiniband"
+    ERDMA = "erdma"
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)],
+    fabric: Annotated[Fabric, typer.Option("--fabric", help="The kind of fabric.", show_default=False)],
+) -> None:
+    from railwright.init import InitError, write_inventory
+
+    try:
+        written = write_inventory(directory, fabric.value)
+    except InitError as error:
+        raise InputError(str(error)) from error
+    for path in written:
+        console.say(str(path))
+    console.note(f"Edit these files, then: railwright lint -i {directory}")

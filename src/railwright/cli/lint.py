@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright lint``: judge an inventory, touch no node."""
+
+from __future__ import annotations
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.session import findings_document, lint_findings, readable
+from railwright.exitcodes import ExitCode
+
+HELP = """Check an inventory; no node is touched.
+
+Schema, types, unknown or misspelt variables, contradictions within and between hosts. Each finding names \
+file, key, value and what is allowed. Ends 64 when there are errors; warnings alone are 0.
+
+\b
+Example:
+  railwright lint -i mycluster
+"""
+
+
+def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+    findings = lint_findings(readable(inventory), limit)
+    errors = sum(finding.severity == "error" for finding in findings)
+    if form is Format.JSON:
+        console.print_json(findings_document(findings))
+    else:
+        for finding in findings:
+            console.say(str(finding))
+        verdict = "no findings" if not findings else f"{console.count(errors, 'error')}, {console.count(len(findings) - errors, 'warning')}"
+        console.say(f"{inventory}: {verdict}")
+    raise typer.Exit(ExitCode.USAGE if errors else ExitCode.OK)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The entry point: run the command, and map what went wrong to one line on stderr and an exit code.
+
+Only expected failures are caught. A mistake of ours keeps its traceback: hiding it would
+help nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from railwright.cli.app import command
+from railwright.cli.options import settings
+from railwright.exitcodes import CommandError, ExitCode
+from railwright.report.text import printable
+
+# typer carries its own copy of click from some version on; the base of its public exceptions is right in both cases.
+USAGE_ERRORS: tuple[type[Exception], ...] = tuple(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """What the console script calls."""
+    sys.exit(run(argv))
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    settings.debug = False
+    try:
+        code = command().main(args=None if argv is None else list(argv), prog_name="railwright", standalone_mode=False)
+    except USAGE_ERRORS as error:
+        return _usage(error)
+    except CommandError as error:
+        return _failed(str(error), error.code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _stopped()
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}", ExitCode.FAILED)
+    if code == ExitCode.INTERRUPTED:
+        return _stopped()
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _usage(error: Exception) -> int:
+    """click and typer use 2 here, which means drift with us."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        text = str(getattr(error, "message", "")).strip()
+        if text:  # empty where rich has printed the help already
+            typer.echo(text, err=True)
+        return ExitCode.USAGE
+    text = getattr(error, "format_message", error.__str__)()
+    hint = f" (see: {context.command_path} --help)" if context is not None else ""
+    return _failed(text.rstrip(".") + hint, ExitCode.USAGE)
+
+
+def _failed(text: str, code: ExitCode) -> int:
+    if settings.debug:
+        traceback.print_exc()
+    typer.echo(f"railwright: error: {printable(text)}", err=True)
+    return code
+
+
+def _stopped() -> int:
+    typer.echo("railwright: stopped", err=True)
+    return ExitCode.INTERRUPTED

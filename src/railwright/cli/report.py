@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright report``: the last run as JSON, JUnit XML and Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.options import Format, OutputFormat
+
+HELP = """Write the last plan, apply or validate run as report.json, report.xml (JUnit) and report.md; print the paths.
+
+\b
+Examples:
+  railwright report -o out/
+  railwright report --run 20260101T120000Z-validate --format json
+"""
+
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Where to write. Default: beside the stored run.", show_default=False),
+]
+RunId = Annotated[str | None, typer.Option("--run", metavar="ID", help="Which stored run. Default: the newest.", show_default=False)]
+
+
+def command(output: Output = None, run: RunId = None, form: OutputFormat = Format.TEXT) -> None:
+    from railwright.report import write_report
+    from railwright.runs import load, runs_directory
+
+    chosen = load(run)
+    directory = output if output is not None else runs_directory() / chosen.id
+    paths = write_report(chosen, directory)
+    if form is Format.JSON:
+        console.print_json({"run": chosen.id} | {name: str(path) for name, path in paths.items()})
+        return
+    console.note(f"{chosen.verb} of {chosen.started}, exit code {chosen.exit_code}: {chosen.id}")
+    for path in paths.values():
+        console.say(str(path))

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every verb that contacts nodes does around its playbook: judge the inventory first, run, store.
+
+An inventory with errors stops here: no node is contacted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from railwright import __version__
+from railwright.cli import console
+from railwright.cli.options import Format, settings
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode, InputError, combine
+from railwright.runs import Run, new_id, save
+
+
+class Session:
+    """One verb on one inventory."""
+
+    def __init__(self, verb: str, inventory: Path, limit: str | None, form: Format) -> None:
+        self.verb = verb
+        self.inventory = readable(inventory)
+        self.limit = limit
+        self.form = form
+        self.started = datetime.now(UTC)
+        self.id = new_id(verb, self.started)
+
+    def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
+        """Lint, then run the playbook with live progress."""
+        from railwright.progress import shown
+        from railwright.run import run_playbook
+
+        self._lint()
+        with shown(self.verb, console.err(), debug=settings.debug) as listener:
+            variables = {"rdma_run_id": self.id, **(extra_vars or {})}
+            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None)
+        drop_controller(outcome)
+        return outcome
+
+    def _lint(self) -> None:
+        findings = lint_findings(self.inventory, self.limit)
+        errors = [finding for finding in findings if finding.severity == "error"]
+        for finding in findings:
+            console.note(str(finding))
+        if errors:
+            if self.form is Format.JSON:
+                console.print_json(findings_document(findings))
+            raise InputError(f"{self.inventory}: {console.count(len(errors), 'error')}; no node was contacted")
+
+    def store(self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode) -> None:
+        """Keep the run for `railwright report`."""
+        run = Run(
+            id=self.id,
+            verb=self.verb,
+            inventory=str(self.inventory.absolute()),
+            limit=self.limit,
+            started=self.started.isoformat(timespec="seconds"),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            railwright=__version__,
+            exit_code=int(code),
+            nodes=nodes,
+            verdicts=verdicts,
+            summary=summary,
+        )
+        save(run)
+
+
+def echo(line: str) -> None:
+    """Ansible's own output, in --debug only."""
+    console.err().out(line, highlight=False)
+
+
+def readable(inventory: Path) -> Path:
+    """The inventory itself, if Ansible will be able to read it."""
+    if not inventory.exists():
+        raise InputError(f"inventory {inventory} does not exist; write one with: railwright init {inventory} --fabric roce")
+    if not os.access(inventory, os.R_OK | (os.X_OK if inventory.is_dir() else 0)):
+        raise InputError(f"inventory {inventory} cannot be read: permission denied")
+    return inventory
+
+
+def lint_findings(inventory: Path, limit: str | None) -> list[Any]:
+    from railwright.lint import lint
+
+    return list(lint(inventory, limit))
+
+
+def findings_document(findings: list[Any]) -> dict[str, Any]:
+    """The JSON form of a lint run; also what the other verbs print when they stop at its errors."""
+    severities = [finding.severity for finding in findings]
+    return {
+        "findings": [finding.as_dict() for finding in findings],
+        "summary": {"errors": severities.count("error"), "warnings": severities.count("warning")},
+    }
+
+
+def drop_controller(outcome: RunOutcome) -> None:
+    """Plays on localhost gather nothing about a node, unless the inventory makes localhost one."""
+    host = outcome.hosts.get("localhost")
+    if host is not None and host.status == "ok" and not (host.planned or host.judged or host.facts is not None):
+        del outcome.hosts["localhost"]
+
+
+def require(outcome: RunOutcome, has: Callable[[HostOutcome], bool], what: str) -> None:
+    """A node without the result that the verb is about has not passed: somebody else's failure ended the run early."""
+    for host in outcome.hosts.values():
+        if host.status == "ok" and not has(host):
+            host.status, host.message = "failed", f"the run ended before this node's {what}"
+
+
+def codes(hosts: Iterable[HostOutcome]) -> list[ExitCode]:
+    """One code a node."""
+    by_status = {"ok": ExitCode.OK, "failed": ExitCode.FAILED, "unreachable": ExitCode.UNREACHABLE}
+    found = []
+    for host in hosts:
+        found.append(by_status[host.status])
+        if host.problems:
+            found.append(ExitCode.FAILED)
+    return found
+
+
+def verdict_codes(verdicts: Iterable[Mapping[str, Any]]) -> list[ExitCode]:
+    return [ExitCode.FAILED for verdict in verdicts if verdict.get("status") not in ("pass", "warn", "unknown", "skipped")]
+
+
+def overall(outcome: RunOutcome, *more: ExitCode) -> ExitCode:
+    return combine([*codes(outcome.hosts.values()), *verdict_codes(outcome.verdicts), *more])
+
+
+def node_document(host: HostOutcome) -> dict[str, Any]:
+    """What every verb says about a node, in JSON and in the record."""
+    document: dict[str, Any] = {"status": host.status, "message": host.message, "task": host.task}
+    if host.refused:
+        document["refused"] = host.refused
+    return document
+
+
+def node_counts(outcome: RunOutcome) -> dict[str, int]:
+    statuses = [host.status for host in outcome.hosts.values()]
+    return {"nodes": len(statuses)} | {status: statuses.count(status) for status in ("ok", "failed", "unreachable")}
+
+
+def heading(host: HostOutcome, text: str = "") -> None:
+    """The line above a node's table."""
+    # A node that fails for its problems has them in a table of its own.
+    shown = host.message if host.status != "ok" and not host.problems else text
+    where = f" (task: {host.task})" if host.status == "failed" and host.task else ""
+    console.say(console.styled(host.name, "node"), console.styled(host.status), shown + where)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the runner's events to one outcome a host.
+
+ansible-playbook's own exit status mixes a failed task, an unreachable host and a broken
+playbook; only the per-host events tell them apart, so only those are judged here. Events
+are large (whole plans and facts) and many: each is reduced at once and then forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = dict[str, Any]
+
+# How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
+OUTPUT_LINES = 40
+
+
+@dataclass
+class HostOutcome:
+    """What the run says about one node."""
+
+    name: str
+    status: str = "ok"  # ok, failed, unreachable
+    task: str = ""  # where it failed
+    message: str = ""
+    planned: bool = False  # a plan arrived; an empty one is a statement too
+    changes: list[Object] = field(default_factory=list)
+    applied: list[str] = field(default_factory=list)  # keys of changes that an apply reported done
+    problems: list[Object] = field(default_factory=list)
+    refused: list[Object] = field(default_factory=list)
+    facts: Object | None = None
+    restore_point: str = ""
+    judged: bool = False  # verdicts arrived from this node
+    seen: bool = False  # at least one task ended on it
+
+
+@dataclass
+class RunOutcome:
+    """What the run says about the site."""
+
+    hosts: dict[str, HostOutcome] = field(default_factory=dict)
+    verdicts: list[Object] = field(default_factory=list)
+    no_hosts: bool = False
+    finished: bool = False  # the statistics event came: the playbook ran to its end
+    canceled: bool = False
+    output: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Update:
+    """One step of the run, for whoever shows progress."""
+
+    kind: str  # play, task, start, ok, failed, unreachable, skipped, end
+    host: str = ""
+    task: str = ""
+    message: str = ""
+
+
+Listener = Callable[[Update], None]
+Echo = Callable[[str], None]
+
+
+class Collector:
+    """Feed it every runner event; it keeps what the outcome needs."""
+
+    def __init__(self, listener: Listener | None = None, echo: Echo | None = None) -> None:
+        self.outcome = RunOutcome()
+        self._echo = echo
+        self._listener = listener
+        self._output: deque[str] = deque(maxlen=OUTPUT_LINES)
+        self._verdicts: dict[tuple[Any, ...], Object] = {}
+        self._failed: dict[str, tuple[str, str]] = {}
+        self._handlers: dict[str, Callable[[Object], None]] = {
+            "playbook_on_play_start": self._play,
+            "playbook_on_task_start": self._task,
+            "playbook_on_no_hosts_matched": self._no_hosts,
+            "playbook_on_stats": self._stats,
+            "runner_on_start": self._start,
+            "runner_on_ok": self._ok,
+            "runner_on_failed": self._on_failed,
+            "runner_on_unreachable": self._unreachable,
+            "runner_on_skipped": self._skipped,
+        }
+
+    def handle(self, event: Mapping[str, Any]) -> bool:
+        """Take one event; False tells the runner not to keep it on disk."""
+        data = event.get("event_data")
+        if self._echo is not None and event.get("stdout"):
+            self._echo(str(event["stdout"]))
+        handler = self._handlers.get(str(event.get("event")))
+        if handler is not None and isinstance(data, dict):
+            handler(data)
+        elif handler is None:
+            self._output.extend(line for line in str(event.get("stdout") or "").splitlines() if line.strip())
+        return False
+
+    def finish(self) -> RunOutcome:
+        """The outcome, once no more events come."""
+        self.outcome.output = list(self._output)
+        self.outcome.verdicts = list(self._verdicts.values())
+        for name, (task, message) in self._failed.items():
+            host = self._host(name)
+            if host.status == "ok":
+                host.status, host.task, host.message = "failed", task, message
+        self._tell(Update("end"))
+        return self.outcome
+
+    # What follows is one method an event; each takes the event's data.
+
+    def _play(self, data: Object) -> None:
+        self._tell(Update("play", task=str(data.get("name") or "")))
+
+    def _task(self, data: Object) -> None:
+        self._tell(Update("task", task=_task_name(data)))
+
+    def _no_hosts(self, data: Object) -> None:
+        del data
+        self.outcome.no_hosts = True
+
+    def _start(self, data: Object) -> None:
+        self._tell(Update("start", host=str(data.get("host") or ""), task=_task_name(data)))
+
+    def _ok(self, data: Object) -> None:
+        host = self._of(data)
+        self._collect(host, data)
+        self._tell(Update("ok", host.name, _task_name(data)))
+
+    def _skipped(self, data: Object) -> None:
+        host = self._of(data)
+        self._tell(Update("skipped", host.name, _task_name(data)))
+
+    def _on_failed(self, data: Object) -> None:
+        host = self._of(data)
+        self._collect(host, data)
+        message = failure_message(_result(data))
+        if data.get("ignore_errors"):
+            self._tell(Update("ok", host.name, _task_name(data)))
+            return
+        # The first failure is the cause; `always` sections may fail after it for its sake.
+        self._failed.setdefault(host.name, (_task_name(data), message))
+        self._tell(Update("failed", host.name, _task_name(data), message))
+
+    def _unreachable(self, data: Object) -> None:
+        host = self._of(data)
+        result = _result(data)
+        message = failure_message(result)
+        if not result.get("ignore_unreachable"):
+            host.status, host.task, host.message = "unreachable", _task_name(data), message
+        self._tell(Update("unreachable", host.name, _task_name(data), message))
+
+    def _stats(self, data: Object) -> None:
+        """Ansible's own count knows which failures a `rescue` took back."""
+        self.outcome.finished = True
+        failures = data.get("failures") or {}
+        rescued = data.get("rescued") or {}
+        for name in list(self._failed):
+            if not failures.get(name) and rescued.get(name):
+                del self._failed[name]
+        for name in failures:
+            if failures[name]:
+                self._failed.setdefault(str(name), ("", "a task failed"))
+        for name in data.get("processed") or {}:
+            self._host(str(name))
+
+    def _of(self, data: Object) -> HostOutcome:
+        host = self._host(str(data.get("host") or ""))
+        host.seen = True
+        return host
+
+    def _host(self, name: str) -> HostOutcome:
+        return self.outcome.hosts.setdefault(name, HostOutcome(name))
+
+    def _tell(self, update: Update) -> None:
+        if self._listener is not None:
+            self._listener(update)
+
+    def _collect(self, host: HostOutcome, data: Object) -> None:
+        """Take our own results out of a task's; other modules' keys of the same name are not ours."""
+        if not _is_ours(data):
+            return
+        result = _result(data)
+        changes = _objects(result.get("plan"))
+        if isinstance(result.get("plan"), list):
+            host.planned = True
+            _merge(host.changes, changes, "key")
+        if result.get("changed") and not result.get("failed"):
+            host.applied.extend(str(change.get("key")) for change in changes)
+        _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
+        if result.get("failed"):
+            _merge(host.refused, _objects(result.get("refused")), "key")
+        if isinstance(result.get("rdma"), dict):
+            host.facts = result["rdma"]
+        if isinstance(result.get("restore_point"), str) and result["restore_point"]:
+            host.restore_point = result["restore_point"]
+        if isinstance(result.get("verdicts"), list):
+            host.judged = True
+            self._add_verdicts(_objects(result["verdicts"]))
+
+    def _add_verdicts(self, verdicts: list[Object]) -> None:
+        for verdict in verdicts:
+            # The same judgement may be made twice in a run (before and after a repair): the last one holds.
+            key = tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject"))
+            self._verdicts[key] = verdict
+
+
+def _is_ours(data: Object) -> bool:
+    """Whether the task ran something of ours (or set a result by hand, as tests and add-on playbooks do)."""
+    action = str(data.get("resolved_action") or data.get("task_action") or "")
+    return action.startswith(("railwright.rdma.", "rdma_"))
+
+
+def _result(data: Object) -> Object:
+    result = data.get("res")
+    return result if isinstance(result, dict) else {}
+
+
+def _objects(value: Any) -> list[Object]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _merge(into: list[Object], items: list[Object], *keys: str) -> None:
+    """Add what is not there yet: slices of one plan come with several tasks."""
+    known = {tuple(item.get(key) for key in keys) for item in into}
+    for item in items:
+        identity = tuple(item.get(key) for key in keys)
+        if identity not in known:
+            known.add(identity)
+            into.append(item)
+
+
+def _task_name(data: Object) -> str:
+    name = str(data.get("task") or data.get("name") or "")
+    # A role's task is named "role : task" in some events and "task" in others.
+    return name.rpartition(" : ")[2]
+
+
+def failure_message(result: Object) -> str:
+    """The one text a person needs out of a failed result: a loop keeps it in its items."""
+    failed_items = [item for item in _objects(result.get("results")) if item.get("failed")]
+    if failed_items:
+        return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
+    text = str(result.get("msg") or "").strip()
+    if result.get("censored"):
+        return "the task failed; its output is hidden (no_log)"
+    for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):
+        extra = str(result.get(stream) or "").strip()
+        if extra and text in ("", "non-zero return code", "MODULE FAILURE"):
+            return (text + ": " if text else "") + extra.splitlines()[-1]
+    return text or "the task failed and gave no reason"

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run as a list of cases, each on one node with one result: what every report format shows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from railwright.report.text import value_text
+from railwright.runs import Run
+
+CLUSTER = "cluster"  # where verdicts about all nodes together go
+
+
+class Case(NamedTuple):
+    """One judged thing. ``result`` is passed, failed, error, warning or skipped."""
+
+    node: str
+    group: str  # the check's id, or the area of a change
+    name: str
+    result: str
+    message: str
+    expected: str
+    found: str
+
+
+RESULT_OF_STATUS = {"pass": "passed", "fail": "failed", "warn": "warning", "unknown": "skipped", "skipped": "skipped"}
+
+
+def cases_of(run: Run) -> list[Case]:
+    """Every node has at least one case: whether it answered."""
+    cases = []
+    for name, node in sorted(run.nodes.items()):
+        cases.append(_answered(name, node))
+        cases.extend(_problem(name, problem) for problem in node.get("problems", []))
+        cases.extend(_change(name, change, run.verb) for change in node.get("changes", []))
+    cases.extend(_verdict(verdict) for verdict in run.verdicts)
+    return cases
+
+
+def _answered(name: str, node: dict[str, Any]) -> Case:
+    status, message = str(node.get("status")), str(node.get("message") or "")
+    if status == "unreachable":
+        return Case(name, "node", "answers", "error", f"unreachable: {message}", "an answer", "none")
+    if status == "failed":
+        return Case(name, "node", "answers", "error", message, "every task ok", str(node.get("task") or "a failed task"))
+    return Case(name, "node", "answers", "passed", "", "", "")
+
+
+def _problem(name: str, problem: dict[str, Any]) -> Case:
+    return Case(name, str(problem.get("area")), str(problem.get("subject")), "failed", str(problem.get("message")), "", "")
+
+
+def _change(name: str, change: dict[str, Any], verb: str) -> Case:
+    before, after = value_text(change.get("before")), value_text(change.get("after"))
+    if verb == "plan":
+        result, message = "failed", f"drift ({change.get('disruption')}): {change.get('why')}"
+    elif change.get("applied"):
+        result, message = "passed", "applied"
+    else:
+        result, message = "failed", "not applied"
+    return Case(name, str(change.get("area")), str(change.get("what")), result, message, after, before)
+
+
+def _verdict(verdict: dict[str, Any]) -> Case:
+    port = verdict.get("port")
+    parts = [str(verdict.get("hca") or ""), f"port {port}" if port is not None else "", str(verdict.get("subject") or "")]
+    status = str(verdict.get("status"))
+    return Case(
+        node=str(verdict.get("node") or CLUSTER),
+        group=str(verdict.get("check")),
+        name=" ".join(part for part in parts if part) or str(verdict.get("check")),
+        # An unknown status is a newer check's word for something; it must not count as passed.
+        result=RESULT_OF_STATUS.get(status, "failed"),
+        message=str(verdict.get("message") or status),
+        expected=value_text(verdict.get("expected")),
+        found=value_text(verdict.get("found")),
+    )
