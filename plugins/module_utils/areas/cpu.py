@@ -8,13 +8,15 @@ the machine below: nothing is wanted there.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..host import Host
+from ..observe.parse import natural_key
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, set_value
 from .files import HEADER
 from .units import Unit, UnitState, observe_unit, plan_unit
 
 NAME = "cpu"
-POLICIES = "/sys/devices/system/cpu/cpufreq"
+CPUS = "/sys/devices/system/cpu"
+POLICIES = CPUS + "/cpufreq"
 WHY = "a core that clocks down while it polls adds latency to every message"
 SOURCE = "oci-hpc checks scaling_governor=performance; mlnx_tune HIGH_THROUGHPUT sets it"
 
@@ -49,16 +51,25 @@ def observe(host, desired):
     # type: (Host, Desired) -> Observed
     if desired.unit is None:
         return Observed((), None)
-    names = sorted((name for name in host.listdir(POLICIES) if name[:6] == "policy" and name[6:].isdigit()), key=lambda name: int(name[6:]))
     policies = [
         Policy(
-            "%s/%s/scaling_governor" % (POLICIES, name),
-            host.line("%s/%s/scaling_governor" % (POLICIES, name)),
-            tuple((host.line("%s/%s/scaling_available_governors" % (POLICIES, name)) or "").split()),
+            directory + "/scaling_governor",
+            host.line(directory + "/scaling_governor"),
+            tuple((host.line(directory + "/scaling_available_governors") or "").split()),
         )
-        for name in names
+        for directory in policy_directories(host)
     ]
     return Observed(tuple(policies), observe_unit(host, desired.unit))
+
+
+def policy_directories(host):
+    # type: (Host) -> List[str]
+    """One a policy, in order; one a CPU on kernels before 4.3, which have no policy directories."""
+    policies = ["%s/%s" % (POLICIES, name) for name in sorted(host.listdir(POLICIES), key=natural_key) if name.startswith("policy")]
+    if policies:
+        return policies
+    names = sorted((name for name in host.listdir(CPUS) if name[:3] == "cpu" and name[3:].isdigit()), key=natural_key)
+    return ["%s/%s/cpufreq" % (CPUS, name) for name in names if host.exists("%s/%s/cpufreq/scaling_governor" % (CPUS, name))]
 
 
 def plan(desired, observed):
@@ -106,12 +117,11 @@ def unit_text(governor):
     return HEADER + """[Unit]
 Description=CPU frequency governor %(governor)s (railwright)
 After=systemd-modules-load.service
-ConditionPathIsDirectory=%(policies)s
 
 [Service]
 Type=oneshot
-ExecStart=/bin/sh -c 'for file in %(policies)s/policy*/scaling_governor; do echo %(governor)s > "$$file" || exit 1; done'
+ExecStart=/bin/sh -c 'for file in %(cpus)s/cpu[0-9]*/cpufreq/scaling_governor; do echo %(governor)s > "$$file" || exit 1; done'
 
 [Install]
 WantedBy=multi-user.target
-""" % {"governor": governor, "policies": POLICIES}
+""" % {"governor": governor, "cpus": CPUS}

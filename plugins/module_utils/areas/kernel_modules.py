@@ -10,6 +10,7 @@ from typing import List, NamedTuple, Optional, Set, Tuple
 
 from ..catalogue.inbox import package_of_module
 from ..host import Host
+from ..observe.modules import available_modules, module_index
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, run
 from .files import HEADER, FileState, observe_file, plan_file
@@ -77,14 +78,13 @@ def desired(spec, identity):
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
     wanted = [module.name for module in desired.modules]
-    known = kernel_has(host, desired.kernel, wanted)
     running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
-    builtin = module_names(host.read("/lib/modules/%s/modules.builtin" % desired.kernel) or "")
     others = [name for name in host.listdir("/lib/modules") if name != desired.kernel and host.exists("/lib/modules/%s/modules.dep" % name)]
     return Observed(
         observe_file(host, BOOT_FILE),
-        tuple(name for name in wanted if name in running or name in builtin or host.exists("/sys/module/" + name)),
-        known,
+        # A built-in module without parameters has no directory below /sys/module.
+        tuple(name for name in wanted if name in running or host.exists("/sys/module/" + name) or built_in(host, desired.kernel, name)),
+        kernel_has(host, desired.kernel, wanted),
         tuple(barred_modules(host, wanted)),
         tuple(others),
     )
@@ -146,18 +146,16 @@ def canonical(name):
 
 def kernel_has(host, kernel, wanted):
     # type: (Host, str, List[str]) -> Optional[Tuple[str, ...]]
-    """Which of the modules a kernel has on disk or built in; None when its list cannot be read."""
-    listing = host.read("/lib/modules/%s/modules.dep" % kernel)
-    if listing is None:
+    """Which of the modules the running kernel has, in whatever form; None when its list cannot be read."""
+    if not module_index(host, kernel):
         return None
-    names = module_names(listing) | module_names(host.read("/lib/modules/%s/modules.builtin" % kernel) or "")
-    return tuple(name for name in wanted if name in names)
+    available = available_modules(host, kernel, wanted)
+    return tuple(name for name in wanted if name in available)
 
 
-def module_names(listing):
-    # type: (str) -> Set[str]
-    """Module names in modules.dep or modules.builtin (kernel/…/rdma_rxe.ko.xz: …)."""
-    return {canonical(line.split(":", 1)[0].rsplit("/", 1)[-1].split(".ko", 1)[0]) for line in listing.splitlines()}
+def built_in(host, kernel, name):
+    # type: (Host, str, str) -> bool
+    return "/%s.ko\n" % name in (host.read("/lib/modules/%s/modules.builtin" % kernel) or "").replace("-", "_")
 
 
 def barred_modules(host, wanted):

@@ -7,9 +7,9 @@ what the stack asks for by name is planned; dependencies are the package manager
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.inbox import inbox_packages, package_of_module
+from ..catalogue.inbox import inbox_packages
 from ..host import Host
-from ..observe.packages import installed_packages
+from ..observe.packages import query_packages
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
 from . import kernel_modules
@@ -23,7 +23,6 @@ TOOLS = (
     ("modprobe", {"debian": "kmod", "redhat": "kmod", "suse": "kmod"}, "loading kernel modules"),
     ("ping", {"debian": "iputils-ping", "redhat": "iputils", "suse": "iputils"}, "full-size pings with DF on every rail"),
 )
-OPENSM = {"debian": "opensm", "redhat": "opensm", "suse": "opensm"}
 
 
 class Package(NamedTuple):
@@ -39,15 +38,13 @@ class Package(NamedTuple):
 
 class Desired(NamedTuple):
     packages: Tuple[Package, ...]
-    kernel: str
-    manager: str
-    family: str
+    identity: Identity
 
 
 class Observed(NamedTuple):
-    """``installed`` holds the wanted packages that are there; the rest is what lets a conditional package rest."""
+    """``installed``: version by name, None when the package database cannot be read."""
 
-    installed: Dict[str, str]
+    installed: Optional[Dict[str, str]]
     tools: Tuple[str, ...]
     modules: Optional[Tuple[str, ...]]  # None: the kernel's list cannot be read
 
@@ -55,22 +52,35 @@ class Observed(NamedTuple):
 def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
     pins = spec["rdma_stack_pins"]  # type: Dict[str, str]
-    rows = [Package(row.name, None, row.why, row.source, None, None) for row in inbox_packages(identity.platform)]
-    if spec["opensm_enabled"]:
-        rows.append(Package(OPENSM.get(identity.platform.family, "opensm"), None, "this host runs the subnet manager", "opensm", None, None))
-    rows += [Package(name, None, "rdma_stack_extra_packages", "inventory", None, None) for name in spec["rdma_stack_extra_packages"]]
-    for tool, names, why in TOOLS:
-        if identity.platform.family in names:
-            rows.append(Package(names[identity.platform.family], None, why, "file lists of the distributions", tool, None))
-    if not identity.has("container"):
-        for module in kernel_modules.desired(spec, identity).modules:
-            package = package_of_module(identity.platform, identity.kernel, module.name)
-            if package is not None:
-                rows.append(Package(package, None, "carries the kernel module " + module.name, "inbox catalogue", None, module.name))
+    rows = wanted_packages(spec, identity)
     known = [row.name for row in rows]
-    rows += [Package(name, None, "rdma_stack_pins", "inventory", None, None) for name in sorted(pins) if name not in known]
-    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity.kernel, identity.platform.package_manager,
-                   identity.platform.family)
+    rows += [package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
+    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity)
+
+
+def wanted_packages(spec, identity):
+    # type: (Spec, Identity) -> List[Package]
+    """Everything by name, without versions: the stack, what the inventory adds, and what our own areas run."""
+    platform = identity.platform
+    rows = [package(row.name, row.why, row.source) for row in inbox_packages(platform)]
+    if spec["opensm_enabled"]:
+        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family"))
+    rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
+    rows += [
+        package(names[platform.family], why, "file lists of the distributions", tool=tool)
+        for tool, names, why in TOOLS if platform.family in names
+    ]
+    if not identity.has("container"):
+        rows += [
+            package(module.package, "carries the kernel module " + module.name, "inbox catalogue", module=module.name)
+            for module in kernel_modules.desired(spec, identity).modules if module.package is not None
+        ]
+    return rows
+
+
+def package(name, why, source, tool=None, module=None):
+    # type: (str, str, str, Optional[str], Optional[str]) -> Package
+    return Package(name, None, why, source, tool, module)
 
 
 def observe(host, desired):
@@ -78,19 +88,21 @@ def observe(host, desired):
     names = [row.name for row in desired.packages]
     modules = [row.module for row in desired.packages if row.module is not None]
     return Observed(
-        {name: version for name, version in installed_packages(host, desired.manager).items() if name in names},
+        query_packages(host, desired.identity, names),
         tuple(row.tool for row in desired.packages if row.tool is not None and host.which(row.tool) is not None),
-        kernel_modules.kernel_has(host, desired.kernel, modules),
+        kernel_modules.kernel_has(host, desired.identity.kernel, modules),
     )
 
 
 def plan(desired, observed):
     # type: (Desired, Observed) -> List[Change]
+    if observed.installed is None:
+        return []
     changes = []  # type: List[Change]
     seen = []  # type: List[str]
     for row in desired.packages:
         found = observed.installed.get(row.name)
-        if row.name in seen or needless(row, observed) or found is not None and row.version in (None, found):
+        if row.name in seen or needless(row, observed) or (found is not None and row.version in (None, found)):
             continue
         seen.append(row.name)
         changes.append(Change(NAME, "package " + row.name, found, row.version or PRESENT, "none", row.why, row.source, ()))
@@ -100,6 +112,14 @@ def plan(desired, observed):
 def problems(spec, identity, desired):
     # type: (Spec, Identity, Desired) -> List[Problem]
     return []
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    if observed.installed is not None:
+        return []
+    return [Problem(NAME, "package database", "cannot be read (%s); what is installed is not known" % (
+        desired.identity.platform.package_manager))]
 
 
 def needless(row, observed):
