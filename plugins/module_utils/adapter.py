@@ -9,6 +9,8 @@ from typing import Any, Dict, List, Optional
 from .apply import apply_plan
 from .errors import ApplyError, RailwrightError
 from .host import Host
+from .observe.facts import observe_facts
+from .observe.identity import observe_identity
 from .plan import Plan, make_plan
 from .spec.model import Spec
 from .types import as_dicts
@@ -19,6 +21,17 @@ def connection_address():
     """The node's own address in the controller's ssh connection; sudo may have dropped it."""
     fields = os.environ.get("SSH_CONNECTION", "").split()
     return fields[2] if len(fields) == 4 else None
+
+
+def run_facts(module):
+    # type: (Any) -> None
+    """Body of the rdma_facts module: the same object under its own name and as a host fact."""
+    host = Host()
+    try:
+        facts = observe_facts(host, observe_identity(host, connection_address()))
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, rdma=facts, ansible_facts={"rdma": facts})
 
 
 def run_state(module):

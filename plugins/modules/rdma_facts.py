@@ -1,0 +1,229 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Observe the RDMA side of one node; the logic is in module_utils, the schema in docs/reference/facts.md."""
+
+DOCUMENTATION = r"""
+module: rdma_facts
+short_description: Observe the RDMA devices and settings of a node
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Reads what the kernel, the package database and verbs tell about RDMA on a node and returns it as one object.
+  - Works with InfiniBand, RoCE, iWARP, eRDMA, Soft-RoCE, bonded and multi-port devices of any vendor.
+  - Nothing is changed and nothing is judged. What cannot be read is null; the module does not fail for it.
+  - A handful of commands run on the node (C(ibv_devinfo -v), C(ip -j addr), C(rpm -q) on rpm systems, C(systemctl show),
+    C(uname -m) before Linux 6.1).
+notes:
+  - C(active_mtu) is not in sysfs. It is null where C(ibv_devinfo) is not installed; it is never computed from the
+    MTU of an interface.
+  - Reading all of it needs root; an ordinary user gets null for what the kernel hides.
+options: {}
+attributes:
+  check_mode:
+    support: full
+    description: Does not change anything.
+  diff_mode:
+    support: none
+    description: Does not change anything.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes.
+seealso:
+  - module: railwright.rdma.rdma_state
+"""
+
+EXAMPLES = r"""
+- name: Observe the node
+  railwright.rdma.rdma_facts:
+  register: observed
+  become: true
+
+- name: Show the ports that are not up
+  ansible.builtin.debug:
+    msg: "{{ item.0.name }} port {{ item.1.number }} is {{ item.1.state }} ({{ item.1.phys_state }})"
+  loop: "{{ observed.rdma.hcas | subelements('ports') }}"
+  when: item.1.state != 'ACTIVE'
+  loop_control:
+    label: "{{ item.0.name }}/{{ item.1.number }}"
+
+- name: The same object is a fact from then on
+  ansible.builtin.assert:
+    that: ansible_facts.rdma.stack.name == 'inbox'
+"""
+
+RETURN = r"""
+rdma:
+  description: The facts object; every key is documented in C(docs/reference/facts.md). Also set as C(ansible_facts.rdma).
+  returned: success
+  type: dict
+  contains:
+    schema:
+      description: Version of the object. It rises when a key changes its meaning or goes.
+      type: int
+      sample: 1
+    hostname:
+      description: Name of the node as its kernel has it.
+      type: str
+    virtual:
+      description: C(container), C(kvm), C(xen), C(vmware), C(hyperv), C(virtualbox), C(other), or null on bare metal.
+      type: str
+    os:
+      description: C(id), C(version), C(codename), C(name), C(family) and C(eol), the last day of the vendor's support.
+      type: dict
+    kernel:
+      description: Release of the running kernel.
+      type: str
+      sample: 6.1.0-18-amd64
+    arch:
+      description: Machine architecture.
+      type: str
+      sample: x86_64
+    stack:
+      description: C(name) (C(inbox), C(doca), C(mlnx_ofed) or null), C(version), and C(source), what told.
+      type: dict
+    hcas:
+      description: RDMA devices in natural order (mlx5_2 before mlx5_10).
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: Name of the device; not stable across driver changes.
+          type: str
+          sample: mlx5_0
+        node_type:
+          description: C(CA), or C(RNIC) for iWARP.
+          type: str
+        node_guid:
+          description: As the kernel prints it.
+          type: str
+          sample: b8ce:f603:00ab:cdef
+        sys_image_guid:
+          description: As the kernel prints it.
+          type: str
+        board_id:
+          description: PSID of the board.
+          type: str
+          sample: MT_0000000838
+        fw_ver:
+          description: Firmware version.
+          type: str
+          sample: 28.41.1000
+        hw_rev:
+          description: Hardware revision.
+          type: str
+        hca_type:
+          description: Device type.
+          type: str
+          sample: MT4129
+        pci_address:
+          description: PCI function; null for Soft-RoCE.
+          type: str
+          sample: 0000:18:00.0
+        vendor_id:
+          description: PCI vendor.
+          type: str
+          sample: "0x15b3"
+        device_id:
+          description: PCI device.
+          type: str
+          sample: "0x1021"
+        numa_node:
+          description: NUMA node; -1 where the firmware tells none.
+          type: int
+        driver:
+          description: Kernel driver; C(rdma_rxe) for Soft-RoCE.
+          type: str
+          sample: mlx5_core
+        ports:
+          description: Ports of the device.
+          type: list
+          elements: dict
+          contains:
+            number:
+              description: Port number, from 1.
+              type: int
+            state:
+              description: C(ACTIVE), C(INIT), C(DOWN), C(ARMED).
+              type: str
+            phys_state:
+              description: C(LinkUp), C(Polling), C(Disabled) and others.
+              type: str
+            rate_gbps:
+              description: Signalling rate of the link in Gb/s.
+              type: float
+              sample: 400
+            link_layer:
+              description: C(InfiniBand) or C(Ethernet).
+              type: str
+            lid:
+              description: Local identifier; 0 without a subnet manager.
+              type: int
+            lmc:
+              description: LID mask count.
+              type: int
+            sm_lid:
+              description: LID of the subnet manager; 0 when there is none.
+              type: int
+            cap_mask:
+              description: Capability mask as the kernel prints it.
+              type: str
+              sample: "0xa651e848"
+            port_guid:
+              description: GUID in the low half of GID 0, as ibstat shows it.
+              type: str
+            active_mtu:
+              description: MTU in bytes that verbs has in use on the port; null without C(ibv_devinfo).
+              type: int
+              sample: 4096
+            netdev:
+              description: Network interface of the port.
+              type: str
+              sample: eth2
+            netdev_mtu:
+              description: MTU of that interface.
+              type: int
+            gids:
+              description: Used slots of the GID table. Each has C(index), C(gid), C(type) and C(netdev).
+              type: list
+              elements: dict
+            counters:
+              description: Counters of the port by name; integers, null where the device gives none.
+              type: dict
+            hw_counters:
+              description: Counters of the driver by name, of the port or else of the device.
+              type: dict
+    netdevs:
+      description: Network interfaces with MAC, PCI function, driver, kind, MTU, state and addresses.
+      type: list
+      elements: dict
+    modules:
+      description: Loaded kernel modules of the RDMA and GPU family, each with C(version) and C(used_by).
+      type: dict
+    gpudirect:
+      description: Peer memory module, GPU driver and kernel options for dma-buf.
+      type: dict
+    limits:
+      description: Limits of locked memory and open files, in files and in effect.
+      type: dict
+    nccl:
+      description: Content of /etc/nccl.conf and of profile.d, library and network plugins found.
+      type: dict
+    packages:
+      description: Installed packages of the RDMA family with their versions; null when the database cannot be read.
+      type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run_facts
+
+
+def main():
+    # type: () -> None
+    run_facts(AnsibleModule(argument_spec={}, supports_check_mode=True))
+
+
+if __name__ == "__main__":
+    main()
