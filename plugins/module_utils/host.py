@@ -16,6 +16,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
 MAX_LINKS = 40
+SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
 class Result(NamedTuple):
@@ -123,7 +124,7 @@ class Host:
     def run(self, argv, timeout=30.0, stdin=None):
         # type: (Sequence[str], float, Optional[str]) -> Result
         """Run a command without a shell, in the C locale. Never raises."""
-        env = dict(os.environ, LC_ALL="C", LANG="C", PATH="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin")
+        env = dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
         try:
             process = subprocess.Popen(
                 list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
@@ -138,6 +139,24 @@ class Host:
             out, err = process.communicate()
             return Result(124, out.decode("utf-8", "replace"), "%s: no answer in %g s" % (argv[0], timeout))
         return Result(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+    def spawn(self, argv, log):
+        # type: (Sequence[str], str) -> int
+        """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError."""
+        env = dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
+        with open(self.path(log), "wb") as stream:
+            process = subprocess.Popen(
+                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=env, close_fds=True, cwd="/", start_new_session=True)
+        process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
+        return process.pid
+
+    def signal_group(self, leader, number):
+        # type: (int, int) -> None
+        """Signal a process group that ``spawn`` made; one that has ended already is no error."""
+        try:
+            os.killpg(leader, number)
+        except ProcessLookupError:
+            return
 
     def write(self, path, content, mode=0o644):
         # type: (str, str, int) -> None
@@ -296,6 +315,14 @@ class TreeHost(Host):
             if text is not None:
                 return Result(0, text, "")
         return Result(127, "", "%s: not recorded" % argv[0])
+
+    def spawn(self, argv, log):
+        # type: (Sequence[str], str) -> int
+        raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
+
+    def signal_group(self, leader, number):
+        # type: (int, int) -> None
+        raise OSError(errno.EPERM, "a captured tree has no processes")
 
 
 def recording_name(argv):

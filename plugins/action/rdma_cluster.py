@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that needs all hosts at once; runs once, on the controller, and contacts nobody.
+
+``mode: schedule`` decides who pings and measures whom among the nodes that answered.
+``mode: judge`` compares the nodes, collects every verdict and shows what did not pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import peers_of
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
+from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
+
+OPTIONS = {
+    "mode": {"type": "str", "default": "judge", "choices": ["schedule", "judge"]},
+    "check": {"type": "str", "required": True},
+    "collect": {"type": "list", "elements": "str", "default": []},
+    "ping_peers": {"type": "int", "default": 4},
+    "perftest": {"type": "bool", "default": True},
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+    """The only look across hosts."""
+
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+        everybody = names(variables, "ansible_play_hosts_all")
+        views = {node: view for node in everybody if (view := result_of(variables, node, options["check"])) is not None}
+        result["changed"] = False
+        if options["mode"] == "schedule":
+            ordered = sorted(views)
+            result["peers"] = {node: peers_of(node, ordered, options["ping_peers"]) for node in ordered}
+            result["rounds"] = pairs(ordered) if options["perftest"] else []
+            return result
+        alive = set(names(variables, "ansible_play_hosts"))
+        cluster = judge_cluster(views, [node for node in everybody if node not in views])
+        cluster.extend(lost(node) for node in views if node not in alive)
+        result["verdicts"] = as_dicts(cluster)
+        sources = [options["check"], *options["collect"]]
+        collected = [item for node in everybody for name in sources for item in verdicts_in(variables, node, name)]
+        result["summary"] = summarise(everybody, [*collected, *result["verdicts"]])
+        self._display.display(verdict_table([*collected, *result["verdicts"]]))
+        return result
+
+
+def lost(node: str) -> Verdict:
+    return verdict("cluster.node", Where(node, None, None, node), "unknown", "an answer to the end", None,
+                   "the node was lost or failed during the validation: its verdicts are incomplete")
+
+
+def verdicts_in(variables: dict[str, Any], node: str, name: str) -> list[dict[str, Any]]:
+    """The verdicts in a registered result, or in a list of verdicts that a task file collected."""
+    value = variable_of(variables, node, name)
+    found = value.get("verdicts") if isinstance(value, dict) else value
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def summarise(nodes: list[str], verdicts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Counts by node and status. A failure of the whole cluster ('' as its node) counts for every node: none of it is proven."""
+    summary = {node: dict.fromkeys(VERDICT_STATUSES, 0) for node in nodes}
+    for item in verdicts:
+        concerned = [item["node"]] if item["node"] else nodes
+        for node in concerned:
+            summary.setdefault(node, dict.fromkeys(VERDICT_STATUSES, 0))[item["status"]] += 1
+    return summary

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_perftest: which part this node plays in a round, and with which tests.
+
+A node is server, client or idle in a round. Every step is decided from the schedule
+and from what the hosts registered, never from who happens to be left: a host lost in
+the middle must not shift the pairs of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Test, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+
+OPTIONS = {
+    "mode": {"type": "str", "required": True, "choices": ["start", "run", "stop"]},
+    "schedule": {"type": "dict", "required": True},
+    "round": {"type": "int", "required": True},
+    "check": {"type": "str", "required": True},
+    "started": {"type": "str", "required": True},
+}
+SIZES = {
+    "seconds": "validate_perftest_seconds",
+    "iterations": "validate_perftest_iterations",
+    "message_bytes": "validate_perftest_message_bytes",
+    "queue_pairs": "validate_perftest_qps",
+    "timeout": "validate_timeout_s",
+}
+THRESHOLDS = ("validate_min_bandwidth_gbps", "validate_max_latency_us")
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+    """Start, run or stop; an idle node costs no connection."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+        node = str(variables["inventory_hostname"])
+        pair = pair_of(options["schedule"], options["round"], node)
+        if self._task.check_mode or pair is None or (options["mode"] == "run" and pair[1] != node):
+            result.update(changed=False, skipped=True, skip_reason="nothing to do for this node in this step")
+            return result
+        views = {name: result_of(variables, name, options["check"]) for name in pair}
+        if views[node] is None:
+            raise AnsibleActionFail(f"{options['check']} holds no result of railwright.rdma.rdma_check for {node}")
+        spec = host_spec(self._templar, variables)
+        server_rails, client_rails = ((views[name] or {}).get("rails", []) for name in pair)
+        serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]))
+        is_server = pair[0] == node
+        arguments: dict[str, Any] = {
+            "mode": options["mode"],
+            "node": node,
+            "tests": as_dicts(serving if is_server else asking),
+            "serve": is_server,
+            "options": {name: spec[key] for name, key in SIZES.items()},
+        }
+        extra: list[Verdict] = []
+        if options["mode"] == "run":
+            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
+            started = result_of(variables, pair[0], options["started"])
+            if started is None:
+                extra.extend(no_server(node, pair[0], test) for test in asking)
+                result.update(changed=False, verdicts=as_dicts(extra))
+                return result
+            # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
+            arguments.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
+                             peer=pair[0], thresholds={key: spec[key] for key in THRESHOLDS})
+        result.update(self._execute_module(module_name="railwright.rdma.rdma_perftest", module_args=arguments, task_vars=variables))
+        result["verdicts"] = as_dicts(extra) + list(result.get("verdicts", []))
+        if options["mode"] == "start" and is_server:
+            result.update(client_tests=as_dicts(asking), options=arguments["options"])
+        return result
+
+
+def pair_of(schedule: dict[str, Any], number: int, node: str) -> tuple[str, str] | None:
+    """(server, client) of the pair that the node is in, or None when it sits out."""
+    rounds = schedule.get("rounds", [])
+    for server, client in rounds[number] if number < len(rounds) else []:
+        if node in (server, client):
+            return str(server), str(client)
+    return None
+
+
+def not_run(node: str, peer: str, rail: str, why: str) -> Verdict:
+    return verdict("perftest.rail", Where(node, None, None, f"{rail} to {peer}"), "unknown", "a measurement", None, f"not measured: {why}")
+
+
+def no_server(node: str, peer: str, test: Test) -> Verdict:
+    where = Where(node, test.hca, test.port, f"{test.rail} to {peer}")
+    return verdict(f"perftest.{test.name}", where, "unknown", "a result", None, f"not run: {peer} did not start its servers")

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_ping: whom to ping, from the schedule and the peers' registered rails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import probes
+from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+
+OPTIONS = {
+    "schedule": {"type": "dict", "required": True},
+    "check": {"type": "str", "required": True},
+    "count": {"type": "int", "default": 2},
+    "wait": {"type": "int", "default": 1},
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+    """Pairs the rails of this node with those of its peers by name."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+        node = str(variables["inventory_hostname"])
+        mine = result_of(variables, node, options["check"])
+        if mine is None:
+            raise AnsibleActionFail(f"{options['check']} holds no result of railwright.rdma.rdma_check for {node}")
+        peers = [str(peer) for peer in options["schedule"]["peers"].get(node, [])]
+        theirs = {peer: view["rails"] for peer in peers if (view := result_of(variables, peer, options["check"])) is not None}
+        wanted = probes(mine["rails"], theirs)
+        if not wanted:
+            why = "no other node answered" if not theirs else "no rail has an address on both sides"
+            skipped = verdict("ping.mtu", Where(node, None, None, "rails"), "skipped", None, None, why)
+            result.update(changed=False, verdicts=as_dicts([skipped]))
+            return result
+        arguments = {"node": node, "probes": wanted, "count": options["count"], "wait": options["wait"]}
+        result.update(self._execute_module(module_name="railwright.rdma.rdma_ping", module_args=arguments, task_vars=variables))
+        return result

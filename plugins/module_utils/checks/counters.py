@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Error counters: only growth under load is judged, never an absolute value.
+
+A port that flapped once last year still shows it; a counter that grows while we push
+traffic is a fault of now. Read before and after, compare.
+"""
+
+from typing import Any, Dict, List, Mapping, Tuple
+
+from ..types import Verdict
+from .judge import Where, unreadable, verdict
+
+# Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
+# (InfiniBand spec vol. 1 16.1.3.5 PortCounters; NVIDIA "Understanding mlx5 Linux counters"; NCCL troubleshooting guide).
+FAULTS = (
+    "link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors",
+    "local_link_integrity_errors", "excessive_buffer_overrun_errors",
+    "local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "out_of_sequence", "rx_icrc_encapsulated",
+)
+# Growth means configuration (buffers, PFC, receivers too slow), not a broken link.
+SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
+
+
+def snapshot(facts_port):
+    # type: (Mapping[str, Any]) -> Dict[str, Any]
+    """The judged counters of one port; null where the driver has none or refuses to tell."""
+    merged = dict(facts_port.get("counters") or {})
+    merged.update(facts_port.get("hw_counters") or {})
+    return {name: merged[name] for name in FAULTS + SUSPECT if name in merged}
+
+
+def judge_deltas(where, before, after):
+    # type: (Where, Mapping[str, Any], Mapping[str, Any]) -> List[Verdict]
+    """One verdict for the faults and one for the suspects of a port."""
+    verdicts = []
+    for check, names, status in (("port.errors", FAULTS, "fail"), ("port.discards", SUSPECT, "warn")):
+        grown, readable = _growth(names, before, after)
+        if not readable:
+            verdicts.append(unreadable(check, where, "no growth", "no error counter of the port"))
+        elif grown:
+            text = ", ".join("%s +%d" % item for item in grown)
+            verdicts.append(verdict(check, where, status, "no growth", text, "grew during the test: %s" % text))
+        else:
+            verdicts.append(verdict(check, where, "pass", "no growth", "no growth", "%d counters did not grow" % readable))
+    return verdicts
+
+
+def _growth(names, before, after):
+    # type: (Tuple[str, ...], Mapping[str, Any], Mapping[str, Any]) -> Tuple[List[Tuple[str, int]], int]
+    grown = []
+    readable = 0
+    for name in names:
+        old, new = before.get(name), after.get(name)
+        if not isinstance(old, int) or not isinstance(new, int):
+            continue
+        readable += 1
+        if new > old:
+            grown.append((name, new - old))
+    return grown, readable

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How every check comes to its verdict: four rules in one place.
+
+1. What the inventory does not expect is ``skipped``, with the key that would make it an expectation.
+2. What is expected but cannot be read is ``unknown``; it never passes.
+3. Expectations come from the inventory or the catalogue, never from an observation.
+4. A floor that needs no expectation (ACTIVE, LinkUp) is judged always.
+"""
+
+from typing import Any, List, NamedTuple, Optional
+
+from ..types import Verdict
+
+
+class Where(NamedTuple):
+    """The thing that is judged. ``node`` is '' for the cluster as a whole."""
+
+    node: str
+    hca: Optional[str]
+    port: Optional[int]
+    subject: str
+
+
+def verdict(check, where, status, expected, found, message):
+    # type: (str, Where, str, Any, Any, str) -> Verdict
+    return Verdict(check, where.node, where.hca, where.port, where.subject, status, expected, found, message)
+
+
+def no_expectation(check, where, key, found):
+    # type: (str, Where, str, Any) -> Verdict
+    """Report what was found; the inventory says nothing to hold it against."""
+    return verdict(check, where, "skipped", None, found, "the inventory expects nothing (%s)" % key)
+
+
+def unreadable(check, where, expected, what):
+    # type: (str, Where, Any, str) -> Verdict
+    return verdict(check, where, "unknown", expected, None, "%s cannot be read on this node" % what)
+
+
+def equal(check, where, expected, found, key, what):
+    # type: (str, Where, Any, Any, str, str) -> Verdict
+    """Found must be exactly what ``key`` of the inventory says."""
+    if expected is None:
+        return no_expectation(check, where, key, found)
+    if found is None:
+        return unreadable(check, where, expected, what)
+    if found == expected:
+        return verdict(check, where, "pass", expected, found, "%s is %s" % (what, found))
+    return verdict(check, where, "fail", expected, found, "%s is %s, not %s" % (what, found, expected))
+
+
+def at_least(check, where, floor, found, key, what):
+    # type: (str, Where, Optional[float], Optional[float], str, str) -> Verdict
+    """Found must not be below the floor; better than asked is no fault."""
+    if floor is None:
+        return no_expectation(check, where, key, found)
+    if found is None:
+        return unreadable(check, where, floor, what)
+    if found >= floor:
+        return verdict(check, where, "pass", floor, found, "%s is %s" % (what, number(found)))
+    return verdict(check, where, "fail", floor, found, "%s is %s, below %s" % (what, number(found), number(floor)))
+
+
+def at_most(check, where, ceiling, found, key, what):
+    # type: (str, Where, Optional[float], Optional[float], str, str) -> Verdict
+    if ceiling is None:
+        return no_expectation(check, where, key, found)
+    if found is None:
+        return unreadable(check, where, ceiling, what)
+    if found <= ceiling:
+        return verdict(check, where, "pass", ceiling, found, "%s is %s" % (what, number(found)))
+    return verdict(check, where, "fail", ceiling, found, "%s is %s, above %s" % (what, number(found), number(ceiling)))
+
+
+def number(value):
+    # type: (Any) -> str
+    """400 for 400.0, 2.5 for 2.5: as a person writes it."""
+    return "%g" % value if isinstance(value, float) else str(value)
+
+
+def failed(verdicts):
+    # type: (List[Verdict]) -> List[Verdict]
+    return [item for item in verdicts if item.status == "fail"]

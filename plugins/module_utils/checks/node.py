@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on one node: every rail, the HCAs in all, and what is left of the plan. Pure."""
+
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from ..observe.match import RailTarget, match_rails
+from ..spec.model import Spec
+from ..types import Change, Identity, Problem, Verdict
+from .judge import Where, equal, verdict
+from .rail import judge_rail
+from .wire import port_facts, roce_gid_index
+
+
+def judge_node(node, spec, identity, facts):
+    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+    """Everything that the facts of one node can answer."""
+    targets, _problems = match_rails(spec, identity)
+    found = {target.rail.name: target for target in targets}
+    verdicts = [_hca_count(node, spec, facts), _memlock(node, spec, facts)]
+    for rail in spec.rails:
+        if rail.name in found:
+            verdicts.extend(judge_rail(node, spec, found[rail.name], facts))
+        else:
+            verdicts.append(verdict("rail.device", Where(node, None, None, rail.name), "fail", "%s %s" % (rail.match, rail.value), None,
+                                    "no device with %s %s on this node" % (rail.match, rail.value)))
+    if not spec.rails:
+        where = Where(node, None, None, "rails")
+        verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
+    return verdicts
+
+
+def _hca_count(node, spec, facts):
+    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+    hcas = facts.get("hcas")
+    count = len(hcas) if hcas is not None else None
+    return equal("node.hcas", Where(node, None, None, "HCAs"), spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
+
+
+def _memlock(node, spec, facts):
+    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+    """What a service gets now: systemd's effective default, not what a file says it will be."""
+    wanted = str(spec["host_tuning_memlock"])
+    expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
+    found = ((facts.get("limits") or {}).get("systemd_effective") or {}).get("memlock")
+    where = Where(node, None, None, "systemd DefaultLimitMEMLOCK")
+    return equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")
+
+
+def judge_plan(node, areas, changes, problems, targets):
+    # type: (str, Sequence[str], Sequence[Change], Sequence[Problem], Sequence[RailTarget]) -> List[Verdict]
+    """Drift is a verdict: ``config.<area>`` fails once for every change that ``apply`` would make.
+
+    The plan is the one that ``railwright plan`` shows, so the two cannot disagree.
+    """
+    verdicts = [_of_change(node, change, targets) for change in changes]
+    verdicts.extend(
+        verdict("config." + item.area, Where(node, None, None, item.subject), "fail", None, None, item.message)
+        for item in problems if not _matching_problem(item, targets))
+    dirty = {change.area for change in changes} | {item.area for item in problems}
+    verdicts.extend(
+        verdict("config." + area, Where(node, None, None, area), "pass", "no change", "no change", "as the inventory wants it")
+        for area in areas if area not in dirty)
+    return verdicts
+
+
+def _of_change(node, change, targets):
+    # type: (str, Change, Sequence[RailTarget]) -> Verdict
+    hca, port = None, None
+    for target in targets:
+        if target.label in change.what:
+            hca, port = target.hca.name if target.hca else None, target.port
+    return verdict("config." + change.area, Where(node, hca, port, change.what), "fail", change.after, change.before, change.why)
+
+
+def _matching_problem(problem, targets):
+    # type: (Problem, Sequence[RailTarget]) -> bool
+    """A rail without a device is a verdict of its own (rail.device); once is enough."""
+    return problem.message.startswith("no device with ") and problem.subject not in [target.rail.name for target in targets]
+
+
+def rail_views(spec, identity, facts):
+    # type: (Spec, Identity, Mapping[str, Any]) -> List[Dict[str, Any]]
+    """The rails as the controller needs them for pings, perftest and the cluster's verdicts: names and places only."""
+    views = []  # type: List[Dict[str, Any]]
+    for target in match_rails(spec, identity)[0]:
+        port = port_facts(facts, target.hca.name, target.port) if target.hca is not None else None
+        gid_index = None
+        if port is not None and target.rail.address is not None and spec.fabric != "infiniband":
+            gid_index = roce_gid_index(port, target.rail.address)
+        views.append({
+            "name": target.rail.name,
+            "label": target.label,
+            "address": target.rail.address.split("/")[0] if target.rail.address else None,
+            "mtu": target.rail.mtu,
+            "netdev": target.netdev,
+            "hca": target.hca.name if target.hca else None,
+            "port": target.port,
+            "gid_index": gid_index,
+            "gid_needed": spec.fabric != "infiniband",
+        })
+    return views
+
+
+def targets_of(spec, identity):
+    # type: (Spec, Identity) -> Tuple[RailTarget, ...]
+    return tuple(match_rails(spec, identity)[0])

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on one rail: its device, link, MTUs, GID, firmware. Pure over facts and Spec."""
+
+from typing import Any, List, Mapping, Optional
+
+from ..observe.match import RailTarget
+from ..spec.model import Spec
+from ..types import Verdict
+from .judge import Where, at_least, equal, no_expectation, unreadable, verdict
+from .wire import as_int, gids_holding, hca_facts, netdev_facts, path_mtu_for, port_facts, same_address
+
+# What a port of each fabric says in its link_layer file.
+LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
+# Drivers whose sysfs rate is a constant in the source and says nothing about the link
+# (erdma_verbs.c: 100 Gb/sec whatever the instance type; rxe_param.h: speed and width are made up).
+CONSTANT_RATE = {
+    "erdma": "eRDMA always reports 100 Gb/sec",
+    "rdma_rxe": "Soft-RoCE reports a made-up rate",
+}
+
+
+def judge_rail(node, spec, target, facts):
+    # type: (str, Spec, RailTarget, Mapping[str, Any]) -> List[Verdict]
+    """Every verdict on a rail whose interface was found."""
+    where = Where(node, target.hca.name if target.hca else None, target.port, target.label)
+    if target.hca is None:
+        return [verdict("rail.device", where, "fail", "an RDMA device on %s" % target.netdev, None,
+                        "%s is there, but no RDMA device is on it" % target.netdev)]
+    hca = hca_facts(facts, target.hca.name)
+    port = port_facts(facts, target.hca.name, target.port)
+    if hca is None or port is None:
+        return [unreadable("rail.device", where, "%s port %s" % (target.hca.name, target.port), "the port")]
+    found = "%s port %s" % (target.hca.name, target.port)
+    verdicts = [verdict("rail.device", where, "pass", "%s %s" % (target.rail.match, target.rail.value), found, "is %s" % found)]
+    verdicts.extend(_link(where, spec, hca, port))
+    verdicts.append(_active_mtu(where, spec, target.rail.mtu, port))
+    verdicts.append(_netdev_mtu(where, target, facts))
+    verdicts.append(_address(where, target, facts))
+    verdicts.append(_gid(where, spec, target, hca, port))
+    verdicts.append(equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware"))
+    verdicts.append(equal("hca.hca_type", where, spec.expect.get("hca_type"), hca.get("hca_type"), "expect.hca_type", "HCA type"))
+    return verdicts
+
+
+def _link(where, spec, hca, port):
+    # type: (Where, Spec, Mapping[str, Any], Mapping[str, Any]) -> List[Verdict]
+    layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
+    return [
+        _state(where, port),
+        _floor("port.phys_state", where, "LinkUp", port.get("phys_state"), "physical state"),
+        equal("port.link_layer", where, layer, port.get("link_layer"), "expect.link_layer", "link layer"),
+        _rate(where, spec.expect.get("rate_gbps"), hca, port),
+    ]
+
+
+def _floor(check, where, expected, found, what):
+    # type: (str, Where, str, Optional[str], str) -> Verdict
+    if found is None:
+        return unreadable(check, where, expected, what)
+    return equal(check, where, expected, found, "", what)
+
+
+def _state(where, port):
+    # type: (Where, Mapping[str, Any]) -> Verdict
+    state = port.get("state")
+    if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
+        return verdict("port.state", where, "fail", "ACTIVE", "INIT",
+                       "no subnet manager: the link is up, but nobody gave the port a LID (sm_lid 0); start opensm or the switch's")
+    return _floor("port.state", where, "ACTIVE", state, "state")
+
+
+def _rate(where, floor, hca, port):
+    # type: (Where, Optional[float], Mapping[str, Any], Mapping[str, Any]) -> Verdict
+    constant = CONSTANT_RATE.get(str(hca.get("driver")))
+    if constant is None:
+        return at_least("port.rate", where, floor, port.get("rate_gbps"), "expect.rate_gbps", "rate in Gb/s")
+    if floor is None:
+        return verdict("port.rate", where, "skipped", None, port.get("rate_gbps"), constant + "; judge the measured bandwidth instead")
+    return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
+
+
+def _active_mtu(where, spec, rail_mtu, port):
+    # type: (Where, Spec, int, Mapping[str, Any]) -> Verdict
+    """Exactly what the inventory expects, else at least what the rail's MTU in the inventory makes possible."""
+    found = as_int(port.get("active_mtu"))
+    wanted = spec.expect.get("active_mtu")
+    if wanted is not None:
+        return equal("port.active_mtu", where, wanted, found, "expect.active_mtu", "active_mtu")
+    if spec.fabric == "infiniband":  # the subnet manager's partition decides, not the netdev
+        return no_expectation("port.active_mtu", where, "expect.active_mtu", found)
+    floor = path_mtu_for(rail_mtu)
+    if floor is None:
+        return verdict("port.active_mtu", where, "fail", PATH_MTU_NEEDED, found, "an MTU of %d carries no RDMA path at all" % rail_mtu)
+    return at_least("port.active_mtu", where, floor, found, "mtu", "active_mtu")
+
+
+PATH_MTU_NEEDED = "a netdev MTU of at least 352"
+
+
+def _netdev_mtu(where, target, facts):
+    # type: (Where, RailTarget, Mapping[str, Any]) -> Verdict
+    if target.netdev is None:
+        return verdict("rail.mtu", where, "skipped", target.rail.mtu, None, "the rail has no network interface (no IPoIB)")
+    found = netdev_facts(facts, target.netdev).get("mtu")
+    return equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
+
+
+def _address(where, target, facts):
+    # type: (Where, RailTarget, Mapping[str, Any]) -> Verdict
+    """The rail's address with its prefix length, among whatever else the interface carries."""
+    wanted = target.rail.address
+    if wanted is None:
+        return no_expectation("rail.address", where, "rails[%d].address" % target.rail.index, None)
+    if target.netdev is None:
+        return verdict("rail.address", where, "fail", wanted, None, "the rail has no network interface to carry it (IPoIB is not up)")
+    found = netdev_facts(facts, target.netdev).get("addresses")
+    if found is None:
+        return unreadable("rail.address", where, wanted, "the addresses of %s" % target.netdev)
+    if same_address(wanted) in [same_address(item) for item in found]:
+        return verdict("rail.address", where, "pass", wanted, wanted, "%s is on %s" % (wanted, target.netdev))
+    return verdict("rail.address", where, "fail", wanted, ", ".join(found) or "none", "%s is not on %s" % (wanted, target.netdev))
+
+
+def _gid(where, spec, target, hca, port):
+    # type: (Where, Spec, RailTarget, Mapping[str, Any], Mapping[str, Any]) -> Verdict
+    """RoCE needs a RoCE v2 GID that holds the rail's address; InfiniBand needs any GID."""
+    gids = port.get("gids")
+    if gids is None:
+        return unreadable("rail.gid", where, "RoCE v2", "the GID table")
+    if spec.fabric == "infiniband":
+        status, text = ("pass", "port GID") if gids else ("fail", "the GID table is empty")
+        return verdict("rail.gid", where, status, "a port GID", gids[0].get("gid") if gids else None, text)
+    address = target.rail.address
+    if address is None:
+        return no_expectation("rail.gid", where, "rails[%d].address" % target.rail.index, None)
+    expected = "RoCE v2 GID with %s" % address.split("/")[0]
+    holding = gids_holding(port, address)
+    for entry in holding:
+        if entry.get("type") == "RoCE v2":
+            found = "index %s: %s" % (entry.get("index"), entry.get("gid"))
+            return verdict("rail.gid", where, "pass", expected, found, "GID index %s" % entry.get("index"))
+    if any(entry.get("type") is None for entry in holding):
+        return unreadable("rail.gid", where, expected, "the type of the GID")
+    types = ", ".join(str(entry.get("type")) for entry in holding)
+    if holding:
+        return verdict("rail.gid", where, "fail", expected, types, "the address is in the GID table, but only as %s" % types)
+    hint = "; eRDMA has it only with compat_mode=Y" if hca.get("driver") == "erdma" else ""
+    return verdict("rail.gid", where, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint))

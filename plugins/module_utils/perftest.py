@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""perftest without a node: who tests whom, on which port, with which options, and what the output says. Pure.
+
+Formats and options were read in the perftest source, 4.5-0.17 (Debian 12) to 26.01:
+the table's header names its columns; ``--out_json`` of 4.5 writes keys without quotes,
+which is no JSON, so the table is always there to fall back on.
+"""
+
+import json
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
+TESTS = ("write_bw", "read_lat")
+# The column of the table, and the key of the JSON report, that each test is judged by: the average, never
+# the peak (which is 0.00 with -D, and flatters otherwise).
+COLUMN = {"write_bw": "BW average[Gb/sec]", "read_lat": "t_avg[usec]"}
+JSON_KEY = {"write_bw": "BW_average", "read_lat": "t_avg"}
+UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
+LATENCY_BYTES = 2  # perftest's own default for latency
+LATENCY_LOAD_S = 30  # bound of one latency run inside a server's life time
+
+HEADER = re.compile(
+    r"#bytes|#iterations|BW (?:peak|average)\[[^\]]+\]|MsgRate\[[^\]]+\]"
+    r"|t_\w+\[usec\]|[\d.]+% percentile\[usec\]|tps average|CPU_Util\[%\]")
+
+Pair = Tuple[str, str]
+
+
+class Test(NamedTuple):
+    """One test of one rail between a server and a client."""
+
+    name: str  # write_bw or read_lat
+    rail: str  # label on the client, for people
+    hca: str
+    port: int
+    gid_index: Optional[int]  # None on InfiniBand: the path is by LID
+    tcp_port: int
+    address: str  # where the server listens
+
+
+class Options(NamedTuple):
+    """What both ends must agree on."""
+
+    seconds: int
+    iterations: int
+    message_bytes: int
+    queue_pairs: int
+    timeout: int
+
+
+def pairs(nodes, rounds=None):
+    # type: (Sequence[str], Optional[int]) -> List[List[Pair]]
+    """Rounds of disjoint (server, client) pairs: the circle method of a round-robin tournament.
+
+    Within a round no node is in two pairs, so no measurement shares a node's links with
+    another. Without ``rounds`` just enough of them that every node was in one: one round, or for an
+    odd number one more with the node that had no partner.
+    """
+    ordered = sorted(set(nodes))
+    if len(ordered) < 2:
+        return []
+    circle = ordered + [""] if len(ordered) % 2 else list(ordered)  # '' sits out
+    wanted = len(circle) - 1 if rounds is None else min(rounds, len(circle) - 1)
+    result = []  # type: List[List[Pair]]
+    idle = set(ordered)
+    for number in range(wanted):
+        half = len(circle) // 2
+        drawn = [(circle[i], circle[-1 - i]) for i in range(half)]
+        current = [(a, b) if number % 2 == 0 else (b, a) for a, b in drawn if a and b]
+        if rounds is None and number > 0:
+            current = [pair for pair in current if idle.intersection(pair)]
+        result.append(current)
+        idle.difference_update(node for pair in current for node in pair)
+        if rounds is None and not idle:
+            break
+        circle = [circle[0], circle[-1]] + circle[1:-1]
+    return result
+
+
+def tcp_port(base, index, name):
+    # type: (int, int, str) -> int
+    """Every rail and test has a port of its own, the same on every node, so a late server cannot meet the wrong client."""
+    return base + index * len(TESTS) + TESTS.index(name)
+
+
+def plan_tests(client_rails, server_rails, base):
+    # type: (Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], int) -> Tuple[List[Test], List[Test], List[Tuple[str, str]]]
+    """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name."""
+    exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
+    serving, asking, left = [], [], []  # type: List[Test], List[Test], List[Tuple[str, str]]
+    for index, rail in enumerate(client_rails):
+        theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
+        reason = _cannot(rail, theirs, exchange)
+        if reason is not None or theirs is None:
+            left.append((str(rail["label"]), reason or "the peer has no such rail"))
+            continue
+        address = str(theirs["address"] or exchange)
+        for name in TESTS:
+            port = tcp_port(base, index, name)
+            serving.append(Test(name, theirs["label"], theirs["hca"], theirs["port"], theirs["gid_index"], port, address))
+            asking.append(Test(name, rail["label"], rail["hca"], rail["port"], rail["gid_index"], port, address))
+    return serving, asking, left
+
+
+def _cannot(mine, theirs, exchange):
+    # type: (Mapping[str, Any], Optional[Mapping[str, Any]], Optional[str]) -> Optional[str]
+    """Why a rail cannot be measured, or None."""
+    if theirs is None:
+        return "the peer has no rail of this name"
+    if exchange is None:
+        return "no rail of the peer has an address to exchange the connection data over"
+    for whose, rail in (("this node", mine), ("the peer", theirs)):
+        if rail["hca"] is None or rail["port"] is None:
+            return "%s has no RDMA device on the rail" % whose
+        if rail["gid_needed"] and rail["gid_index"] is None:
+            return "%s has no RoCE v2 GID with the rail's address" % whose
+    return None
+
+
+def arguments(test, options, tool, server=None, extra=()):
+    # type: (Test, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
+    """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
+    argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F"]
+    if test.gid_index is not None:
+        argv += ["-x", str(test.gid_index)]
+    if ":" in test.address:
+        argv.append("--ipv6-addr")
+    if test.name == "write_bw":
+        argv += ["--report_gbits", "-s", str(options.message_bytes), "-q", str(options.queue_pairs), "-D", str(options.seconds)]
+    else:
+        argv += ["-s", str(LATENCY_BYTES), "-n", str(options.iterations)]
+    argv += list(extra)
+    return tuple(argv + [server] if server is not None else argv)
+
+
+def life_time(tests, options):
+    # type: (Sequence[Test], Options) -> int
+    """Seconds after which a server ends by itself, whatever became of the controller: every test before it may use its whole time."""
+    return len(tests) * options.timeout + 60
+
+
+def parse_table(text):
+    # type: (str) -> Dict[str, float]
+    """The last row below the last header, by column name; {} when there is none.
+
+    Lines in between (CUDA prints some) and the number of lines before are of no matter.
+    """
+    columns = []  # type: List[str]
+    row = {}  # type: Dict[str, float]
+    for line in text.splitlines():
+        if line.lstrip().startswith("#bytes"):
+            columns = HEADER.findall(line)
+            continue
+        values = _numbers(line)
+        if columns and values is not None and len(values) == len(columns):
+            row = dict(zip(columns, values))
+    return row
+
+
+def _numbers(line):
+    # type: (str) -> Optional[List[float]]
+    fields = line.split()
+    if not fields:
+        return None
+    try:
+        return [float(field) for field in fields]
+    except ValueError:
+        return None
+
+
+def parse_json(text, name):
+    # type: (Optional[str], str) -> Optional[float]
+    """The judged figure of a JSON report; None for what is no JSON (perftest 4.5) or lacks it."""
+    if not text:
+        return None
+    try:
+        report = json.loads(text)
+    except ValueError:
+        return None
+    results = report.get("results") if isinstance(report, dict) else None
+    value = results.get(JSON_KEY[name]) if isinstance(results, dict) else None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def figure(name, table_text, json_text):
+    # type: (str, str, Optional[str]) -> Optional[float]
+    """The judged figure of a test; the JSON report first, else the table. 0 is no figure: nothing moved."""
+    value = parse_json(json_text, name)
+    if value is None:
+        value = parse_table(table_text).get(COLUMN[name])
+    return value if value is not None and value > 0 else None
+
+
+def reason(rc, out, err, address):
+    # type: (int, str, str, str) -> str
+    """Why a client failed, in one line: the first line on stderr that says something."""
+    if rc in (124, 137):
+        return "no end in time; server %s" % address
+    lines = [line.strip() for line in (err + "\n" + out).splitlines()]
+    telling = [line for line in lines if re.search(r"couldn't|unable|fail|error|invalid|not found|refused|no such", line, re.IGNORECASE)]
+    return "%s (rc %d, server %s)" % ((telling or [line for line in lines if line] or ["no output"])[0][:200], rc, address)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""perftest on a node: servers that end by themselves, clients with a time limit, a stop that hits nobody else.
+
+What was started is recorded under /run before anything else happens, so that ``stop``
+works after a lost connection or a killed controller, and every server runs under
+``timeout`` in a session of its own, so that it ends even if ``stop`` never comes.
+"""
+
+import json
+import re
+import signal
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .checks.bandwidth import judge_figure, where_of
+from .checks.counters import FAULTS, SUSPECT, judge_deltas
+from .checks.judge import Where, verdict
+from .errors import RailwrightError
+from .host import Host
+from .perftest import TOOLS, Options, Test, arguments, figure, life_time, reason
+from .types import Verdict
+
+RUN_DIR = "/run/railwright"
+RECORD = RUN_DIR + "/perftest.json"
+READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
+POLL_S = 0.1
+DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
+
+
+class Server(NamedTuple):
+    """A started server as it is recorded: enough to know it again."""
+
+    pid: int
+    started: str  # start time in clock ticks since boot, from /proc/PID/stat: a recycled pid differs
+    argv: List[str]
+
+
+def check_test(test):
+    # type: (Test) -> None
+    """Device names become paths here; they came from a node once."""
+    if not DEVICE.match(test.hca) or test.hca.startswith("."):
+        raise RailwrightError("%r is no name of an RDMA device" % test.hca)
+    if test.name not in TOOLS:
+        raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
+
+
+def start(host, node, tests, ports, options):
+    # type: (Host, str, Sequence[Test], Sequence[Test], Options) -> Tuple[List[Verdict], List[int]]
+    """Take the counters' baseline of ``ports`` and start a server for every test.
+
+    Returns the verdicts of those that did not start, and the ports on which the others listen.
+    """
+    stop_servers(host)
+    record = {"servers": [], "counters": {_key(port): read_counters(host, port) for port in ports}}  # type: Dict[str, Any]
+    host.write(RECORD, json.dumps(record), 0o600)
+    started = []  # type: List[Tuple[Test, Server, str]]
+    verdicts = []
+    taken = listening(host)
+    for test in tests:
+        check_test(test)
+        why = _why_not(host, test, taken)
+        if why is not None:
+            verdicts.append(_not_started(node, test, why))
+            continue
+        log = "%s/server-%d.log" % (RUN_DIR, test.tcp_port)
+        argv = ["timeout", "-k", "5", str(life_time(tests, options))] + list(arguments(test, options, str(host.which(TOOLS[test.name]))))
+        pid = host.spawn(argv, log)
+        server = Server(pid, start_time(host, pid) or "", argv)
+        started.append((test, server, log))
+        record["servers"].append(server._asdict())
+        host.write(RECORD, json.dumps(record), 0o600)
+    open_ports = _wait(host, started)
+    for test, _server, log in started:
+        if test.tcp_port not in open_ports:
+            verdicts.append(_not_started(node, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
+    return verdicts, open_ports
+
+
+def _why_not(host, test, taken):
+    # type: (Host, Test, Sequence[int]) -> Optional[str]
+    if host.which(TOOLS[test.name]) is None:
+        return "%s is not installed" % TOOLS[test.name]
+    if test.tcp_port in taken:
+        return "TCP port %d is in use on this node; set validate_port to a free range" % test.tcp_port
+    return None
+
+
+def _not_started(node, test, why):
+    # type: (str, Test, str) -> Verdict
+    expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
+    return verdict("perftest.server", Where(node, test.hca, test.port, test.rail), "fail", expected, None, why)
+
+
+def _wait(host, started):
+    # type: (Host, Sequence[Tuple[Test, Server, str]]) -> List[int]
+    """The ports that listen; waits for the slow ones, not for the dead."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        ports = listening(host)
+        waiting = [server for test, server, _log in started if test.tcp_port not in ports and is_ours(host, server)]
+        if not waiting or time.monotonic() > deadline:
+            return [test.tcp_port for test, _server, _log in started if test.tcp_port in ports]
+        time.sleep(POLL_S)
+
+
+def run_clients(host, node, peer, tests, open_ports, options, thresholds):
+    # type: (Host, str, str, Sequence[Test], Sequence[int], Options, Mapping[str, Optional[float]]) -> List[Verdict]
+    """One after the other, so that a figure is one rail's own."""
+    verdicts = []
+    for test in tests:
+        check_test(test)
+        if test.tcp_port not in open_ports:
+            verdicts.append(verdict("perftest." + test.name, where_of(node, test, peer), "unknown", "a result", None,
+                                    "not run: no server on %s (see its verdict perftest.server)" % peer))
+            continue
+        tool = host.which(TOOLS[test.name])
+        if tool is None:
+            verdicts.append(judge_figure(node, peer, test, thresholds, None, "not installed"))
+            continue
+        verdicts.append(_client(host, node, peer, test, tool, options, thresholds))
+    return verdicts
+
+
+def _client(host, node, peer, test, tool, options, thresholds):
+    # type: (Host, str, str, Test, str, Options, Mapping[str, Optional[float]]) -> Verdict
+    report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
+    json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
+    host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
+    try:
+        result = host.run(arguments(test, options, tool, test.address, json_options), timeout=float(options.timeout))
+        found = figure(test.name, result.out, host.read(report)) if result.ok else None
+    finally:
+        host.remove(report)
+    why = "no figure in its output"
+    if not result.ok:
+        why = reason(result.rc, result.out, result.err, "%s (%s)" % (peer, test.address))
+    return judge_figure(node, peer, test, thresholds, found, why)
+
+
+def stop(host, node, ports):
+    # type: (Host, str, Sequence[Test]) -> Tuple[List[Verdict], int]
+    """End what ``start`` recorded and judge how the error counters grew; returns the verdicts and how many were ended."""
+    record = read_record(host)
+    ended = stop_servers(host)
+    baseline = record.get("counters") or {}
+    verdicts = []
+    for port in ports:
+        before = baseline.get(_key(port))
+        if isinstance(before, dict):
+            verdicts.extend(judge_deltas(Where(node, port.hca, port.port, port.rail), before, read_counters(host, port)))
+    return verdicts, ended
+
+
+def stop_servers(host):
+    # type: (Host) -> int
+    """End the recorded servers, and only those: pid, start time and command line must all still be the same."""
+    ended = 0
+    for item in read_record(host).get("servers") or []:
+        try:
+            server = Server(int(item["pid"]), str(item["started"]), [str(part) for part in item["argv"]])
+        except (KeyError, TypeError, ValueError):
+            continue
+        if server.pid > 1 and is_ours(host, server):
+            host.signal_group(server.pid, signal.SIGTERM)
+            ended += 1
+        host.remove("%s/server-%s.log" % (RUN_DIR, _option(server.argv, "-p")))
+    host.remove(RECORD)
+    return ended
+
+
+def _option(argv, name):
+    # type: (List[str], str) -> str
+    """The number after an option; digits only, since it becomes part of a path."""
+    value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
+    return value if value.isdigit() else "none"
+
+
+def is_ours(host, server):
+    # type: (Host, Server) -> bool
+    text = host.read("/proc/%d/cmdline" % server.pid)
+    if not text or not server.started:
+        return False
+    return text.rstrip("\0").split("\0") == server.argv and start_time(host, server.pid) == server.started
+
+
+def start_time(host, pid):
+    # type: (Host, int) -> Optional[str]
+    """Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets, so count from its end."""
+    text = host.read("/proc/%d/stat" % pid)
+    fields = text.rpartition(")")[2].split() if text else []
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else None
+
+
+def read_record(host):
+    # type: (Host) -> Dict[str, Any]
+    try:
+        record = json.loads(host.read(RECORD) or "{}")
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def listening(host):
+    # type: (Host) -> List[int]
+    """TCP ports in state LISTEN (0A), both families."""
+    ports = []
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in (host.read(path) or "").splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 3 and fields[3] == "0A":
+                ports.append(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+def read_counters(host, port):
+    # type: (Host, Test) -> Dict[str, Optional[int]]
+    check_test(port)
+    base = "/sys/class/infiniband/%s/ports/%d/" % (port.hca, port.port)
+    found = {}  # type: Dict[str, Optional[int]]
+    for name in FAULTS + SUSPECT:
+        text = host.line(base + "counters/" + name) or host.line(base + "hw_counters/" + name)
+        if text is not None and text.isdigit():
+            found[name] = int(text)
+    return found
+
+
+def _key(port):
+    # type: (Test) -> str
+    return "%s/%d" % (port.hca, port.port)
+
+
+def _last_line(text):
+    # type: (Optional[str]) -> str
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "it said nothing"

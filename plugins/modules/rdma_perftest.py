@@ -1,0 +1,183 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One side of a perftest pair: start servers, run clients, stop and judge; the logic is in module_utils."""
+
+DOCUMENTATION = r"""
+module: rdma_perftest
+short_description: Measure bandwidth and latency between two nodes on every rail
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Runs C(ib_write_bw) and C(ib_read_lat) of perftest between the two nodes of a pair, rail by rail, in three steps that the
+    caller puts around a barrier, V(start), V(run) and V(stop).
+  - V(start) reads the error counters of both nodes and starts a server for each rail and test on one of them. A server ends by
+    itself after a bounded time, whatever becomes of the controller.
+  - V(run) runs the clients one after the other on the other node and judges the average against the thresholds in the inventory.
+    Without a threshold the figure is reported as V(skipped), never as passed.
+  - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the error counters.
+    Put it under C(always).
+  - A node that sits out a round skips the step without a connection.
+options:
+  mode:
+    description: The step.
+    type: str
+    choices: [start, run, stop]
+    required: true
+  schedule:
+    description:
+      - Who measures whom.
+      - The registered result of M(railwright.rdma.rdma_cluster) with O(railwright.rdma.rdma_cluster#module:mode=schedule).
+    type: dict
+  round:
+    description: The round of the schedule, from 0.
+    type: int
+  check:
+    description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
+    type: str
+  started:
+    description: The variable under which the result of V(start) is registered on every host.
+    type: str
+  node:
+    description: The node's name in the inventory. The action plugin fills it; do not set it.
+    type: str
+  peer:
+    description: The server's name in the inventory. The action plugin fills it; do not set it.
+    type: str
+  serve:
+    description: Whether this node is the server. The action plugin fills it; do not set it.
+    type: bool
+    default: false
+  tests:
+    description: The tests of this node. The action plugin fills it; do not set it.
+    type: list
+    elements: dict
+  options:
+    description: Sizes and times. The action plugin fills it from the inventory; do not set it.
+    type: dict
+  open_ports:
+    description: The ports that the server listens on. The action plugin fills it; do not set it.
+    type: list
+    elements: int
+    default: []
+  thresholds:
+    description: The thresholds. The action plugin fills it from the inventory; do not set it.
+    type: dict
+    default: {}
+attributes:
+  check_mode:
+    support: none
+    description: A measurement needs traffic; the task is skipped in check mode.
+  diff_mode:
+    support: none
+    description: Changes nothing that lasts.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with perftest.
+"""
+
+EXAMPLES = r"""
+- name: Measure a round
+  block:
+    - name: Start the servers
+      railwright.rdma.rdma_perftest:
+        mode: start
+        schedule: "{{ schedule }}"
+        round: 0
+        check: check
+        started: started
+      register: started
+
+    - name: Run the clients
+      railwright.rdma.rdma_perftest:
+        mode: run
+        schedule: "{{ schedule }}"
+        round: 0
+        check: check
+        started: started
+      register: measured
+  always:
+    - name: Stop the servers
+      railwright.rdma.rdma_perftest:
+        mode: stop
+        schedule: "{{ schedule }}"
+        round: 0
+        check: check
+        started: started
+"""
+
+RETURN = r"""
+verdicts:
+  description: Verdicts of this step, as M(railwright.rdma.rdma_check) returns them.
+  returned: success
+  type: list
+  elements: dict
+open_ports:
+  description: The TCP ports that the started servers listen on.
+  returned: when O(mode=start)
+  type: list
+  elements: int
+ended:
+  description: How many servers were still running and were ended.
+  returned: when O(mode=stop)
+  type: int
+"""
+
+from typing import Any, Dict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Options, Test
+from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+
+ARGUMENTS = {
+    "mode": {"type": "str", "choices": ["start", "run", "stop"], "required": True},
+    "schedule": {"type": "dict"},
+    "round": {"type": "int"},
+    "check": {"type": "str"},
+    "started": {"type": "str"},
+    "node": {"type": "str"},
+    "peer": {"type": "str"},
+    "serve": {"type": "bool", "default": False},
+    "tests": {"type": "list", "elements": "dict"},
+    "options": {"type": "dict"},
+    "open_ports": {"type": "list", "elements": "int", "default": []},
+    "thresholds": {"type": "dict", "default": {}},
+}
+
+
+def step(host, params):
+    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+    """The step that was asked for; its result."""
+    node = params["node"]
+    tests = [Test(**test) for test in params["tests"]]
+    options = Options(**{name: int(value) for name, value in params["options"].items()})
+    ports = list({(test.hca, test.port): test for test in tests}.values())
+    if params["mode"] == "start":
+        verdicts, open_ports = perftest_node.start(host, node, tests if params["serve"] else [], ports, options)
+        return {"verdicts": as_dicts(verdicts), "open_ports": open_ports}
+    if params["mode"] == "run":
+        verdicts = perftest_node.run_clients(host, node, params["peer"], tests, params["open_ports"], options, params["thresholds"])
+        return {"verdicts": as_dicts(verdicts)}
+    verdicts, ended = perftest_node.stop(host, node, ports)
+    return {"verdicts": as_dicts(verdicts), "ended": ended}
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=False)
+    if module.params["tests"] is None or module.params["options"] is None or module.params["node"] is None:
+        module.fail_json(msg="got no tests: the action plugin did not run; call railwright.rdma.rdma_perftest from a playbook")
+    try:
+        result = step(Host(), module.params)
+    except (RailwrightError, OSError) as error:
+        module.fail_json(msg="perftest %s: %s" % (module.params["mode"], error))
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ping the peers of a node on every rail with full-size packets; the logic is in module_utils/checks/ping.py."""
+
+DOCUMENTATION = r"""
+module: rdma_ping
+short_description: Ping peers on every rail with packets of the full MTU
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Sends C(ping -M do) with a payload that fills the MTU which the inventory gives the rail, from the rail's own address to the same
+    rail of every peer. Sixteen run at a time.
+  - Where the full size does not come back, one ping of the Ethernet size tells a smaller MTU on the way from a peer that is not reachable.
+  - Needs C(ping) of iputils. A failed ping is a verdict, not a failed task.
+options:
+  schedule:
+    description:
+      - Who pings whom.
+      - The registered result of M(railwright.rdma.rdma_cluster) with O(railwright.rdma.rdma_cluster#module:mode=schedule).
+    type: dict
+  check:
+    description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
+    type: str
+  count:
+    description: Pings of a probe; one answer is enough.
+    type: int
+    default: 2
+  wait:
+    description: Seconds to wait for an answer.
+    type: int
+    default: 1
+  node:
+    description: The node's name in the inventory. The action plugin fills it; do not set it.
+    type: str
+  probes:
+    description: The pings to send. The action plugin fills it; do not set it.
+    type: list
+    elements: dict
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing, so check mode makes no difference.
+  diff_mode:
+    support: none
+    description: Changes nothing.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with iputils.
+"""
+
+EXAMPLES = r"""
+- name: Ping the peers on every rail
+  railwright.rdma.rdma_ping:
+    schedule: "{{ schedule }}"
+    check: check
+  register: ping
+"""
+
+RETURN = r"""
+verdicts:
+  description: One verdict for each rail and peer, as M(railwright.rdma.rdma_check) returns them.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import ping_all
+from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(
+        argument_spec={
+            "schedule": {"type": "dict"},
+            "check": {"type": "str"},
+            "count": {"type": "int", "default": 2},
+            "wait": {"type": "int", "default": 1},
+            "node": {"type": "str"},
+            "probes": {"type": "list", "elements": "dict"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    if params["probes"] is None or params["node"] is None:
+        module.fail_json(msg="rdma_ping got no probes: its action plugin did not run; call it as railwright.rdma.rdma_ping from a playbook")
+    module.exit_json(changed=False, verdicts=as_dicts(ping_all(Host(), params["node"], params["probes"], params["count"], params["wait"])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Registered results of other hosts, as plain data, for the action plugins that look across hosts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def result_of(task_vars: dict[str, Any], host: str, name: str) -> dict[str, Any] | None:
+    """What ``host`` registered under ``name``; None when it never ran, was skipped, failed or was not reached."""
+    value = variable_of(task_vars, host, name)
+    if not isinstance(value, dict) or value.get("failed") or value.get("unreachable") or value.get("skipped"):
+        return None
+    return value
+
+
+def variable_of(task_vars: dict[str, Any], host: str, name: str) -> Any:
+    """A variable of another host without Ansible's own string and container types; None when it is not set."""
+    hostvars = task_vars.get("hostvars", {})
+    if host not in hostvars or name not in hostvars[host]:
+        return None
+    return json.loads(json.dumps(hostvars[host][name], default=str))
+
+
+def names(task_vars: dict[str, Any], key: str) -> list[str]:
+    """A list of host names among the magic variables (``ansible_play_hosts_all``)."""
+    return [str(item) for item in task_vars.get(key, [])]

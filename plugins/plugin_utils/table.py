@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A short plain-text table of what did not pass, for people who run the playbook without the CLI."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+COLUMNS = ("status", "node", "check", "subject", "expected", "found", "why")
+WIDEST = {"subject": 34, "expected": 26, "found": 34, "why": 90}
+ORDER = ("fail", "warn", "unknown", "skipped")
+
+
+def verdict_table(verdicts: list[dict[str, Any]]) -> str:
+    """Failures, warnings and unknowns as rows, the rest as a count. Skips that only say "no expectation" are counted, not listed."""
+    shown = [item for item in verdicts if item["status"] in ("fail", "warn", "unknown")]
+    shown.sort(key=lambda item: (ORDER.index(item["status"]), item["node"], item["check"], item["subject"]))
+    rows = [COLUMNS, *(_row(item) for item in shown)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows] if shown else []
+    counts = Counter(item["status"] for item in verdicts)
+    total = ", ".join(f"{counts[status]} {status}" for status in ("pass", *ORDER) if counts[status])
+    return "\n".join([*lines, f"verdicts: {total or 'none'}"])
+
+
+def _row(item: dict[str, Any]) -> tuple[str, ...]:
+    where = item["node"] or "cluster"
+    subject = item["subject"] if item["hca"] is None else f"{item['subject']} {item['hca']}/{item['port']}"
+    cells = {"status": item["status"], "node": where, "check": item["check"], "subject": subject,
+             "expected": _text(item["expected"]), "found": _text(item["found"]), "why": item["message"]}
+    return tuple(_short(cells[column], WIDEST.get(column)) for column in COLUMNS)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _short(text: str, width: int | None) -> str:
+    """One printable line: file contents and node data may hold newlines or escapes, and a terminal must not obey them."""
+    clean = "".join(char if char.isprintable() else " " for char in text)
+    return clean if width is None or len(clean) <= width else clean[: width - 1] + "…"
