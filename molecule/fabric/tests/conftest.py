@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command line as a user runs it, and ssh as a user does, on the machines that molecule made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from railwright import lab
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of the command line in JSON form."""
+
+    code: int
+    document: Any
+    seconds: float
+    err: str
+
+
+@pytest.fixture(scope="session")
+def inventory() -> str:
+    return str(lab.current().inventory)
+
+
+@pytest.fixture(scope="session")
+def railwright(inventory: str) -> Callable[..., Outcome]:
+    """Run a verb on the lab's inventory with --format json."""
+
+    def run(verb: str, *arguments: str) -> Outcome:
+        argv = ["railwright", verb, "-i", inventory, "--format", "json", *arguments]
+        started = time.monotonic()
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False)
+        seconds = time.monotonic() - started
+        assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
+        return Outcome(done.returncode, json.loads(done.stdout), seconds, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def on() -> Callable[..., str]:
+    """Run a command on a node over ssh and return what it printed; it must succeed."""
+
+    def run(node: str, *command: str) -> str:
+        argv = lab.ssh_argv(node, list(command))
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{node}: {command}: exit {done.returncode}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def wait_for_ssh() -> Callable[[str], None]:
+    """Wait, with a bound, until a node answers again."""
+
+    def wait(node: str) -> None:
+        deadline = time.monotonic() + 240
+        while time.monotonic() < deadline:
+            if subprocess.run(lab.ssh_argv(node, ["true"]), capture_output=True, timeout=60, check=False).returncode == 0:
+                return
+            time.sleep(2)
+        pytest.fail(f"{node} did not answer within 240 s")
+
+    return wait

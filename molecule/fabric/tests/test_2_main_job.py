@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job through the command line: nothing left to do, and the proof of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_a_second_apply_changes_nothing(railwright: Any) -> None:
+    run = railwright("apply")
+    assert run.code == 0, run.document
+    assert run.document["summary"]["changes"] == 0
+
+
+def test_the_plan_is_empty(railwright: Any) -> None:
+    run = railwright("plan")
+    assert (run.code, run.document["summary"]["changes"]) == (0, 0), run.document
+
+
+def test_validate_proves_the_cluster_with_real_traffic(railwright: Any) -> None:
+    run = railwright("validate")
+    failing = [verdict for verdict in run.document["verdicts"] if verdict["status"] == "fail"]
+    assert (run.code, failing) == (0, [])
+    checks = {verdict["check"] for verdict in run.document["verdicts"] if verdict["status"] == "pass"}
+    assert {"perftest.write_bw", "perftest.read_lat", "ping.mtu"} <= checks, checks
+
+
+def test_facts_see_the_fabric(railwright: Any) -> None:
+    run = railwright("facts")
+    assert run.code == 0
+    for node, octet in (("node1", 11), ("node2", 12)):
+        (hca,) = run.document[node]["hcas"]
+        (port,) = hca["ports"]
+        assert (hca["name"], port["state"], port["phys_state"], port["link_layer"]) == ("rxe0", "ACTIVE", "LinkUp", "Ethernet")
+        assert (port["active_mtu"], port["netdev"], port["netdev_mtu"]) == (4096, "eth1", 9000)
+        wanted = f"0000:0000:0000:0000:0000:ffff:0a4d:00{octet:02x}"
+        assert any(gid["gid"] == wanted and gid["type"] == "RoCE v2" for gid in port["gids"]), port["gids"]

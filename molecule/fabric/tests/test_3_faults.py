@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Break things by hand, together, spread over the nodes: named exactly, repaired, gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NODE1 = {
+    "network: MTU of rail0 (eth1)",
+    "nccl: file /etc/nccl.conf",
+    "packages: package perftest",
+}
+NODE2 = {
+    "network: link of rail0 (eth1)",
+    "kernel_modules: module rdma_rxe loaded",
+    "rxe: RDMA link rxe0 on rail0 (eth1)",
+}
+
+
+def _break(on: Any) -> None:
+    on("node1", "ip", "link", "set", "dev", "eth1", "mtu", "1500")
+    on("node1", "rm", "/etc/nccl.conf")
+    on("node1", "dpkg", "--purge", "perftest")
+    on("node2", "ip", "link", "set", "dev", "eth1", "down")
+    on("node2", "modprobe", "-r", "rdma_rxe")
+
+
+def test_every_fault_is_named_exactly_and_repaired(railwright: Any, on: Any) -> None:
+    _break(on)
+    plan = railwright("plan")
+    assert plan.code == 2, plan.document
+    found = {name: {change["key"] for change in node["changes"]} for name, node in plan.document["nodes"].items()}
+    assert found == {"node1": NODE1, "node2": NODE2}
+    mtu = next(change for change in plan.document["nodes"]["node1"]["changes"] if change["key"] == "network: MTU of rail0 (eth1)")
+    assert (mtu["before"], mtu["after"], mtu["disruption"]) == (1500, 9000, "link")
+
+    judged = railwright("validate", "--no-perftest")
+    assert judged.code == 1
+    failing = [verdict for verdict in judged.document["verdicts"] if verdict["status"] == "fail"]
+    _named(failing, "node1", "rail.mtu", 9000, 1500)
+    assert {verdict["node"] for verdict in failing} >= {"node1", "node2"}
+    assert any(verdict["node"] == "node2" and verdict["found"] in (None, "absent", "missing") for verdict in failing), failing
+
+    repaired = railwright("apply")
+    assert repaired.code == 0, repaired.document
+    assert railwright("plan").code == 0
+    assert railwright("validate").code == 0
+
+
+def _named(failing: list[dict[str, Any]], node: str, check: str, expected: Any, found: Any) -> None:
+    match = [verdict for verdict in failing if verdict["node"] == node and verdict["check"] == check]
+    assert match, failing
+    assert (match[0]["expected"], match[0]["found"]) == (expected, found)
+    assert (match[0]["hca"], match[0]["port"]) == ("rxe0", 1)
+
+
+def test_without_consent_nothing_changes(railwright: Any, on: Any) -> None:
+    on("node1", "ip", "link", "set", "dev", "eth1", "mtu", "1500")
+    refused = railwright("apply", "--consent", "restart")
+    assert refused.code == 1
+    assert on("node1", "cat", "/sys/class/net/eth1/mtu").strip() == "1500"
+    assert railwright("apply").code == 0
+    assert on("node1", "cat", "/sys/class/net/eth1/mtu").strip() == "9000"
