@@ -73,7 +73,17 @@ def main(arguments: list[str]) -> int:
     make_copy()
     skips = [part for name in SKIPPED for part in ("--skip-test", name)]
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    argv = (str(Path(sys.executable).parent / "ansible-test"), "sanity", "--junit", "--color", "no", "--python", version, *skips, *arguments[1:])
+    argv = (
+        str(Path(sys.executable).parent / "ansible-test"),
+        "sanity",
+        "--junit",
+        "--color",
+        "no",
+        "--python",
+        version,
+        *skips,
+        *arguments[1:],
+    )
     status = subprocess.run(argv, cwd=COPY, env=prepare_home(), check=False).returncode
     merge(Path(arguments[0]))
     for name, reason in SKIPPED.items():

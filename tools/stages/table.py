@@ -81,7 +81,7 @@ def stages() -> dict[str, Stage]:
         Stage("lint", _lint()),
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=5 * MINUTE),)),
-        Stage("contract", (_pytest("contract", "-n", workers, "tests/contract", timeout=5 * MINUTE),)),
+        Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=5 * MINUTE),)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _integration("containers", timeout=15 * MINUTE)),
         Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _integration("fabric", timeout=30 * MINUTE)),

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner of `make test` tells the truth: nothing passes that did not run, nothing is skipped in silence."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import repo
+import results
+import table
+
+CASES = {
+    "passed": "<testcase classname='a' name='one'/>",
+    "failed": "<testcase classname='a' name='two'><failure message='no'/></testcase>",
+    "skipped": "<testcase classname='a' name='three'><skipped message='no KVM here'/></testcase>",
+}
+
+
+def junit(directory: Path, *names: str) -> Path:
+    """A JUnit file with these cases."""
+    path = directory / "junit.xml"
+    path.write_text(f"<testsuites><testsuite>{''.join(CASES[name] for name in names)}</testsuite></testsuites>", encoding="utf-8")
+    return path
+
+
+def counts(tally: results.Tally) -> tuple[int, int, int]:
+    return tally.passed, tally.failed, tally.skipped
+
+
+@pytest.mark.parametrize(
+    ("cases", "status", "expected"),
+    [
+        (("passed", "passed"), 0, (2, 0, 0)),
+        (("passed", "failed", "skipped"), 1, (1, 1, 1)),
+        (("passed",), 2, (1, 1, 0)),  # it ended badly after its last test
+        (("skipped",), 0, (0, 1, 1)),  # nothing but skips proves nothing
+        ((), 5, (0, 1, 0)),
+    ],
+)
+def test_judge(tmp_path: Path, cases: tuple[str, ...], status: int, expected: tuple[int, int, int]) -> None:
+    assert counts(results.judge("step", status, junit(tmp_path, *cases))) == expected
+
+
+def test_judge_without_a_file(tmp_path: Path) -> None:
+    assert counts(results.judge("step", 0, tmp_path / "absent.xml")) == (0, 1, 0)
+    (tmp_path / "cut.xml").write_text("<testsuites><testsuite>", encoding="utf-8")
+    assert counts(results.judge("step", 0, tmp_path / "cut.xml")) == (0, 1, 0)
+
+
+def test_judge_by_exit_status() -> None:
+    assert counts(results.judge("tool", 0, None)) == (1, 0, 0)
+    assert counts(results.judge("tool", 1, None)) == (0, 1, 0)
+
+
+def test_skips_keep_their_reason(tmp_path: Path) -> None:
+    assert results.from_junit(junit(tmp_path, "skipped")).skips == (("a::three", "no KVM here"),)
+
+
+def test_unknown_stage_is_bad_usage() -> None:
+    done = subprocess.run((sys.executable, "tools/stages", "unti"), cwd=repo.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert "unti" in done.stderr
+    assert "contract" in done.stderr
+
+
+def test_make_test_runs_every_stage_but_the_long_lab() -> None:
+    recipe = next(line for line in repo.text("Makefile").splitlines() if "$(STAGES) lint" in line and "contract" in line)
+    assert set(recipe.split("$(STAGES)")[1].split()) == set(table.stages()) - {"lab"}
