@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An inventory as Ansible reads it: hosts, groups, templated variables, and the line that each was written on.
+
+Ansible's own inventory manager, variable manager and templar do the work in this
+process, so that lint sees what a run will see. Ansible is slow to import and reads its
+configuration on the way: import this module where an inventory is needed, not at start.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.inventory.helpers import sort_groups
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import init_plugin_loader
+from ansible.template import Templar
+from ansible.utils.collection_loader import AnsibleCollectionConfig
+from ansible.utils.display import Display
+from ansible.vars.manager import VariableManager
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import is_foreign
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import plain
+from railwright.exitcodes import InputError
+from railwright.inventory_index import Index, Origin, build_index
+
+GROUP = "rdma"  # every managed node is in it
+HINT = f"allowed: at least one host in group {GROUP}"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The managed hosts (group rdma, limited) and what the inventory says about each."""
+    path: Path
+    limit: str | None
+    hosts: Mapping[str, Mapping[str, Any]]  # plain values; unknown variables are present, but not templated
+    groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
+    membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
+    index: Index
+
+    def origin(self, host: str, key: str) -> Origin | None:
+        """File and line of a host's key, or of the deepest written part of ``rails[1].match.mac``."""
+        return self.index.find(host, list(self.membership.get(host, ())), key)
+
+
+def load(path: Path, limit: str | None = None) -> Inventory:
+    """Read an inventory. Raises InputError with one clear line for everything that keeps it from being read."""
+    if not path.exists():
+        raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote")
+    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
+        raise InputError(f"{path}: cannot be read: permission denied")
+    index = build_index(path)
+    with _quiet() as said:
+        return _load(path, limit, index, said)
+
+
+def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inventory:
+    loader = DataLoader()
+    _set_vault_secrets(loader)
+    try:
+        manager = _manager(InventoryManager, loader, path, said)
+        groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
+        hosts = _managed(manager, path, limit)
+        variables = VariableManager(loader=loader, inventory=manager)
+        membership, values = {}, {}
+        for host in hosts:
+            name = str(host.name)
+            membership[name] = tuple(str(group.name) for group in _sorted_groups(host))
+            values[name] = _values(name, variables.get_vars(host=host), loader, index, membership[name])
+    except AnsibleError as error:
+        raise InputError(f"{path}: {_one_line(error)}") from error
+    return Inventory(path, limit, values, groups, membership, index)
+
+
+def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
+    """Ansible's inventory manager. What its plugins said against a file goes to the terminal only; here it is the error."""
+    try:
+        return kind(loader=loader, sources=[str(path.absolute())])
+    except AnsibleError as error:
+        reasons = [text for text in (" ".join(item.split("<<< caused by")[0].split()) for item in said) if "Failed to parse" in text]
+        # Each plugin has tried the file; the one for its form knows what is wrong with it.
+        own = "yaml" if path.is_dir() or path.suffix in (".yml", ".yaml", ".json") else "ini"
+        reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
+        why = re.sub(r"^.*?Failed to parse .*?plugin\W*?[:.] ", "", reasons[-1]) if reasons else _one_line(error)
+        why = re.split(r" Failed to parse inventory with ", why)[0]
+        raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it") from error
+
+
+def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
+    """The hosts of group rdma within the limit; never the implicit localhost."""
+    members = manager.groups[GROUP].get_hosts() if GROUP in manager.groups else []
+    if not members:
+        known = sorted(host.name for host in manager.get_hosts())
+        if not known:
+            raise InputError(f"{path}: has no hosts; {HINT}")
+        what = "is empty" if GROUP in manager.groups else "does not exist"
+        raise InputError(f"{path}: group {GROUP} {what}, so no host is managed; {HINT}")
+    if limit is None:
+        return list(members)
+    _check_limit(manager, limit, path)
+    manager.subset(limit)
+    chosen = {host.name for host in manager.get_hosts("all")}
+    hosts = [host for host in members if host.name in chosen]
+    if not hosts:
+        raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {_some([host.name for host in members])}")
+    return hosts
+
+
+def _check_limit(manager: Any, limit: str, path: Path) -> None:
+    """Each name of a limit exists: Ansible itself only warns, and goes on without that host."""
+    names = [*manager.groups, *manager.hosts]
+    for part in re.split(r"[,:](?![^\[]*\])", limit):
+        pattern = re.sub(r"\[[-0-9:]+\]$", "", part.strip().lstrip("!&"))
+        if not pattern or pattern.startswith(("@", "~")):
+            continue
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+            raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {_some(sorted(manager.hosts))}")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _sorted_groups(host: Any) -> list[Any]:
+    return list(sort_groups(host.get_groups()))
+
+
+def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, groups: tuple[str, ...]) -> dict[str, Any]:
+    """Our keys templated; other people's variables by name only, since we must not fail on their templates."""
+    templar = Templar(loader=loader, variables=variables)
+    known = set(known_keys())
+    values: dict[str, Any] = {}
+    for name in variables:
+        if is_foreign(name, ()):
+            continue
+        if name not in known:
+            values[str(name)] = None
+            continue
+        try:
+            values[str(name)] = plain(_decrypted(templar.template(variables[name])))
+        except AnsibleError as error:
+            origin = index.find(host, list(groups), str(name))
+            where = f"{origin.file}:{origin.line}: " if origin is not None else ""
+            raise InputError(f"{where}{name}: on {host}: {_one_line(error)}") from error
+    values["group_names"] = [name for name in groups if name != "all"]
+    return values
+
+
+def _decrypted(value: Any) -> Any:
+    """ansible-core 2.16 keeps a vaulted scalar as an object until it is read as text."""
+    if type(value).__name__ == "AnsibleVaultEncryptedUnicode":
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _decrypted(item) for key, item in value.items()}
+    return [_decrypted(item) for item in value] if isinstance(value, list) else value
+
+
+def _set_vault_secrets(loader: Any) -> None:
+    """The passwords that Ansible's own configuration names; nobody is asked for one."""
+    if not constants.DEFAULT_VAULT_PASSWORD_FILE and not constants.DEFAULT_VAULT_IDENTITY_LIST:
+        return
+    cli = importlib.import_module("ansible.cli").CLI  # slow, and needed for this only
+
+    files = [constants.DEFAULT_VAULT_PASSWORD_FILE] if constants.DEFAULT_VAULT_PASSWORD_FILE else []
+    try:
+        loader.set_vault_secrets(
+            cli.setup_vault_secrets(loader, list(constants.DEFAULT_VAULT_IDENTITY_LIST), vault_password_files=files, auto_prompt=False)
+        )
+    except AnsibleError as error:
+        raise InputError(f"Ansible Vault: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """Ansible's message without its excerpts and hints."""
+    text = str(getattr(error, "message", "") or error)
+    if re.search(r"vault", text, re.IGNORECASE) and re.search(r"secret|decrypt", text, re.IGNORECASE):
+        return "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
+    first = re.split(r"\n\s*\n|\nThe error appears|\nOrigin:|<<< caused by", text)[0]
+    # ansible-core 2.16 says some things twice in one message.
+    return re.sub(r"^(.+?)\. \1$", r"\1", " ".join(first.split()))[:300]
+
+
+@contextmanager
+def _quiet() -> Iterator[list[str]]:
+    """Ansible's warnings stay off the terminal (they are yielded); an inventory that no plugin can read is an error instead."""
+    display = Display()
+    shown, fatal = display.display, constants.INVENTORY_ANY_UNPARSED_IS_FAILED
+    said: list[str] = []
+    display.display = lambda message, *_args, **_kwargs: said.append(str(message))
+    constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True
+    try:
+        if AnsibleCollectionConfig.collection_finder is None:  # once in a process
+            init_plugin_loader()
+        yield said
+    finally:
+        display.display = shown
+        constants.INVENTORY_ANY_UNPARSED_IS_FAILED = fatal

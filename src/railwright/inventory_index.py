@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where every variable of an inventory is written: file and line, found by reading the files as Ansible does.
+
+Ansible itself forgets the line of a number or a boolean (and, before 2.19, of nearly
+everything), so the files are composed once more here. On the way, what Ansible lets
+pass is refused: a YAML key that is written twice, where the last one wins in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleError
+from ansible.plugins.inventory import detect_range, expand_hostname_range
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
+from railwright.exitcodes import InputError
+
+YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")  # what Ansible's host_group_vars plugin reads
+# What Ansible's inventory manager passes over in a directory (its INVENTORY_IGNORE_EXTS).
+IGNORED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".ini", ".cfg", ".retry")
+GROUP_PARTS = ("hosts", "vars", "children")
+VAULT = "$ANSIBLE_VAULT;"
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A line of a file."""
+
+    file: Path
+    line: int
+
+
+# Variables by who they are for, ("group", name) or ("host", name): file, node of the value, line.
+Definitions = dict[tuple[str, str], dict[str, tuple[Path, Any, int]]]
+
+
+@dataclass
+class Index:
+    """What the inventory's files define, in reading order."""
+
+    inline: Definitions = field(default_factory=dict)
+    files: Definitions = field(default_factory=dict)
+    named: list[tuple[str, str, Path]] = field(default_factory=list)  # group_vars and host_vars entries: kind, name, path
+
+    def find(self, host: str, groups: list[str], key: str) -> Origin | None:
+        """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
+
+        ``key`` may go into the value: ``rails[1].match.mac``; the deepest line that exists is taken.
+        """
+        name, *path = re.findall(r"[^.\[\]]+", key)
+        places = [(self.inline, ("group", group)) for group in groups] + [(self.files, ("group", group)) for group in groups]
+        places += [(self.inline, ("host", host)), (self.files, ("host", host))]
+        found = None
+        for store, owner in places:
+            found = store.get(owner, {}).get(name, found)
+        if found is None:
+            return None
+        file, node, line = found
+        return Origin(file, _descend(node, path, line))
+
+
+def build_index(source: Path) -> Index:
+    """Read an inventory file or directory and the group_vars and host_vars beside it. Raises InputError."""
+    index = Index()
+    base = source if source.is_dir() else source.parent
+    sources = sorted(path for path in source.iterdir() if _is_source(path)) if source.is_dir() else [source]
+    if not sources:
+        raise InputError(f"{source}: holds no inventory file; allowed: hosts.yml, hosts or another inventory, with group_vars/ beside it")
+    for path in sources:
+        _read_source(path, index)
+    for directory, kind in ((base / "group_vars", "group"), (base / "host_vars", "host")):
+        for entry in sorted(directory.iterdir()) if directory.is_dir() else []:
+            _read_vars(entry, kind, index)
+    return index
+
+
+def _is_source(path: Path) -> bool:
+    hidden = path.name.startswith(".")
+    return path.is_file() and not hidden and not path.name.endswith(IGNORED)
+
+
+def read(path: Path) -> str:
+    """The text of a file of the inventory. Raises InputError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); allowed: YAML or INI text") from error
+
+
+def _read_source(path: Path, index: Index) -> None:
+    text = read(path)
+    if text.startswith(("#!", VAULT)):
+        return  # a script prints its variables, a vault hides them: neither has lines that we could name
+    if path.suffix in (".yml", ".yaml", ".json"):
+        top = compose(path, text)
+        groups = list(_items(top))
+        if any(name == "plugin" for name, _line, _node in groups):
+            return  # the configuration of an inventory plugin, which finds its hosts elsewhere
+        _expect_mapping(path, top, "an inventory")
+        for name, _line, node in groups:
+            _read_group(path, name, node, index)
+    else:
+        _read_ini(path, text, index)
+
+
+def compose(path: Path, text: str) -> yaml.Node | None:
+    """The YAML tree of a file. Raises InputError for a syntax error and for a key written twice."""
+    try:
+        node = yaml.compose(text, Loader=LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        what = error.problem or error.context or "cannot be parsed"
+        raise InputError(f"{path}{where}: is not YAML: {' '.join(what.split())}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    _refuse_twice(path, node, set())
+    return node
+
+
+def _refuse_twice(path: Path, node: yaml.Node | None, visited: set[int]) -> None:
+    if node is None or id(node) in visited:
+        return
+    visited.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            _refuse_twice(path, child, visited)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            mark = key.start_mark
+            if key.value in seen:
+                where = f"{path}:{mark.line + 1}:{mark.column + 1}"
+                raise InputError(f"{where}: {key.value}: is written twice (first in line {seen[key.value]}); allowed: each key once")
+            seen[key.value] = mark.line + 1
+        _refuse_twice(path, value, visited)
+
+
+def _expect_mapping(path: Path, node: yaml.Node | None, what: str) -> None:
+    empty = isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+    if node is not None and not empty and not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{path}:{node.start_mark.line + 1}: {what} must be a mapping; allowed: lines of NAME: VALUE")
+
+
+def _items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
+    """Key, line and value of a mapping; nothing of anything else. Ansible reports wrong shapes itself."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                yield key.value, key.start_mark.line + 1, value
+
+
+def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
+    """One group of a YAML inventory, and its children."""
+    _expect_mapping(path, node, f"group {name}")
+    for part, line, value in _items(node):
+        if part not in GROUP_PARTS:
+            # Ansible warns and goes on without it.
+            hint = did_you_mean(part, GROUP_PARTS)
+            raise InputError(f"{path}:{line}: {part}: a group has no such part{hint}; allowed: {', '.join(GROUP_PARTS)}")
+        _expect_mapping(path, value, f"{part} of group {name}")
+        if part == "vars":
+            _store(index.inline, ("group", name), path, value)
+        elif part == "hosts":
+            for pattern, _host_line, variables in _items(value):
+                for host in expand(pattern):
+                    _store(index.inline, ("host", host), path, variables)
+        elif part == "children":
+            for child, _child_line, body in _items(value):
+                _read_group(path, child, body, index)
+
+
+def _store(store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
+    known = store.setdefault(owner, {})
+    for key, line, value in _items(node):
+        known[key] = (path, value, line)
+
+
+def _read_vars(entry: Path, kind: str, index: Index) -> None:
+    """group_vars/NAME, NAME.yml or NAME/ with files in it."""
+    if entry.name.startswith(".") or entry.name.endswith(("~", ".bak", ".swp")):
+        return
+    name = entry.name if entry.is_dir() else entry.stem if entry.suffix in YAML_SUFFIXES[1:] else entry.name
+    if entry.is_file() and entry.suffix not in YAML_SUFFIXES:
+        name = entry.name
+    index.named.append((kind, name, entry))
+    for path in _vars_files(entry):
+        text = read(path)
+        if not text.startswith(VAULT):
+            top = compose(path, text)
+            _expect_mapping(path, top, "a file of variables")
+            _store(index.files, (kind, name), path, top)
+
+
+def _vars_files(entry: Path) -> list[Path]:
+    if entry.is_file():
+        return [entry] if entry.suffix in YAML_SUFFIXES else []
+    found: list[Path] = []
+    for path in sorted(entry.iterdir()):
+        if path.name.startswith(".") or path.name.endswith(("~", ".bak", ".swp")):
+            continue
+        if path.is_dir() or path.suffix in YAML_SUFFIXES:
+            found += _vars_files(path)
+    return found
+
+
+def expand(pattern: str) -> list[str]:
+    """``gpu[01:04]`` as its hosts, by Ansible's own rules."""
+    if not detect_range(pattern) or re.search(r"\[[^\]:]+:[^\]]+\]", pattern) is None:
+        return [pattern]
+    try:
+        return [str(host) for host in expand_hostname_range(pattern)]
+    except AnsibleError:
+        return []  # Ansible refuses the inventory with its own words
+
+
+SECTION = re.compile(r"\s*\[(?P<name>[^:\]]+)(?::(?P<kind>\w+))?\]\s*(?:#.*)?$")
+ASSIGNMENT = re.compile(r"(?P<key>[A-Za-z_]\w*)\s*=")
+
+
+def _read_ini(path: Path, text: str, index: Index) -> None:
+    """The lines of an INI inventory; values are Ansible's to read."""
+    name, kind = "ungrouped", "hosts"
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        section = SECTION.match(line)
+        if section is not None:
+            name, kind = section["name"], section["kind"] or "hosts"
+        elif kind == "vars":
+            found = ASSIGNMENT.match(stripped)
+            if found is not None:
+                index.inline.setdefault(("group", name), {})[found["key"]] = (path, None, number)
+        elif kind == "hosts":
+            host, _blank, rest = stripped.partition(" ")
+            for name_of_host in expand(host):
+                for found in ASSIGNMENT.finditer(rest):
+                    index.inline.setdefault(("host", name_of_host), {})[found["key"]] = (path, None, number)
+
+
+def _descend(node: Any, path: list[str], line: int) -> int:
+    """The line of the deepest part of a path that the file has."""
+    for step in path:
+        if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
+            node = node.value[int(step)]
+            line = node.start_mark.line + 1
+            continue
+        found = {key: (value, at) for key, at, value in _items(node)}.get(step)
+        if found is None:
+            break
+        node, line = found
+    return line
+
+
+def unread(index: Index, groups: set[str], hosts: set[str]) -> list[tuple[Path, str]]:
+    """group_vars and host_vars that nothing reads because no group or host has the name."""
+    wrong = []
+    for kind, name, path in index.named:
+        names = groups if kind == "group" else hosts
+        if name not in names:
+            wrong.append((path, f"no {kind} has this name, so nothing reads it{did_you_mean(name, tuple(sorted(names)))}"))
+    return wrong

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges an inventory with no node touched: every finding with file, line, key, value and what is allowed."""
+
+from railwright.lint.finding import LintFinding
+from railwright.lint.lint import lint
+
+__all__ = ("LintFinding", "lint")
