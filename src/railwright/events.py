@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 
@@ -26,6 +26,7 @@ class HostOutcome:
     name: str
     status: str = "ok"  # ok, failed, unreachable
     task: str = ""  # where it failed
+    action: str = ""  # what that task ran
     message: str = ""
     planned: bool = False  # a plan arrived; an empty one is a statement too
     changes: list[Object] = field(default_factory=list)
@@ -64,6 +65,12 @@ Listener = Callable[[Update], None]
 Echo = Callable[[str], None]
 
 
+class _Failure(NamedTuple):
+    task: str
+    action: str
+    message: str
+
+
 class Collector:
     """Feed it every runner event; it keeps what the outcome needs."""
 
@@ -73,7 +80,7 @@ class Collector:
         self._listener = listener
         self._output: deque[str] = deque(maxlen=OUTPUT_LINES)
         self._verdicts: dict[tuple[Any, ...], Object] = {}
-        self._failed: dict[str, tuple[str, str]] = {}
+        self._failed: dict[str, _Failure] = {}
         self._handlers: dict[str, Callable[[Object], None]] = {
             "playbook_on_play_start": self._play,
             "playbook_on_task_start": self._task,
@@ -102,10 +109,11 @@ class Collector:
         """The outcome, once no more events come."""
         self.outcome.output = list(self._output)
         self.outcome.verdicts = list(self._verdicts.values())
-        for name, (task, message) in self._failed.items():
+        for name, failure in self._failed.items():
             host = self._host(name)
             if host.status == "ok":
-                host.status, host.task, host.message = "failed", task, message
+                host.status = "failed"
+                host.task, host.action, host.message = failure
         self._tell(Update("end"))
         return self.outcome
 
@@ -141,7 +149,7 @@ class Collector:
             self._tell(Update("ok", host.name, _task_name(data)))
             return
         # The first failure is the cause; `always` sections may fail after it for its sake.
-        self._failed.setdefault(host.name, (_task_name(data), message))
+        self._failed.setdefault(host.name, _Failure(_task_name(data), _action(data), message))
         self._tell(Update("failed", host.name, _task_name(data), message))
 
     def _unreachable(self, data: Object) -> None:
@@ -162,7 +170,7 @@ class Collector:
                 del self._failed[name]
         for name in failures:
             if failures[name]:
-                self._failed.setdefault(str(name), ("", "a task failed"))
+                self._failed.setdefault(str(name), _Failure("", "", "a task failed"))
         for name in data.get("processed") or {}:
             self._host(str(name))
 
@@ -207,10 +215,13 @@ class Collector:
             self._verdicts[key] = verdict
 
 
+def _action(data: Object) -> str:
+    return str(data.get("resolved_action") or data.get("task_action") or "")
+
+
 def _is_ours(data: Object) -> bool:
-    """Whether the task ran something of ours (or set a result by hand, as tests and add-on playbooks do)."""
-    action = str(data.get("resolved_action") or data.get("task_action") or "")
-    return action.startswith(("railwright.rdma.", "rdma_"))
+    """Whether the task ran a module of ours; 2.16 and 2.19 name it by its full name, an alias may be short."""
+    return _action(data).startswith(("railwright.rdma.", "rdma_"))
 
 
 def _result(data: Object) -> Object:
@@ -243,7 +254,8 @@ def failure_message(result: Object) -> str:
     failed_items = [item for item in _objects(result.get("results")) if item.get("failed")]
     if failed_items:
         return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
-    text = str(result.get("msg") or "").strip()
+    # ansible-core 2.19 puts this before every message of a failed task.
+    text = str(result.get("msg") or "").strip().removeprefix("Task failed: ")
     if result.get("censored"):
         return "the task failed; its output is hidden (no_log)"
     for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):

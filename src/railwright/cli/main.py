@@ -54,7 +54,8 @@ def _usage(error: Exception) -> int:
         if text:  # empty where rich has printed the help already
             typer.echo(text, err=True)
         return ExitCode.USAGE
-    text = getattr(error, "format_message", error.__str__)()
+    # Newlines and tabs are click's layout of choices, "Value error, " is pydantic's; one plain line says the same.
+    text = " ".join(getattr(error, "format_message", error.__str__)().split()).replace("Value error, ", "")
     hint = f" (see: {context.command_path} --help)" if context is not None else ""
     return _failed(text.rstrip(".") + hint, ExitCode.USAGE)
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Outcomes from runner events, as ansible-runner 2.4 with ansible-core 2.19 hands them over."""
+
+from typing import Any
+
+import pytest
+
+from railwright.events import Collector, RunOutcome, Update, failure_message
+
+CHANGE = {"key": "network: MTU of rail0 (eth1)", "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "link"}
+PACKAGE = {"key": "packages: package perftest", "area": "packages", "what": "package perftest", "before": None, "after": "any", "disruption": "none"}
+
+
+def event(kind: str, host: str, result: dict[str, Any], action: str = "railwright.rdma.rdma_state", **more: Any) -> dict[str, Any]:
+    data = {"host": host, "task": "Plan every area", "task_action": action, "resolved_action": action, "res": result, **more}
+    return {"event": kind, "event_data": data, "stdout": "ignored", "counter": 1, "uuid": "u"}
+
+
+def stats(**counts: dict[str, int]) -> dict[str, Any]:
+    names = {name for group in counts.values() for name in group}
+    base: dict[str, dict[str, int]] = {key: {} for key in ("ok", "changed", "dark", "failures", "ignored", "rescued", "skipped")}
+    return {"event": "playbook_on_stats", "event_data": base | {"processed": dict.fromkeys(names, 1)} | counts}
+
+
+def outcome(*events: dict[str, Any]) -> RunOutcome:
+    collector = Collector()
+    for item in events:
+        assert collector.handle(item) is False, "an event must not stay on disk"
+    return collector.finish()
+
+
+def test_a_plan_is_collected_with_its_problems() -> None:
+    problem = {"area": "network", "subject": "rail1", "message": "no device"}
+    result = outcome(event("runner_on_ok", "n1", {"plan": [CHANGE], "problems": [problem]}), stats(ok={"n1": 1}))
+    host = result.hosts["n1"]
+    assert (host.status, host.planned, host.changes, host.problems, host.applied) == ("ok", True, [CHANGE], [problem], [])
+    assert result.finished
+
+
+def test_slices_of_one_plan_are_one_plan_and_the_order_stays() -> None:
+    result = outcome(
+        event("runner_on_ok", "n1", {"plan": [CHANGE, PACKAGE]}),
+        event("runner_on_ok", "n1", {"plan": [CHANGE], "changed": True, "restore_point": "/var/lib/railwright/1"}),
+    )
+    host = result.hosts["n1"]
+    assert [change["key"] for change in host.changes] == [CHANGE["key"], PACKAGE["key"]]
+    assert host.applied == [CHANGE["key"]]
+    assert host.restore_point == "/var/lib/railwright/1"
+
+
+def test_a_failed_apply_did_not_apply() -> None:
+    failed = {"plan": [CHANGE], "changed": True, "failed": True, "msg": "cannot set MTU; rolled back"}
+    host = outcome(event("runner_on_failed", "n1", failed), stats(failures={"n1": 1})).hosts["n1"]
+    assert (host.status, host.applied, host.message, host.task) == ("failed", [], "cannot set MTU; rolled back", "Plan every area")
+
+
+def test_unreachable_is_not_failed() -> None:
+    gone = {"unreachable": True, "msg": "Task failed: Failed to connect to the host via ssh: timed out"}
+    host = outcome(event("runner_on_unreachable", "n2", gone), stats(dark={"n2": 1})).hosts["n2"]
+    assert (host.status, host.message) == ("unreachable", "Failed to connect to the host via ssh: timed out")
+
+
+def test_unreachable_wins_over_a_failure_before_it() -> None:
+    result = outcome(event("runner_on_failed", "n1", {"msg": "x"}), event("runner_on_unreachable", "n1", {"unreachable": True, "msg": "gone"}))
+    assert result.hosts["n1"].status == "unreachable"
+
+
+@pytest.mark.parametrize(
+    ("more", "end"),
+    [({"ignore_errors": True}, stats(ok={"n1": 1}, ignored={"n1": 1})), ({}, stats(ok={"n1": 1}, rescued={"n1": 1}))],
+    ids=["ignored", "rescued"],
+)
+def test_a_failure_that_the_playbook_took_back_is_none(more: dict[str, Any], end: dict[str, Any]) -> None:
+    assert outcome(event("runner_on_failed", "n1", {"msg": "x"}, "ansible.builtin.command", **more), end).hosts["n1"].status == "ok"
+
+
+def test_a_failure_stays_when_the_run_broke_off_before_the_statistics() -> None:
+    result = outcome(event("runner_on_failed", "n1", {"msg": "x"}))
+    assert result.hosts["n1"].status == "failed"
+    assert not result.finished
+
+
+def test_the_first_failure_is_the_cause() -> None:
+    events = [event("runner_on_failed", "n1", {"msg": text}) for text in ("the cause", "its consequence")]
+    assert outcome(*events, stats(failures={"n1": 2})).hosts["n1"].message == "the cause"
+
+
+def test_the_last_of_two_equal_verdicts_holds() -> None:
+    verdict = {"check": "port.state", "node": "n1", "hca": "rxe0", "port": 1, "subject": "rail0", "status": "fail"}
+    other = verdict | {"port": 2}
+    later = verdict | {"status": "pass"}
+    result = outcome(*(event("runner_on_ok", "n1", {"verdicts": [item]}, "railwright.rdma.rdma_check") for item in (verdict, other, later)))
+    assert result.verdicts == [later, other]
+    assert result.hosts["n1"].judged
+
+
+def test_other_modules_keys_are_not_ours() -> None:
+    result = outcome(event("runner_on_ok", "n1", {"plan": [CHANGE], "verdicts": [{"status": "fail"}], "rdma": {}}, "community.general.terraform"))
+    host = result.hosts["n1"]
+    assert (host.planned, host.changes, host.judged, host.facts, result.verdicts) == (False, [], False, None, [])
+
+
+def test_a_refusal_keeps_the_changes_that_lack_consent() -> None:
+    refused = {"failed": True, "msg": "refused", "refused": [CHANGE]}
+    host = outcome(event("runner_on_failed", "n1", refused, "railwright.rdma.rdma_consent")).hosts["n1"]
+    assert host.refused == [CHANGE]
+
+
+def test_changes_that_would_need_consent_are_no_refusal_while_planning() -> None:
+    allowed = {"refused": [CHANGE], "changed": False}
+    assert outcome(event("runner_on_ok", "n1", allowed, "railwright.rdma.rdma_consent")).hosts["n1"].refused == []
+
+
+def test_facts() -> None:
+    assert outcome(event("runner_on_ok", "n1", {"rdma": {"hcas": []}}, "railwright.rdma.rdma_facts")).hosts["n1"].facts == {"hcas": []}
+
+
+def test_ansible_output_outside_of_tasks_is_kept_and_bounded() -> None:
+    lines = [{"event": "verbose", "event_data": {}, "stdout": f"line {number}"} for number in range(100)]
+    kept = outcome(*lines, {"event": "error", "stdout": "[ERROR]: broken"}).output
+    assert kept[-1] == "[ERROR]: broken"
+    assert len(kept) == 40
+
+
+def test_listeners_hear_every_step() -> None:
+    heard: list[Update] = []
+    collector = Collector(heard.append)
+    collector.handle({"event": "playbook_on_task_start", "event_data": {"name": "railwright.rdma.validate : Judge"}})
+    collector.handle(event("runner_on_start", "n1", {}))
+    collector.handle(event("runner_on_unreachable", "n1", {"msg": "gone"}))
+    collector.finish()
+    assert [(update.kind, update.host) for update in heard] == [("task", ""), ("start", "n1"), ("unreachable", "n1"), ("end", "")]
+    assert heard[0].task == "Judge"
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"msg": "plain"}, "plain"),
+        ({"msg": "non-zero return code", "stderr": "a\nthe reason\n"}, "non-zero return code: the reason"),
+        ({"msg": "MODULE FAILURE", "module_stdout": "sudo: a password is required"}, "MODULE FAILURE: sudo: a password is required"),
+        ({"msg": "All items completed", "results": [{"failed": True, "msg": "one"}, {"msg": "fine"}, {"failed": True, "msg": "two"}]}, "one; two"),
+        ({"censored": "the output has been hidden"}, "the task failed; its output is hidden (no_log)"),
+        ({}, "the task failed and gave no reason"),
+    ],
+)
+def test_failure_message(result: dict[str, Any], text: str) -> None:
+    assert failure_message(result) == text
+
+
+@pytest.mark.parametrize("broken", [{}, {"event": "runner_on_ok"}, {"event": "runner_on_ok", "event_data": {"host": "n1", "res": "text"}}])
+def test_odd_events_do_not_end_a_run(broken: dict[str, Any]) -> None:
+    assert outcome(broken).verdicts == []

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Records of runs: private, whole, found again."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from railwright.exitcodes import InputError
+from railwright.runs import Run, load, new_id, runs_directory, save, stored, write_atomic
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def run(identity: str, **more: object) -> Run:
+    return Run(identity, "plan", "/inv", None, "2026-01-01T00:00:00+00:00", "0.1.0", **more)  # type: ignore[arg-type]
+
+
+def test_saved_and_loaded_is_the_same(state: Path) -> None:
+    one = run("20260101T000000Z-plan", nodes={"n1": {"status": "ok"}}, exit_code=2)
+    directory = save(one)
+    assert directory == state / "railwright" / "runs" / one.id
+    assert load() == one
+    assert (directory.stat().st_mode & 0o777, (directory / "run.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    assert json.loads((directory / "run.json").read_text())["schema"] == 1
+
+
+def test_the_newest_is_the_default_and_any_can_be_named() -> None:
+    for identity in ("20260102T000000Z-plan", "20260103T000000Z-validate", "20260101T000000Z-apply"):
+        save(run(identity))
+    assert load().id == "20260103T000000Z-validate"
+    assert load("20260101T000000Z-apply").id == "20260101T000000Z-apply"
+    assert len(stored()) == 3
+
+
+def test_two_runs_in_one_second_are_two_records() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    first = new_id("plan", moment)
+    save(run(first))
+    second = new_id("plan", moment)
+    save(run(second))
+    assert first == "20260101T000000Z-plan"
+    assert stored() == [first, second]
+
+
+@pytest.mark.parametrize("identity", ["../../etc", "20260101T000000Z-plan/../x", "nonsense"])
+def test_an_id_is_not_a_path(identity: str) -> None:
+    save(run("20260101T000000Z-plan"))
+    with pytest.raises(InputError, match="no stored run"):
+        load(identity)
+
+
+def test_no_run_yet() -> None:
+    with pytest.raises(InputError, match="no run is stored"):
+        load()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}', '{"schema": 1, "surprise": 1}'])
+def test_a_broken_record_is_an_input_error_that_names_the_file(text: str) -> None:
+    directory = save(run("20260101T000000Z-plan"))
+    (directory / "run.json").write_text(text)
+    with pytest.raises(InputError, match=r"run\.json"):
+        load()
+
+
+def test_a_failed_write_leaves_the_old_text_and_no_debris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "file"
+    write_atomic(target, "old")
+
+    def no_space(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("railwright.runs.os.fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        write_atomic(target, "new")
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_relative_state_home_is_ignored_as_the_specification_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert runs_directory() == tmp_path / ".local" / "state" / "railwright" / "runs"

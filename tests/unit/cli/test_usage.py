@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Usage errors as a stranger makes them: `python -m railwright`, exit 64, one line on stderr, no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def railwright(*argv: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}", "XDG_STATE_HOME": str(state)} | environment
+    return subprocess.run([sys.executable, "-m", "railwright", *argv], env=variables, cwd=state, capture_output=True, text=True, timeout=60, check=False)
+
+
+USAGE_ERRORS = {
+    "no option i": ["plan"],
+    "no such inventory": ["plan", "-i", "missing"],
+    "no such inventory for apply": ["apply", "-i", "missing"],
+    "no such inventory for validate": ["validate", "-i", "missing"],
+    "no such inventory for facts": ["facts", "-i", "missing"],
+    "no such inventory for lint": ["lint", "-i", "missing"],
+    "unknown verb": ["paln"],
+    "unknown option": ["plan", "--inventroy", "x"],
+    "option without its value": ["plan", "-i"],
+    "unknown format": ["plan", "-i", "x", "--format", "yaml"],
+    "no fabric": ["init", "new"],
+    "unknown fabric": ["init", "new", "--fabric", "omnipath"],
+    "nothing to observe": ["facts"],
+    "no such sysroot": ["facts", "--sysroot", "missing"],
+    "sysroot and inventory": ["facts", "--sysroot", ".", "-i", "."],
+    "sysroot and limit": ["facts", "--sysroot", ".", "--limit", "n1"],
+    "unknown disruption class": ["apply", "-i", ".", "--consent", "everything"],
+    "no run to report": ["report"],
+    "no nodes": ["lab", "up", "--nodes", "0"],
+    "not a number": ["lab", "up", "--nodes", "two"],
+    "unknown lab verb": ["lab", "fly"],
+    "too many arguments": ["lint", "-i", ".", "more"],
+}
+
+
+@pytest.mark.parametrize("argv", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
+def test_usage_errors_are_64_and_one_line(argv: list[str], tmp_path: Path) -> None:
+    done = railwright(*argv, state=tmp_path)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("railwright: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_no_arguments_shows_the_help_and_is_64(tmp_path: Path) -> None:
+    done = railwright(state=tmp_path)
+    assert done.returncode == 64
+    assert "Usage: railwright" in done.stdout + done.stderr
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(tmp_path: Path) -> None:
+    for argv in (["--debug", "plan", "-i", "missing"], ["plan", "-i", "missing", "--debug"]):
+        done = railwright(*argv, state=tmp_path)
+        assert done.returncode == 64
+        assert "Traceback" in done.stderr
+        assert done.stderr.splitlines()[-1].startswith("railwright: error: inventory missing does not exist")
+
+
+def test_what_the_user_typed_cannot_reach_the_terminal_raw(tmp_path: Path) -> None:
+    done = railwright("lint", "-i", "a\x1b[31mb", state=tmp_path)
+    assert "\x1b" not in done.stderr
+    assert "a\\u001b[31mb" in done.stderr
+
+
+def test_version(tmp_path: Path) -> None:
+    done = railwright("--version", state=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("railwright ")
+
+
+@pytest.mark.parametrize("verb", [["init"], ["lint"], ["facts"], ["plan"], ["apply"], ["validate"], ["report"], *(["lab", v] for v in ("up", "status", "ssh", "down"))])
+def test_every_verb_has_help_with_an_example(verb: list[str], tmp_path: Path) -> None:
+    done = railwright(*verb, "--help", state=tmp_path)
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+    assert f"railwright {' '.join(verb)}" in done.stdout.split("Example")[1]
+
+
+def test_shell_completion_is_offered(tmp_path: Path) -> None:
+    done = railwright(state=tmp_path, _RAILWRIGHT_COMPLETE="complete_bash", COMP_WORDS="railwright va", COMP_CWORD="1")
+    assert done.stdout.split() == ["validate"]
+
+
+def test_a_state_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "railwright").write_text("a file where a directory belongs")
+    done = railwright("report", state=tmp_path)
+    assert done.returncode in (1, 64)
+    assert "Traceback" not in done.stderr
+
+
+def test_facts_of_a_tree_is_one_json_document_and_imports_no_ansible(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "sys").mkdir(parents=True)
+    done = railwright("facts", "--sysroot", "tree", "--format", "json", state=tmp_path, PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["hcas"] == []
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
+    assert "railwright.cli.facts" in imported
+    assert not {name for name in imported if name.split(".")[0] in ("ansible", "ansible_runner", "yaml", "jinja2", "pexpect")}
+
+
+def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    done = railwright("facts", "--sysroot", "tree", state=tmp_path)
+    assert done.returncode == 0
+    assert "no RDMA device" in done.stdout
