@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import repo
 import yaml
+
+import repo
 
 EXPECTED_MODULES = {
     "rdma_facts",

@@ -4,6 +4,7 @@
 import ast
 
 import pytest
+
 import repo
 
 TARGET = repo.python(*repo.TARGET_CODE)

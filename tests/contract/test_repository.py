@@ -5,9 +5,8 @@ import ast
 import re
 import tomllib
 
-import repo
-
 import railwright
+import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"

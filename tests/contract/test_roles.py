@@ -4,6 +4,7 @@
 from typing import Any
 
 import pytest
+
 import repo
 
 EXPECTED_ROLES = {"preflight", "rdma_stack", "network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate"}

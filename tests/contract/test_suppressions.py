@@ -4,6 +4,7 @@
 import re
 
 import pytest
+
 import repo
 
 BUDGET = 10

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 import repo
 
 COLLECTION = "ansible_collections/railwright/rdma/"

@@ -20,6 +20,7 @@ from results import Tally, add, judge
 from table import BIN, BUILD, ROOT, Stage, Step, stages
 
 TIMED_OUT = 124
+CLEANUP_S = 300
 
 
 class Outcome(NamedTuple):
@@ -57,6 +58,8 @@ def run_step(step: Step, directory: Path, extra: list[str]) -> Tally:
             _end(process)
     if expired.is_set():
         print(f"--- {step.name}: ended after its limit of {step.timeout} s", flush=True)
+        if step.cleanup:
+            subprocess.run(step.cleanup, cwd=ROOT, env=env, check=False, timeout=CLEANUP_S)
         status = TIMED_OUT
     return judge(step.name, status, junit if counted else None)
 

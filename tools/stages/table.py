@@ -24,6 +24,7 @@ class Step(NamedTuple):
     argv: tuple[str, ...]
     timeout: int = 5 * MINUTE
     env: tuple[tuple[str, str], ...] = ()
+    cleanup: tuple[str, ...] = ()  # run after the limit passed: what a killed step could not do itself
 
 
 class Stage(NamedTuple):
@@ -65,7 +66,10 @@ def _scenarios(*, fabric: bool, timeout: int) -> tuple[Step, ...]:
     # A root-level molecule/ beside galaxy.yml is looked for in extensions/molecule otherwise.
     base = (("MOLECULE_GLOB", str(ROOT / "molecule" / "*" / "molecule.yml")), *COLLECTION)
     pytest = ("PYTEST_ADDOPTS", "-o junit_family=xunit2 -o addopts= -p no:cacheprovider --junitxml={junit}")
-    return tuple(Step(name, (f"{BIN}/molecule", "test", "-s", name), timeout, (*base, pytest)) for name in named)
+    molecule = f"{BIN}/molecule"
+    return tuple(
+        Step(name, (molecule, "test", "-s", name), timeout, (*base, pytest), cleanup=(molecule, "destroy", "-s", name)) for name in named
+    )
 
 
 def _integration(kind: str, *, timeout: int) -> tuple[Step, ...]:
