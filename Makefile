@@ -91,7 +91,7 @@ wheel: $(INSTALLED) ## dist/*.whl, which carries the collection
 .PHONY: docs generate
 docs: generate
 generate: $(INSTALLED) ## write generated files anew (reference pages, argument specs, defaults)
-	@$(BIN)/python tools/generate
+	@$(BIN)/python tools/generate.py
 
 .PHONY: bench
 bench: $(INSTALLED) ## how long the core takes on the largest captured node
