@@ -95,7 +95,7 @@ generate: $(INSTALLED) ## write generated files anew (reference pages, argument 
 
 .PHONY: bench
 bench: $(INSTALLED) ## how long the core takes on the largest captured node
-	@$(BIN)/python tools/bench
+	@$(BIN)/python benchmarks/facts.py
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test
