@@ -13,6 +13,7 @@ or NCCL would silently lose a rail because of a passing fault.
 """
 
 import re
+import shlex
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.fabrics import nccl_variables
@@ -28,6 +29,7 @@ SOCKET = "NCCL_SOCKET_IFNAME"
 MAX_VALUE = 1023
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 DEVICE = re.compile(r"[A-Za-z0-9_.-]+")
+PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
 WHY_CONF = "the only carrier of NCCL's variables that reaches systemd units and mpirun"
 WHY_PROFILE = "NCCL's variables for login shells; what a user exports wins"
 SOURCE = "NCCL 2.30.7 src/misc/param.cc"
@@ -175,10 +177,12 @@ def parse_conf(text):
 
 def profile_text(variables):
     # type: (List[Tuple[str, str]]) -> str
-    return HEADER + "".join('export %s="${%s:-%s}"\n' % (name, name, shell_word(value)) for name, value in variables)
+    return HEADER + "".join(profile_line(name, value) for name, value in variables)
 
 
-def shell_word(value):
-    # type: (str) -> str
-    """Text for inside ``"${X:-…}"``: what a POSIX shell would expand or end at there is escaped."""
-    return re.sub(r'([\\$`"}])', r"\\\1", value)
+def profile_line(name, value):
+    # type: (str, str) -> str
+    """A default that an exported value beats. Shells disagree on quotes inside ``"${X:-…}"``, so only plain text goes there."""
+    if PLAIN.fullmatch(value):
+        return 'export %s="${%s:-%s}"\n' % (name, name, value)
+    return '[ -n "${%s:-}" ] || %s=%s; export %s\n' % (name, name, shlex.quote(value), name)
