@@ -21,8 +21,10 @@ def observe_gids(host, port):
     if not slots:
         return None
     gids = []
+    readable = False
     for index in slots:
         gid = parse.gid(attribute(host, "%s/gids/%d" % (port, index)))
+        readable = readable or gid is not None
         if gid is None or gid == parse.ZERO_GID:
             continue
         gids.append({
@@ -31,7 +33,7 @@ def observe_gids(host, port):
             "type": parse.token(attribute(host, "%s/gid_attrs/types/%d" % (port, index))),
             "netdev": _netdev(host, port, index),
         })
-    return gids
+    return gids if readable else None
 
 
 def first_netdev(host, port):

@@ -74,7 +74,13 @@ def observe_arch(host):
 def observe_platform(host):
     # type: (Host) -> Platform
     text = host.read("/etc/os-release")
-    values = parse.key_values(text if text is not None else host.read("/usr/lib/os-release"))
+    return platform_of(text if text is not None else host.read("/usr/lib/os-release"))
+
+
+def platform_of(text):
+    # type: (Optional[str]) -> Platform
+    """The platform that an os-release file describes."""
+    values = parse.key_values(text)
     os_id = values.get("ID", "")
     if os_id == "centos" and "stream" in values.get("NAME", "").lower():
         os_id = "centos-stream"  # the same ID as CentOS Linux, another end of life

@@ -12,6 +12,11 @@ FAMILY = re.compile(
     r"(?:ib_|rdma_|iw_|rpcrdma|svcrdma|xprtrdma|mlx[45]|mlxfw|mlx_compat|mana|erdma|irdma|i40iw|bnxt_(?:re|en)|qedr|qede|hns_roce|hfi1|efa|"
     r"ionic|usnic|vmw_pvrdma|ocrdma|cxgb4|siw|smc|nvme_rdma|nvmet_rdma|ko2iblnd|knem|xpmem|nvidia|nv_peer_mem|gdrdrv|amdgpu)[A-Za-z0-9_]*\Z")
 
+_ENTRY = re.compile(r"([^\s:]+\.ko(?:\.[a-z0-9]+)?)(?::|\s|\Z)")  # the first field of a line of modules.dep or modules.builtin
+
+# Parameters that decide what a provider can do: without compat_mode eRDMA is iWARP-like and NCCL cannot use it.
+PARAMETERS = {"erdma": ("compat_mode",), "nvidia_peermem": ("peerdirect_support",), "ib_ipoib": ("ipoib_enhanced",)}
+
 # What the areas may have to load; ``module:NAME`` is a capability of a node whose kernel has it.
 WANTED = (
     "ib_core", "ib_uverbs", "ib_umad", "ib_cm", "rdma_cm", "rdma_ucm", "ib_ipoib", "rdma_rxe", "siw",
@@ -35,8 +40,15 @@ def loaded_modules(host):
         found[fields[0]] = {
             "version": parse.token(host.read("/sys/module/%s/version" % fields[0], 256)),
             "used_by": sorted(users),
+            "parameters": _parameters(host, fields[0]),
         }
     return {name: found[name] for name in sorted(found)}
+
+
+def _parameters(host, module):
+    # type: (Host, str) -> Dict[str, Optional[str]]
+    path = "/sys/module/%s/parameters/" % module
+    return {name: parse.token(host.read(path + name, 256)) for name in PARAMETERS.get(module, ())}
 
 
 def available_modules(host, kernel, names=WANTED):
@@ -46,7 +58,7 @@ def available_modules(host, kernel, names=WANTED):
     loaded = host.read("/proc/modules") or ""
     return frozenset(
         name for name in names
-        if any(_path_in(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
+        if any(module_path(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
 
 
 def module_index(host, kernel):
@@ -68,13 +80,18 @@ def _tree_file(host, kernel, name):
 
 def module_path(index, name):
     # type: (str, str) -> Optional[str]
-    """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``."""
-    return _path_in(index, name)
+    """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``.
 
-
-def _path_in(index, name):
-    # type: (str, str) -> Optional[str]
-    # A file may be called nvidia-peermem.ko where the kernel says nvidia_peermem.
-    pattern = re.escape(name).replace(r"\_", "_").replace("_", "[-_]")
-    found = re.search(r"^(\S*/%s\.ko(?:\.[a-z0-9]+)?)(?::|$)" % pattern, index, re.MULTILINE)
-    return found.group(1) if found else None
+    modules.dep is half a MiB: it is searched for the name, since a pattern over every line costs a
+    hundred times as much. A file may be called nvidia-peermem.ko where the kernel says nvidia_peermem.
+    """
+    for spelling in sorted({name, name.replace("_", "-")}):
+        wanted = "/%s.ko" % spelling
+        at = index.find(wanted)
+        while at >= 0:
+            start = index.rfind("\n", 0, at) + 1
+            found = _ENTRY.match(index, start)
+            if found is not None and found.end(1) > at:  # else it is named as what another module needs
+                return found.group(1)
+            at = index.find(wanted, at + 1)
+    return None

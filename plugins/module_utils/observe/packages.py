@@ -78,7 +78,7 @@ def _from_dpkg(text, wanted):
         version = _VERSION.search(stanza)
         if version is not None and _STATUS.search(stanza) and parse.token(version.group(1)):
             found[head.group(1)] = version.group(1)
-    return found
+    return {name: found[name] for name in wanted if name in found}
 
 
 def _from_rpm(host, wanted):

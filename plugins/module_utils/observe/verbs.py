@@ -14,7 +14,8 @@ PortKey = Tuple[str, int]
 
 _HCA = re.compile(r"\s*hca_id:\s*(\S+)\s*\Z")
 _PORT = re.compile(r"\s*port:\s*([0-9]{1,3})\s*\Z")
-_ACTIVE_MTU = re.compile(r"\s*active_mtu:\s*([0-9]{3,5}) \([0-9]+\)\s*\Z")
+_ACTIVE_MTU = re.compile(r"\s*active_mtu:\s*([0-9]{3,4})(?: \([0-9]+\))?\s*\Z")
+MTUS = (256, 512, 1024, 2048, 4096)  # enum ibv_mtu; a recording cut off in the number gives none of them
 TIMEOUT = 20.0  # a device in trouble makes ibv_open_device wait for its firmware
 
 
@@ -41,6 +42,6 @@ def parse_devinfo(text):
             hca, port = parse.name(hca_line.group(1)), None
         elif port_line:
             port = int(port_line.group(1))
-        elif mtu_line and hca is not None and port is not None:
+        elif mtu_line and hca is not None and port is not None and int(mtu_line.group(1)) in MTUS:
             found[(hca, port)] = int(mtu_line.group(1))
     return found
