@@ -41,5 +41,5 @@ AREAS = (
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems),
     Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems, cpu.conflicts),
     Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems),
-    Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems),
+    Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts),
 )  # type: Tuple[Area, ...]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at the interfaces and at everything that says who manages them. Read-only.
+
+Kernel files and managers' own state files come first; commands are asked for JSON or
+for ``key=value`` properties, never for text that is meant for people.
+"""
+
+import ipaddress
+import json
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ...host import Host
+from ..files import FileState, observe_file
+from . import ifupdown, ini, netplan, networkd, nm, routes
+from .model import LinkState, Observed, RailWish, UnitState
+
+UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
+TOOLS = ("networkctl", "nmcli", "ifup", "netplan")
+UDEV_DIRECTORY = "/etc/udev/rules.d"
+IFF_UP = 1  # linux/if.h
+RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
+
+
+def observe(host, rails):
+    # type: (Host, Sequence[RailWish]) -> Observed
+    tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
+    addresses = _addresses(host)
+    return Observed(
+        {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {})) for rail in rails},
+        observe_units(host, UNITS), observe_files(host), tools, "networkctl" in tools and systemd_version(host) >= RELOAD_SINCE,
+    )
+
+
+def observe_units(host, names):
+    # type: (Host, Sequence[str]) -> Dict[str, UnitState]
+    """Load, active and enabled state of units, in one call."""
+    out = host.run(("systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState") + tuple(names)).out
+    units = {}  # type: Dict[str, UnitState]
+    for name, block in zip(names, out.strip().split("\n\n")):
+        values = dict(line.partition("=")[::2] for line in block.splitlines())
+        units[name] = UnitState(values.get("LoadState", ""), values.get("ActiveState", ""), values.get("UnitFileState", ""))
+    return units
+
+
+def systemd_version(host):
+    # type: (Host) -> int
+    """``networkctl --version`` begins with ``systemd 252 (…)``; 0 when it does not answer."""
+    words = host.run(("networkctl", "--version")).out.split()
+    return int(words[1]) if len(words) > 1 and words[0] == "systemd" and words[1].isdigit() else 0
+
+
+def observe_files(host):
+    # type: (Host) -> Dict[str, FileState]
+    found = ifupdown.observe_files(host)
+    for directory in networkd.DIRECTORIES:
+        found += _below(host, directory, ".network")
+    for directory in nm.DIRECTORIES:
+        found += _below(host, directory, "")
+    found += [state for state in _below(host, nm.IFCFG_DIRECTORY, "") if state.path.rpartition("/")[2].startswith("ifcfg-")]
+    for directory in netplan.DIRECTORIES:
+        found += _below(host, directory, ".yaml")
+    found += [state for state in _below(host, UDEV_DIRECTORY, ".rules") if "railwright" in state.path]
+    return {state.path: state for state in found if state.text is not None}
+
+
+def observe_link(host, rail, row):
+    # type: (Host, RailWish, Dict[str, Any]) -> LinkState
+    base = "/sys/class/net/" + rail.netdev
+    ifindex = host.line(base + "/ifindex")
+    flags = host.line(base + "/flags") or ""
+    networkd_state = _assignments(host.read("/run/systemd/netif/links/%s" % ifindex) if ifindex else None)
+    device = ini.parse(host.read("/run/NetworkManager/devices/%s" % ifindex) or "") if ifindex else []
+    return LinkState(
+        ifindex, bool(_number(flags, 16) & IFF_UP), host.line(base + "/carrier") == "1",
+        _number(host.line(base + "/mtu"), 10) or None, _max_mtu(row), host.line(base + "/mode"),
+        tuple(_global_addresses(row)),
+        tuple(" ".join(route) for route in observe_routes(host, rail)),
+        networkd_state.get("NETWORK_FILE"),
+        ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"),
+    )
+
+
+def observe_routes(host, rail):
+    # type: (Host, RailWish) -> List[routes.Route]
+    """What the rail's own table holds. Asked by the rule first: a table nobody leads to is not in use."""
+    family = routes.family(rail)
+    rules = routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show")), rail.table)
+    if not rules and rail.gateway is None:
+        return []
+    # Exit 2 when the table does not exist yet: nothing there.
+    return routes.parse_routes(_json(host, ("ip", "-j", family, "route", "show", "table", str(rail.table)))) + rules
+
+
+def _addresses(host):
+    # type: (Host) -> Dict[str, Dict[str, Any]]
+    """Interface name -> its row of ``ip -j addr``; -d adds the largest MTU the driver takes."""
+    rows = _json(host, ("ip", "-j", "-d", "addr", "show"))
+    if rows is None:
+        rows = _json(host, ("ip", "-j", "addr", "show"))
+    if not isinstance(rows, list):
+        return {}
+    return {str(row["ifname"]): row for row in rows if isinstance(row, dict) and "ifname" in row}
+
+
+def _global_addresses(row):
+    # type: (Dict[str, Any]) -> List[str]
+    return [str(ipaddress.ip_interface("%s/%s" % (item["local"], item["prefixlen"]))) for item in row.get("addr_info", [])
+            if item.get("scope") != "link" and "local" in item and "prefixlen" in item]
+
+
+def _max_mtu(row):
+    # type: (Dict[str, Any]) -> Optional[int]
+    value = row.get("max_mtu")
+    return value if isinstance(value, int) and value > 0 else None  # 0: the driver does not say
+
+
+def _json(host, argv):
+    # type: (Host, Tuple[str, ...]) -> Any
+    result = host.run(argv)
+    if not result.ok or not result.out.strip():
+        return None
+    try:
+        return json.loads(result.out)
+    except ValueError:
+        return None
+
+
+def _below(host, directory, suffix):
+    # type: (Host, str, str) -> List[FileState]
+    return [observe_file(host, "%s/%s" % (directory, name)) for name in host.listdir(directory) if name.endswith(suffix)]
+
+
+def _assignments(text):
+    # type: (Optional[str]) -> Dict[str, str]
+    return dict(line.partition("=")[::2] for line in (text or "").splitlines() if "=" in line and not line.startswith("#"))
+
+
+def _number(text, base):
+    # type: (Optional[str], int) -> int
+    try:
+        return int(text or "", base)
+    except ValueError:
+        return 0

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""netplan: one YAML file for all rails, rendered by networkd or NetworkManager.
+
+``netplan apply`` would configure every interface of the node again, the management
+NIC among them; ``generate`` only writes the renderer's files, and the renderer is then
+told about ours.
+"""
+
+import json
+from typing import Dict, List, Tuple
+
+from ...types import Op, run
+from ..files import FileState
+from . import networkd, nm
+from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from .routes import wanted_routes
+
+NAME = "netplan"
+PATH = "/etc/netplan/60-railwright.yaml"
+DIRECTORIES = ("/etc/netplan", "/run/netplan", "/usr/lib/netplan", "/lib/netplan")
+PREFIX = "railwright-"
+
+
+def files(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+    return {PATH: Wanted(text(rails, renderer(rails, observed)), 0o600)} if rails else {}  # netplan warns when others may read it
+
+
+def renderer(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> str
+    """The manager that runs; where both do, the one that already has the rails."""
+    if not observed.active(nm.UNIT):
+        return "networkd"
+    if not observed.active(networkd.UNIT):
+        return "NetworkManager"
+    links = [observed.link(rail) for rail in rails]
+    return "NetworkManager" if all(link.nm_managed and link.networkd_file is None for link in links) else "networkd"
+
+
+def text(rails, manager):
+    # type: (Tuple[RailWish, ...], str) -> str
+    lines = ["network:", "  version: 2", "  ethernets:"]
+    for rail in rails:
+        lines += ["    " + line for line in _definition(rail, manager)]
+    return header(rails) + "\n".join(lines) + "\n"
+
+
+def _definition(rail, manager):
+    # type: (RailWish, str) -> List[str]
+    quoted = json.dumps  # a JSON string is a YAML string, whatever is in it
+    # netplan matches the permanent MAC. A virtual interface has none, and the kernel changes part of an IPoIB one's.
+    match = "name: " + quoted(rail.netdev) if by_name(rail) or rail.kind == "infiniband" else "macaddress: " + quoted(rail.mac)
+    lines = [PREFIX + rail.rail + ":", "  renderer: " + manager, "  match:", "    " + match, "  mtu: %d" % rail.mtu]
+    lines += ["  optional: true", "  dhcp4: false", "  dhcp6: false", "  accept-ra: false", "  link-local: [ipv6]"]
+    if manager == "networkd":
+        lines.append("  ignore-carrier: true")  # the other renderer does not know it
+    if rail.mode is not None:
+        lines.append("  infiniband-mode: " + rail.mode)
+    if rail.address is not None:
+        lines.append("  addresses: [%s]" % quoted(rail.address))
+    routes = wanted_routes(rail)
+    if routes:
+        lines += ["  routes:", "    - to: " + quoted(routes[0][0]), "      scope: link", "      table: %d" % rail.table]
+        anywhere = "::/0" if ":" in (rail.gateway or "") else "0.0.0.0/0"
+        lines += ["    - to: " + quoted(anywhere), "      via: " + quoted(rail.gateway), "      table: %d" % rail.table]
+        lines += ["  routing-policy:", "    - from: " + quoted(routes[2][1])]
+        lines += ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
+    return lines
+
+
+def tell(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+    generate = (run(("netplan", "generate")),)
+    if renderer(rails, observed) == "networkd":
+        return generate + networkd.tell(rails, observed)
+    ops = list(generate) + [run(("nmcli", "connection", "reload"))]
+    for rail in rails:
+        if observed.link(rail).carrier:
+            ops.append(run(("nmcli", "connection", "up", "id", "netplan-" + PREFIX + rail.rail, "ifname", rail.netdev), (("true",),)))
+    return tuple(ops)
+
+
+def conflicts(rail, observed):
+    # type: (RailWish, Observed) -> List[str]
+    """Definitions of the same interface in other files, seen in what netplan generated from them."""
+    found = []  # type: List[str]
+    for state in networkd.effective(observed):
+        name = state.path.rpartition("/")[2]
+        foreign = name.startswith("10-netplan-") and not name.startswith("10-netplan-" + PREFIX)
+        if foreign and networkd.matches(state.text or "", rail.netdev, rail.mac, rail.kind):
+            found.append(_message(name[len("10-netplan-"):-len(".network")], state, rail, observed))
+    for profile in nm.profiles(observed):
+        name = profile.path.rpartition("/")[2]
+        if name.startswith("netplan-") and not name.startswith("netplan-" + PREFIX) and nm.claims(profile, rail):
+            found.append(_message(name[len("netplan-"):].partition(".")[0], observed.state(profile.path), rail, observed))
+    return found
+
+
+def _message(identifier, state, rail, observed):
+    # type: (str, FileState, RailWish, Observed) -> str
+    holders = [source.path for source in observed.under(*DIRECTORIES) if source.path != PATH and "%s:" % identifier in (source.text or "")]
+    return "netplan's %s in %s configures %s too; take it out there, %s replaces it" % (
+        identifier, " or ".join(holders) or state.path, rail.netdev, PATH)
+
+
+def yaml_files(observed):
+    # type: (Observed) -> List[str]
+    return [state.path for state in observed.under(*DIRECTORIES) if state.path.endswith(".yaml") and state.text]

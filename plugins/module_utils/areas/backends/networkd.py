@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""systemd-networkd: one .network file a rail, matched by MAC.
+
+The first file in the order of names wins an interface, wherever it lies; a file of the
+same name in /etc hides the others. Ours sort at ``10-railwright-``.
+"""
+
+import fnmatch
+import ipaddress
+from typing import Dict, List, Optional, Tuple
+
+from ...types import Op, run
+from ..files import FileState, is_ours
+from . import ini
+from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+
+NAME = "networkd"
+UNIT = "systemd-networkd.service"
+WAIT_UNIT = "systemd-networkd-wait-online.service"
+DIRECTORY = "/etc/systemd/network"
+DIRECTORIES = (DIRECTORY, "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network")
+NETPLAN_MARK = "-netplan-"  # netplan writes /run/systemd/network/10-netplan-<id>.network
+
+
+def path(rail):
+    # type: (RailWish) -> str
+    return "%s/10-railwright-%s.network" % (DIRECTORY, rail.rail)
+
+
+def files(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+    return {path(rail): Wanted(text(rail), 0o644) for rail in rails}
+
+
+def text(rail):
+    # type: (RailWish) -> str
+    lines = ["[Match]"] + match_lines(rail)
+    # A rail with its cable out must not hold up the boot, and keeps its address for the day it comes back.
+    lines += ["", "[Link]", "MTUBytes=%d" % rail.mtu, "RequiredForOnline=no"]
+    # Router advertisements on a fabric would bring a default route that competes with the management network's.
+    lines += ["", "[Network]", "LinkLocalAddressing=ipv6", "IPv6AcceptRA=no", "ConfigureWithoutCarrier=yes"]
+    if rail.address is not None:
+        lines.append("Address=" + rail.address)
+    if rail.mode is not None:
+        lines += ["", "[IPoIB]", "Mode=" + rail.mode]
+    if rail.gateway is not None and rail.address is not None:
+        address = ipaddress.ip_interface(rail.address)
+        lines += ["", "[Route]", "Destination=%s" % address.network, "Scope=link", "Table=%d" % rail.table]
+        lines += ["", "[Route]", "Gateway=" + rail.gateway, "Table=%d" % rail.table]
+        lines += ["", "[RoutingPolicyRule]", "From=%s" % address.ip, "Table=%d" % rail.table, "Priority=%d" % RULE_PRIORITY]
+    return header((rail,)) + "\n".join(lines) + "\n"
+
+
+def match_lines(rail):
+    # type: (RailWish) -> List[str]
+    if by_name(rail):
+        return ["Name=" + rail.netdev]
+    if rail.kind == "infiniband":
+        # The first bytes of an IPoIB MAC change with every load of the driver, and older systemd reads six bytes only.
+        return ["Path=pci-" + rail.pci, "Type=infiniband"] if rail.pci is not None else ["Name=" + rail.netdev]
+    return ["MACAddress=" + rail.mac, "Type=ether"]  # VLANs and bonds above the rail share its MAC, but not its type
+
+
+def tell(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+    """Only links whose file changed are configured again; the management NIC is left alone."""
+    if not observed.active(UNIT) or not observed.networkd_reloads:
+        return ()  # not running yet: it reads the file when it starts; too old: the live values are set beside it
+    return (run(("networkctl", "reload")),)
+
+
+def conflicts(rail, observed):
+    # type: (RailWish, Observed) -> List[str]
+    """A foreign .network file that would be read before ours for this interface."""
+    return [
+        "%s configures %s and is read before %s; take the interface out of it, or name the file so that it sorts later" % (
+            state.path, rail.netdev, path(rail))
+        for state in effective(observed)
+        if not is_ours(state.text or "") and _basename(state.path) < _basename(path(rail)) and NETPLAN_MARK not in state.path
+        and matches(state.text or "", rail.netdev, rail.mac, rail.kind)
+    ]
+
+
+def effective(observed):
+    # type: (Observed) -> List[FileState]
+    """The .network files that count: of several with one name, the one of the first directory."""
+    seen = {}  # type: Dict[str, FileState]
+    for directory in DIRECTORIES:
+        for state in observed.under(directory):
+            name = _basename(state.path)
+            if name.endswith(".network") and name not in seen:
+                seen[name] = state
+    return [seen[name] for name in sorted(seen) if (seen[name].text or "").strip()]
+
+
+def file_of(netdev, mac, kind, observed):
+    # type: (str, str, str, Observed) -> Optional[str]
+    """The .network file that networkd would take for an interface, ours included."""
+    for state in effective(observed):
+        if matches(state.text or "", netdev, mac, kind):
+            return state.path
+    return None
+
+
+def matches(content, netdev, mac, kind):
+    # type: (str, str, str, str) -> bool
+    """Whether a [Match] section may take the interface; keys that we cannot judge count as met.
+
+    That errs towards a conflict that a person looks at. An empty section takes nothing in
+    practice: systemd 243 and later warn, and the shipped examples never have one.
+    """
+    entries = [entry for entry in ini.parse(content) if entry.section == "Match"]
+    if not any(entry.value for entry in entries):
+        return False
+    names = ini.words(entries, "Match", "Name")
+    macs = [item.lower().replace("-", ":") for key in ("MACAddress", "PermanentMACAddress") for item in ini.words(entries, "Match", key)]
+    types = ini.words(entries, "Match", "Type")
+    wanted_type = "infiniband" if kind == "infiniband" else "ether"
+    if names and not _glob(names, netdev):
+        return False
+    if macs and mac not in macs:
+        return False
+    if types and kind != "virtual" and not _glob(types, wanted_type):
+        return False
+    # Shipped files for containers and virtual machines of this host match by kind or driver of a virtual device.
+    virtual_only = any(entry.key in ("Kind", "Virtualization", "SSID", "WLANInterfaceType") for entry in entries)
+    return not (virtual_only and not names and not macs)
+
+
+def _glob(patterns, word):
+    # type: (List[str], str) -> bool
+    """systemd's lists: globs, a leading ``!`` turns the whole list round."""
+    inverted = patterns[0].startswith("!")
+    plain = [patterns[0].lstrip("!")] + patterns[1:]
+    return any(fnmatch.fnmatchcase(word, pattern) for pattern in plain) != inverted
+
+
+def _basename(name):
+    # type: (str) -> str
+    return name.rpartition("/")[2]

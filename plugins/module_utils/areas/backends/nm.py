@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NetworkManager: one keyfile a rail, matched by the permanent MAC."""
+
+import ipaddress
+import uuid
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ...types import Op, run
+from ..files import is_ours
+from . import ini
+from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+
+NAME = "networkmanager"
+UNIT = "NetworkManager.service"
+DIRECTORY = "/etc/NetworkManager/system-connections"
+DIRECTORIES = (DIRECTORY, "/run/NetworkManager/system-connections", "/usr/lib/NetworkManager/system-connections")
+IFCFG_DIRECTORY = "/etc/sysconfig/network-scripts"
+PRIORITY = 100  # above a site's catch-all profile, which has 0 unless somebody chose otherwise
+NETPLAN_PREFIX = "netplan-"  # netplan writes /run/NetworkManager/system-connections/netplan-<id>.nmconnection
+
+
+class Profile(NamedTuple):
+    """What of a connection profile decides whether it takes an interface. Nothing secret is kept."""
+
+    path: str
+    ours: bool
+    uuid: Optional[str]
+    interface: Optional[str]
+    mac: Optional[str]
+    type: str
+    autoconnect: bool
+    priority: int
+    generated: bool  # made by NetworkManager itself for what it found
+
+
+def path(rail):
+    # type: (RailWish) -> str
+    return "%s/railwright-%s.nmconnection" % (DIRECTORY, rail.rail)
+
+
+def uuid_of(rail):
+    # type: (RailWish) -> str
+    """The same on every run, as the profile's uuid is its identity to NetworkManager."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, "railwright.rdma/network/" + rail.rail))
+
+
+def files(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+    return {path(rail): Wanted(text(rail), 0o600) for rail in rails}  # NetworkManager ignores profiles that others may read
+
+
+def text(rail):
+    # type: (RailWish) -> str
+    kind = "infiniband" if rail.kind == "infiniband" else "ethernet"
+    lines = ["[connection]", "id=railwright-" + rail.rail, "uuid=" + uuid_of(rail), "type=" + kind]
+    lines += ["autoconnect=true", "autoconnect-priority=%d" % PRIORITY]
+    lines += ["", "[%s]" % kind, "mac-address=" + rail.mac.upper(), "mtu=%d" % rail.mtu]
+    if rail.mode is not None:
+        lines.append("transport-mode=" + rail.mode)
+    six = rail.address is not None and ":" in rail.address
+    lines += ["", "[ipv4]"] + (_manual(rail) if rail.address is not None and not six else ["method=disabled"])
+    lines += ["", "[ipv6]"] + (_manual(rail) if six else ["method=link-local"])
+    return header((rail,)) + "\n".join(lines) + "\n"
+
+
+def _manual(rail):
+    # type: (RailWish) -> List[str]
+    address = ipaddress.ip_interface(rail.address or "")
+    lines = ["method=manual", "address1=%s" % address]
+    if rail.gateway is not None:
+        anywhere = "::/0" if address.version == 6 else "0.0.0.0/0"
+        lines += ["route1=%s" % address.network, "route1_options=table=%d" % rail.table]
+        lines += ["route2=%s,%s" % (anywhere, rail.gateway), "route2_options=table=%d" % rail.table]
+        lines.append("routing-rule1=priority %d from %s table %d" % (RULE_PRIORITY, address.ip, rail.table))
+    return lines
+
+
+def tell(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+    """Read the profiles again, and activate ours where the cable is in (NetworkManager refuses without one)."""
+    ops = [run(("nmcli", "connection", "reload"))]
+    for rail in rails:
+        ops += activate(uuid_of(rail), rail, observed)
+    return tuple(ops)
+
+
+def activate(identifier, rail, observed):
+    # type: (str, RailWish, Observed) -> List[Op]
+    """Bring a profile up on one interface; what was active there before comes back as the undo.
+
+    A profile of ours that goes away with a roll back is taken down by NetworkManager itself.
+    """
+    link = observed.link(rail)
+    if not link.carrier:
+        return []
+    previous = [profile for profile in profiles(observed) if profile.uuid == link.nm_uuid and not profile.generated and not profile.ours]
+    undo = ("nmcli", "connection", "up", "uuid", previous[0].uuid or "", "ifname", rail.netdev) if previous else ("true",)
+    return [run(("nmcli", "connection", "up", "uuid", identifier, "ifname", rail.netdev), (undo,))]
+
+
+def conflicts(rail, observed):
+    # type: (RailWish, Observed) -> List[str]
+    """Profiles that NetworkManager may take for the interface instead of ours."""
+    if by_name(rail):
+        return ["%s is a virtual interface: NetworkManager keeps its MTU and address in the profile that makes it; set them there and "
+                "set network_manage_addresses: false" % rail.netdev]
+    found = []  # type: List[str]
+    for profile in profiles(observed):
+        if profile.ours or profile.generated or not profile.autoconnect or NETPLAN_PREFIX in profile.path:
+            continue
+        if not claims(profile, rail):
+            continue
+        named = profile.interface is not None or profile.mac is not None
+        if named or profile.priority >= PRIORITY:
+            found.append("%s connects %s by itself; remove it or set autoconnect=false in it" % (profile.path, rail.netdev))
+    return found
+
+
+def claims(profile, rail):
+    # type: (Profile, RailWish) -> bool
+    if profile.type not in ("infiniband" if rail.kind == "infiniband" else "ethernet", "802-3-ethernet"):
+        return False
+    if profile.interface is not None and profile.interface != rail.netdev:
+        return False
+    return profile.mac is None or profile.mac == rail.mac
+
+
+def profiles(observed):
+    # type: (Observed) -> List[Profile]
+    found = [_keyfile(state.path, state.text or "") for state in observed.under(*DIRECTORIES) if state.text]
+    return found + [_ifcfg(state.path, state.text or "") for state in observed.under(IFCFG_DIRECTORY) if state.text]
+
+
+def _keyfile(name, content):
+    # type: (str, str) -> Profile
+    entries = ini.parse(content)
+    kind = ini.value(entries, "connection", "type") or ""
+    mac = ini.value(entries, kind, "mac-address") or ini.value(entries, "802-3-ethernet", "mac-address")
+    priority = ini.value(entries, "connection", "autoconnect-priority") or "0"
+    return Profile(
+        name, is_ours(content), ini.value(entries, "connection", "uuid"), ini.value(entries, "connection", "interface-name"),
+        mac.lower() if mac else None, kind, ini.value(entries, "connection", "autoconnect") not in ("false", "no", "0"),
+        int(priority) if priority.lstrip("-").isdigit() else 0, ini.value(entries, ".nmmeta", "nm-generated") == "true",
+    )
+
+
+def _ifcfg(name, content):
+    # type: (str, str) -> Profile
+    values = {entry.key: entry.value.strip("\"'") for entry in ini.parse(content)}
+    kind = "infiniband" if values.get("TYPE", "").lower() == "infiniband" else "ethernet"
+    mac = values.get("HWADDR")
+    return Profile(name, False, values.get("UUID"), values.get("DEVICE"), mac.lower() if mac else None, kind,
+                   values.get("ONBOOT", "yes").lower() not in ("no", "false", "0"), 0, False)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which manager owns a rail's interface: pure over what was observed.
+
+First what names this very interface, then what the node runs. Two managers on one
+interface are reported, never resolved: each would take the other's settings away.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from . import ifupdown, netplan, networkd, nm
+from .model import Observed, RailWish
+
+BACKENDS = (networkd.NAME, ifupdown.NAME, nm.NAME, netplan.NAME)
+
+
+class Claim(NamedTuple):
+    """Evidence that a manager has this interface."""
+
+    backend: str
+    evidence: str
+
+
+def owner(rail, preference, observed):
+    # type: (RailWish, str, Observed) -> Tuple[Optional[str], str]
+    """The backend for a rail and why; None when the node has nothing that could do it."""
+    if preference != "auto":
+        reason = unusable(preference, observed)
+        return (None, reason) if reason else (preference, "network_backend says so")
+    found = claims(rail, observed)
+    if found:
+        return found[0].backend, found[0].evidence
+    return node_manager(observed)
+
+
+def claims(rail, observed):
+    # type: (RailWish, Observed) -> List[Claim]
+    """What names this interface, the surest first."""
+    link = observed.link(rail)
+    found = []  # type: List[Claim]
+    if "ifup" in observed.tools:
+        found += [Claim(ifupdown.NAME, "%s has a stanza for it" % state.path)
+                  for state in ifupdown.sources(observed) if rail.netdev in ifupdown.interfaces(state.text or "")]
+    if observed.active(networkd.UNIT) and link.networkd_file:
+        by_netplan = networkd.NETPLAN_MARK in link.networkd_file
+        found.append(Claim(netplan.NAME if by_netplan else networkd.NAME, "networkd configures it by %s" % link.networkd_file))
+    if observed.active(nm.UNIT) and link.nm_managed:
+        active = [profile for profile in nm.profiles(observed) if profile.uuid is not None and profile.uuid == link.nm_uuid]
+        if active and nm.NETPLAN_PREFIX in active[0].path:
+            found.append(Claim(netplan.NAME, "NetworkManager configures it by %s" % active[0].path))
+        elif not (found and all(profile.generated for profile in active)):
+            # A profile that NetworkManager made itself only mirrors what another manager set up.
+            found.append(Claim(nm.NAME, "NetworkManager manages it"))
+    return found
+
+
+def node_manager(observed):
+    # type: (Observed) -> Tuple[Optional[str], str]
+    """The manager for an interface that nobody has yet: the one that the node runs."""
+    if "netplan" in observed.tools and netplan.yaml_files(observed):
+        return netplan.NAME, "%s configures the node" % netplan.yaml_files(observed)[0]
+    if observed.active(networkd.UNIT) or observed.unit(networkd.UNIT).enabled == "enabled":
+        return networkd.NAME, "systemd-networkd is enabled or running"
+    if "ifup" in observed.tools and observed.unit(ifupdown.UNIT).enabled == "enabled":
+        return ifupdown.NAME, "networking.service is enabled"
+    if unusable(networkd.NAME, observed) is None:
+        return networkd.NAME, "systemd-networkd is installed"
+    if unusable(nm.NAME, observed) is None:
+        return nm.NAME, "NetworkManager is running"
+    if unusable(ifupdown.NAME, observed) is None:
+        return ifupdown.NAME, "ifupdown is installed"
+    return None, "no manager was found: none of systemd-networkd, ifupdown, NetworkManager and netplan is installed (and not masked)"
+
+
+def unusable(backend, observed):
+    # type: (str, Observed) -> Optional[str]
+    """Why a backend cannot be used on this node; None when it can."""
+    if backend == networkd.NAME:
+        state = observed.unit(networkd.UNIT).load
+        return None if state == "loaded" else "%s is %s" % (networkd.UNIT, state or "unknown to systemd")
+    if backend == nm.NAME:
+        if not observed.active(nm.UNIT):
+            return "%s is not running" % nm.UNIT
+        return None if "nmcli" in observed.tools else "nmcli is not installed"
+    if backend == netplan.NAME:
+        if "netplan" not in observed.tools:
+            return "netplan is not installed"
+        return None if observed.active(nm.UNIT) else unusable(networkd.NAME, observed)
+    return None if "ifup" in observed.tools else "ifupdown is not installed"
+
+
+def fights(rail, backend, observed):
+    # type: (RailWish, str, Observed) -> List[str]
+    """Other managers that have the interface as well."""
+    return ["%s is to be configured by %s, but %s; take it away from one of them (network_backend says which one to keep)" % (
+        rail.netdev, backend, claim.evidence) for claim in claims(rail, observed) if claim.backend != backend]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rails' interfaces: MTU, address, routes and link, now and after a reboot.
+
+Now: ``ip`` on the live interface. After a reboot: a file of whichever manager owns the
+interface (``backends/``). What an interface carries decides how much a change disturbs:
+``management`` on the interface that the controller comes in by, ``link`` on one that is
+up and has an address (or is meant to have none), else nothing: no traffic is cut.
+
+With ``network_manage_addresses: false`` somebody else configures the interface. Then
+no manager's file is written, and a udev rule sets the MTU whenever the device appears.
+InfiniBand: only rails with an address have an interface here; ``ipoib`` sets its mode
+and its live MTU, which the mode bounds.
+"""
+
+import ipaddress
+from typing import Dict, List, NamedTuple, Tuple
+
+from ..host import Host
+from ..observe.match import RailTarget, match_rails
+from ..spec.model import Spec
+from ..types import Change, Identity, Nic, Op, Problem, run
+from .backends import evidence, nm, persistent
+from .backends.model import Observed, RailWish, recorded_addresses
+from .backends.owner import fights, owner
+from .backends.persistent import Owned, carrying
+from .backends.routes import route_ops, route_words, wanted_routes
+
+NAME = "network"
+SOURCE = "inventory: rails, mtu"
+WHY_MTU = "all ends of a fabric need one MTU: with different ones small messages pass and large ones hang (NCCL issue 1957)"
+WHY_ADDRESS = "the RoCE GID and the connection set-up of RDMA-CM come from the rail's address"
+WHY_ROUTE = "traffic from the rail's address must leave by the rail, over its own gateway"
+
+
+class Desired(NamedTuple):
+    """``others`` are the interfaces of the node that are no rail: not ours to touch."""
+
+    rails: Tuple[RailWish, ...]
+    backend: str
+    manage_addresses: bool
+    others: Tuple[Nic, ...]
+
+
+def desired(spec, identity):
+    # type: (Spec, Identity) -> Desired
+    targets, _problems = match_rails(spec, identity)
+    manage = bool(spec["network_manage_addresses"])
+    rails = tuple(wish(target, target.nic, spec, identity) for target in targets if target.nic is not None and wants_netdev(spec, target))
+    names = [rail.netdev for rail in rails]
+    others = tuple(nic for nic in identity.nics if nic.name not in names and nic.kind != "loopback")
+    return Desired(rails, spec["network_backend"], manage, others)
+
+
+def wants_netdev(spec, target):
+    # type: (Spec, RailTarget) -> bool
+    """RDMA over InfiniBand needs no IP; without an address the IPoIB interface is nobody's business."""
+    return spec.fabric != "infiniband" or target.rail.address is not None
+
+
+def wish(target, nic, spec, identity):
+    # type: (RailTarget, Nic, Spec, Identity) -> RailWish
+    rail = target.rail
+    manage = bool(spec["network_manage_addresses"])
+    siblings = [other for other in identity.nics if other.pci == nic.pci and other.kind == nic.kind]
+    return RailWish(
+        rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
+        str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
+        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None,
+    )
+
+
+def observe(host, desired):
+    # type: (Host, Desired) -> Observed
+    return evidence.observe(host, desired.rails)
+
+
+def plan(desired, observed):
+    # type: (Desired, Observed) -> List[Change]
+    changes = []  # type: List[Change]
+    if desired.manage_addresses:
+        owned = owners(desired, observed)
+        changes += persistent.before_files(owned, observed)
+        changes += persistent.file_changes(owned, observed)
+        changes += persistent.after_files(owned, desired.others, observed)
+    else:
+        changes += persistent.udev_changes(desired.rails, observed)
+    recorded = recorded_addresses(observed)
+    for rail in desired.rails:
+        if observed.link(rail).mtu is not None:
+            changes += live_changes(rail, observed, recorded.get(rail.rail, []))
+    return changes
+
+
+def owners(desired, observed):
+    # type: (Desired, Observed) -> List[Owned]
+    """The rails by the manager that owns them; rails without one are a conflict, not a change."""
+    groups = {}  # type: Dict[str, Owned]
+    for rail in desired.rails:
+        backend, why = owner(rail, desired.backend, observed)
+        if backend is not None:
+            known = groups.get(backend)
+            groups[backend] = Owned(backend, (known.rails if known else ()) + (rail,), known.why if known else why)
+    return [groups[backend] for backend in sorted(groups)]
+
+
+def live_changes(rail, observed, recorded):
+    # type: (RailWish, Observed, List[str]) -> List[Change]
+    link = observed.link(rail)
+    disruption = carrying(rail, observed)
+    changes = []  # type: List[Change]
+    if rail.kind != "infiniband" and link.mtu != rail.mtu:
+        changes.append(mtu_change(NAME, rail, link.mtu, disruption))
+    if not link.up:
+        changes.append(link_change(rail))
+    stale = [address for address in recorded if address != rail.address and address in link.addresses]
+    if stale or (rail.address is not None and rail.address not in link.addresses):
+        kept = [address for address in link.addresses if address not in stale and address != rail.address]
+        after = ([rail.address] if rail.address is not None else []) + kept
+        changes.append(Change(NAME, "address of " + rail.label, ", ".join(link.addresses) or None, ", ".join(after) or None,
+                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link.addresses)))
+    found = [tuple(words.split()) for words in link.routes]
+    ops = route_ops(rail, found)
+    if ops:
+        changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
+                              disruption, WHY_ROUTE, "inventory: rails (gateway)", ops))
+    return changes
+
+
+def link_change(rail):
+    # type: (RailWish) -> Change
+    device = ("ip", "link", "set", "dev", rail.netdev)
+    return Change(NAME, "link of " + rail.label, "down", "up", "management" if rail.management else "none",
+                  "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
+
+
+def mtu_change(area, rail, before, disruption):
+    # type: (str, RailWish, object, str) -> Change
+    device = ("ip", "link", "set", "dev", rail.netdev, "mtu")
+    return Change(area, "MTU of " + rail.label, before, rail.mtu, disruption, WHY_MTU, SOURCE,
+                  (run(device + (str(rail.mtu),), (device + (str(before),),)),))
+
+
+def address_ops(rail, stale, present):
+    # type: (RailWish, List[str], Tuple[str, ...]) -> Tuple[Op, ...]
+    """The new address first, so that the interface is never without one; only addresses of ours are taken off."""
+    ops = []  # type: List[Op]
+    device = ("dev", rail.netdev)
+    if rail.address is not None and rail.address not in present:
+        host_part = str(ipaddress.ip_interface(rail.address).ip)
+        # flush and not del: it is no error when the address never got there, and it takes off this address alone.
+        undo = ("ip", "addr", "flush", *device, "to", host_part)  # type: Tuple[str, ...]
+        if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
+            undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
+        ops.append(run(("ip", "addr", "replace", rail.address, *device), (undo,)))
+    ops += [run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)) for address in stale]
+    return tuple(ops)
+
+
+def problems(spec, identity, desired):
+    # type: (Spec, Identity, Desired) -> List[Problem]
+    targets, found = match_rails(spec, identity)
+    for target in targets:
+        if target.nic is None and spec.fabric != "infiniband":
+            found.append(Problem(NAME, target.label, "the device has no network interface on this node; is its driver loaded?"))
+    return found
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    """What was found that fights a rail's settings; nothing of others is overwritten."""
+    found = []  # type: List[Problem]
+    for rail in desired.rails:
+        link = observed.link(rail)
+        messages = []  # type: List[str]
+        if link.max_mtu is not None and rail.kind != "infiniband" and rail.mtu > link.max_mtu:
+            messages.append("MTU %d is above %d, the largest that the driver of %s takes" % (rail.mtu, link.max_mtu, rail.netdev))
+        if desired.manage_addresses:
+            backend, why = owner(rail, desired.backend, observed)
+            if backend is None:
+                messages.append("nothing on this node can configure %s: %s" % (rail.netdev, why))
+            else:
+                messages += persistent.MODULES[backend].conflicts(rail, observed) + fights(rail, backend, observed)
+            if backend == nm.NAME and link.ifindex is not None and not link.nm_managed:
+                messages.append("NetworkManager is told to leave %s unmanaged; manage it, or set network_backend" % rail.netdev)
+        found += [Problem(NAME, rail.label, message) for message in messages]
+    return found
