@@ -91,11 +91,11 @@ wheel: $(INSTALLED) ## dist/*.whl, which carries the collection
 .PHONY: docs generate
 docs: generate
 generate: $(INSTALLED) ## write generated files anew (reference pages, argument specs, defaults)
-	@$(BIN)/python tools/generate.py
+	@$(BIN)/python tools/generate
 
 .PHONY: bench
 bench: $(INSTALLED) ## how long the core takes on the largest captured node
-	@$(BIN)/python benchmarks/facts.py
+	@$(BIN)/python -m benchmarks.facts
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test

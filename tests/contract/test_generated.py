@@ -9,7 +9,7 @@ import repo
 
 def test_generated_files_are_up_to_date() -> None:
     """The generator's own --check names each file that differs."""
-    done = subprocess.run((sys.executable, "tools/generate.py", "--check"), cwd=repo.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run((sys.executable, "tools/generate", "--check"), cwd=repo.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
