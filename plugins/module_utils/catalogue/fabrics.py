@@ -33,7 +33,7 @@ class NcclProfile(NamedTuple):
 
 _TIMEOUT = NcclVariable(
     "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
-    "every platform preset seen sets 22: OCI, Scnet, PAI [V]")
+    "OCI (H100 and later shapes) and Scnet set 22 [V]")
 
 NCCL_PROFILES = (
     NcclProfile(
@@ -41,7 +41,8 @@ NCCL_PROFILES = (
         (_TIMEOUT,
          NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "4", "Several queue pairs give ECMP several flows to spread over the spines.",
                       "4 to 8 is usual for ConnectX-6/7; OCI A100 shapes use 4 [V]"),),
-        False, "mlx5_", "RoCE v2 on ConnectX-6/7 and alike; the traffic class comes from the QoS profile.", "domain knowledge E3"),
+        False, "mlx5_", "RoCE v2 on ConnectX-6/7 and alike; the traffic class comes from the QoS profile.",
+        "OCI and Scnet presets, without their GID index and device lists"),
     NcclProfile(
         "infiniband", ("infiniband",), (_TIMEOUT,), False, "mlx5_",
         "InfiniBand routes by LID: no GID index and no traffic class.",

@@ -30,11 +30,15 @@ class Key(NamedTuple):
         if self.form:
             return self.form
         if self.minimum is not None or self.maximum is not None:
-            low = "" if self.minimum is None else "%g" % self.minimum
-            high = "" if self.maximum is None else "%g" % self.maximum
+            low, high = _number(self.minimum), _number(self.maximum)
             what = "a number" if self.type == "number" else "an integer"
             return what + (" from %s to %s" % (low, high) if low and high else " of at least %s" % low if low else " of at most %s" % high)
         return TYPE_WORDS[self.type]
+
+
+def _number(value):
+    # type: (Optional[float]) -> str
+    return "" if value is None else "%d" % value if value == int(value) else "%g" % value
 
 
 TYPE_WORDS = {

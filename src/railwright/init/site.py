@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""group_vars/all/site.yml, rendered from the schema: every key with what it means, what is allowed, its default.
+
+``fabric`` and ``mtu`` are set; every other key is a comment that holds its default (or an
+example), ready to be uncommented. ``rails`` belongs to the hosts and is in hosts.yml.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import yaml
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import DEFAULT_NCCL, NCCL_PROFILES
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, QOS_PROFILES
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLES
+
+WIDTH = 110
+MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}
+MTU_NOTE = {
+    "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
+    "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (ipoib_mode) up to 65520.",
+    "erdma": "8500 where the instance type supports jumbo frames, else 1400. Another value can corrupt NCCL's data.",
+}
+HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
+#
+# A key that is commented out has the default shown; where no default is said, the value is an example.
+# Variables that start with _ are yours. Other unknown variables are errors, so that a misspelt key is found.
+"""
+SECTIONS = {
+    "preflight": "Before anything is changed",
+    "rdma_stack": "Drivers and libraries",
+    "network": "Rails' addresses and MTU",
+    "ipoib": "IP over InfiniBand",
+    "host_tuning": "Limits, sysctls, CPU",
+    "nccl_env": "NCCL's environment",
+    "opensm": "Subnet manager",
+    "validate": "Validation",
+}
+
+
+def site_text(fabric: str) -> str:
+    """The file for one fabric."""
+    parts = [HEAD]
+    parts += [_entry(key, fabric) for key in KEYS if key.owner == "site" and key.name != "rails"]
+    for role in ROLES:
+        parts.append(f"# ---- {SECTIONS[role]} ----\n")
+        parts += [_entry(key, fabric) for key in KEYS if key.owner == role]
+    return "\n".join(parts)
+
+
+def _entry(key: Key, fabric: str) -> str:
+    set_here = {"fabric": fabric, "mtu": MTU[fabric]}
+    doc = MTU_NOTE[fabric] if key.name == "mtu" else key.doc
+    about = f"Netdev MTU of every rail. {doc}" if key.name == "mtu" else doc
+    lines = textwrap.wrap(about, WIDTH - 2, break_on_hyphens=False)
+    lines += textwrap.wrap(_rule(key, fabric), WIDTH - 2, break_on_hyphens=False)
+    comment = "".join(f"# {line}\n" for line in lines)
+    if key.name in set_here:
+        return f"{comment}{key.name}: {_yaml(set_here[key.name])}\n"
+    return f"{comment}# {key.name}: {_yaml(_shown(key, fabric))}\n"
+
+
+def _rule(key: Key, fabric: str) -> str:
+    """``Allowed: …. Default: ….`` in one sentence each."""
+    allowed = {
+        "nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
+        "qos_profile": ", ".join([profile.name for profile in QOS_PROFILES if fabric in profile.fabrics] + [NONE]),
+        "mtu": {"roce": "1280 to 9216", "infiniband": "1280 to 4092 (datagram), to 65520 (connected)", "erdma": "8500, 1400"}[fabric],
+    }.get(key.name, key.allowed())
+    if key.required:
+        return f"Allowed: {allowed}. Required."
+    default = _default(key, fabric)
+    example = f" Example: {_yaml(key.example)}." if key.example is not None and not default and default is not None else ""
+    return f"Allowed: {allowed}." + (f" Default: {_yaml(default)}." if default is not None else " Not set by default.") + example
+
+
+def _default(key: Key, fabric: str) -> Any:
+    by_fabric = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
+    return by_fabric[key.name][fabric] if key.name in by_fabric else key.default
+
+
+def _shown(key: Key, fabric: str) -> Any:
+    default = _default(key, fabric)
+    if default is None and key.type == "bool":
+        return False
+    return key.example if default is None else default
+
+
+def _yaml(value: Any) -> str:
+    """A value on one line of YAML."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10000).removesuffix("\n...\n").strip()
