@@ -28,7 +28,7 @@ OPTIONS = {
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+class ActionModule(ActionBase):
     """The only look across hosts."""
 
     _requires_connection = False

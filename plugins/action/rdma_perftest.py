@@ -14,7 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Test, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
@@ -36,7 +36,7 @@ SIZES = {
 THRESHOLDS = ("validate_min_bandwidth_gbps", "validate_max_latency_us")
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+class ActionModule(ActionBase):
     """Start, run or stop; an idle node costs no connection."""
 
     TRANSFERS_FILES = False
@@ -95,6 +95,6 @@ def not_run(node: str, peer: str, rail: str, why: str) -> Verdict:
     return verdict("perftest.rail", Where(node, None, None, f"{rail} to {peer}"), "unknown", "a measurement", None, f"not measured: {why}")
 
 
-def no_server(node: str, peer: str, test: Test) -> Verdict:
+def no_server(node: str, peer: str, test: Measurement) -> Verdict:
     where = Where(node, test.hca, test.port, f"{test.rail} to {peer}")
     return verdict(f"perftest.{test.name}", where, "unknown", "a result", None, f"not run: {peer} did not start its servers")

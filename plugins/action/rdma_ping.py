@@ -21,7 +21,7 @@ OPTIONS = {
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+class ActionModule(ActionBase):
     """Pairs the rails of this node with those of its peers by name."""
 
     TRANSFERS_FILES = False

@@ -27,7 +27,7 @@ HEADER = re.compile(
 Pair = Tuple[str, str]
 
 
-class Test(NamedTuple):
+class Measurement(NamedTuple):
     """One test of one rail between a server and a client."""
 
     name: str  # write_bw or read_lat
@@ -85,10 +85,10 @@ def tcp_port(base, index, name):
 
 
 def plan_tests(client_rails, server_rails, base):
-    # type: (Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], int) -> Tuple[List[Test], List[Test], List[Tuple[str, str]]]
+    # type: (Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], int) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]
     """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name."""
     exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
-    serving, asking, left = [], [], []  # type: List[Test], List[Test], List[Tuple[str, str]]
+    serving, asking, left = [], [], []  # type: List[Measurement], List[Measurement], List[Tuple[str, str]]
     for index, rail in enumerate(client_rails):
         theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
         reason = _cannot(rail, theirs, exchange)
@@ -98,8 +98,8 @@ def plan_tests(client_rails, server_rails, base):
         address = str(theirs["address"] or exchange)
         for name in TESTS:
             port = tcp_port(base, index, name)
-            serving.append(Test(name, theirs["label"], theirs["hca"], theirs["port"], theirs["gid_index"], port, address))
-            asking.append(Test(name, rail["label"], rail["hca"], rail["port"], rail["gid_index"], port, address))
+            serving.append(Measurement(name, theirs["label"], theirs["hca"], theirs["port"], theirs["gid_index"], port, address))
+            asking.append(Measurement(name, rail["label"], rail["hca"], rail["port"], rail["gid_index"], port, address))
     return serving, asking, left
 
 
@@ -119,7 +119,7 @@ def _cannot(mine, theirs, exchange):
 
 
 def arguments(test, options, tool, server=None, extra=()):
-    # type: (Test, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
+    # type: (Measurement, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
     """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
     argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F"]
     if test.gid_index is not None:
@@ -135,7 +135,7 @@ def arguments(test, options, tool, server=None, extra=()):
 
 
 def life_time(tests, options):
-    # type: (Sequence[Test], Options) -> int
+    # type: (Sequence[Measurement], Options) -> int
     """Seconds after which a server ends by itself, whatever became of the controller: every test before it may use its whole time."""
     return len(tests) * options.timeout + 60
 

@@ -17,7 +17,7 @@ from .checks.counters import FAULTS, SUSPECT, judge_deltas
 from .checks.judge import Where, verdict
 from .errors import RailwrightError
 from .host import Host
-from .perftest import TOOLS, Options, Test, arguments, figure, life_time, reason
+from .perftest import TOOLS, Measurement, Options, arguments, figure, life_time, reason
 from .types import Verdict
 
 RUN_DIR = "/run/railwright"
@@ -36,7 +36,7 @@ class Server(NamedTuple):
 
 
 def check_test(test):
-    # type: (Test) -> None
+    # type: (Measurement) -> None
     """Device names become paths here; they came from a node once."""
     if not DEVICE.match(test.hca) or test.hca.startswith("."):
         raise RailwrightError("%r is no name of an RDMA device" % test.hca)
@@ -45,7 +45,7 @@ def check_test(test):
 
 
 def start(host, node, tests, ports, options):
-    # type: (Host, str, Sequence[Test], Sequence[Test], Options) -> Tuple[List[Verdict], List[int]]
+    # type: (Host, str, Sequence[Measurement], Sequence[Measurement], Options) -> Tuple[List[Verdict], List[int]]
     """Take the counters' baseline of ``ports`` and start a server for every test.
 
     Returns the verdicts of those that did not start, and the ports on which the others listen.
@@ -53,7 +53,7 @@ def start(host, node, tests, ports, options):
     stop_servers(host)
     record = {"servers": [], "counters": {_key(port): read_counters(host, port) for port in ports}}  # type: Dict[str, Any]
     host.write(RECORD, json.dumps(record), 0o600)
-    started = []  # type: List[Tuple[Test, Server, str]]
+    started = []  # type: List[Tuple[Measurement, Server, str]]
     verdicts = []
     taken = listening(host)
     for test in tests:
@@ -77,7 +77,7 @@ def start(host, node, tests, ports, options):
 
 
 def _why_not(host, test, taken):
-    # type: (Host, Test, Sequence[int]) -> Optional[str]
+    # type: (Host, Measurement, Sequence[int]) -> Optional[str]
     if host.which(TOOLS[test.name]) is None:
         return "%s is not installed" % TOOLS[test.name]
     if test.tcp_port in taken:
@@ -86,13 +86,13 @@ def _why_not(host, test, taken):
 
 
 def _not_started(node, test, why):
-    # type: (str, Test, str) -> Verdict
+    # type: (str, Measurement, str) -> Verdict
     expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
     return verdict("perftest.server", Where(node, test.hca, test.port, test.rail), "fail", expected, None, why)
 
 
 def _wait(host, started):
-    # type: (Host, Sequence[Tuple[Test, Server, str]]) -> List[int]
+    # type: (Host, Sequence[Tuple[Measurement, Server, str]]) -> List[int]
     """The ports that listen; waits for the slow ones, not for the dead."""
     deadline = time.monotonic() + READY_S
     while True:
@@ -104,7 +104,7 @@ def _wait(host, started):
 
 
 def run_clients(host, node, peer, tests, open_ports, options, thresholds):
-    # type: (Host, str, str, Sequence[Test], Sequence[int], Options, Mapping[str, Optional[float]]) -> List[Verdict]
+    # type: (Host, str, str, Sequence[Measurement], Sequence[int], Options, Mapping[str, Optional[float]]) -> List[Verdict]
     """One after the other, so that a figure is one rail's own."""
     verdicts = []
     for test in tests:
@@ -122,7 +122,7 @@ def run_clients(host, node, peer, tests, open_ports, options, thresholds):
 
 
 def _client(host, node, peer, test, tool, options, thresholds):
-    # type: (Host, str, str, Test, str, Options, Mapping[str, Optional[float]]) -> Verdict
+    # type: (Host, str, str, Measurement, str, Options, Mapping[str, Optional[float]]) -> Verdict
     report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
@@ -138,7 +138,7 @@ def _client(host, node, peer, test, tool, options, thresholds):
 
 
 def stop(host, node, ports):
-    # type: (Host, str, Sequence[Test]) -> Tuple[List[Verdict], int]
+    # type: (Host, str, Sequence[Measurement]) -> Tuple[List[Verdict], int]
     """End what ``start`` recorded and judge how the error counters grew; returns the verdicts and how many were ended."""
     record = read_record(host)
     ended = stop_servers(host)
@@ -213,7 +213,7 @@ def listening(host):
 
 
 def read_counters(host, port):
-    # type: (Host, Test) -> Dict[str, Optional[int]]
+    # type: (Host, Measurement) -> Dict[str, Optional[int]]
     check_test(port)
     base = "/sys/class/infiniband/%s/ports/%d/" % (port.hca, port.port)
     found = {}  # type: Dict[str, Optional[int]]
@@ -225,7 +225,7 @@ def read_counters(host, port):
 
 
 def _key(port):
-    # type: (Test) -> str
+    # type: (Measurement) -> str
     return "%s/%d" % (port.hca, port.port)
 
 

@@ -131,7 +131,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Options, Test
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 
 ARGUMENTS = {
@@ -154,7 +154,7 @@ def step(host, params):
     # type: (Host, Dict[str, Any]) -> Dict[str, Any]
     """The step that was asked for; its result."""
     node = params["node"]
-    tests = [Test(**test) for test in params["tests"]]
+    tests = [Measurement(**test) for test in params["tests"]]
     options = Options(**{name: int(value) for name, value in params["options"].items()})
     ports = list({(test.hca, test.port): test for test in tests}.values())
     if params["mode"] == "start":

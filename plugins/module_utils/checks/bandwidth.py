@@ -3,7 +3,7 @@
 
 from typing import Mapping, Optional
 
-from ..perftest import TOOLS, UNIT, Test
+from ..perftest import TOOLS, UNIT, Measurement
 from ..types import Verdict
 from .judge import Where, at_least, at_most, number, verdict
 
@@ -12,12 +12,12 @@ KEY = {"write_bw": "validate_min_bandwidth_gbps", "read_lat": "validate_max_late
 
 
 def where_of(node, test, peer):
-    # type: (str, Test, str) -> Where
+    # type: (str, Measurement, str) -> Where
     return Where(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
 
 
 def judge_figure(node, peer, test, thresholds, found, why):
-    # type: (str, str, Test, Mapping[str, Optional[float]], Optional[float], str) -> Verdict
+    # type: (str, str, Measurement, Mapping[str, Optional[float]], Optional[float], str) -> Verdict
     """One test. Without a figure it failed, and ``why`` says how: a connection that does not come up needs no threshold."""
     check, where, limit = CHECK[test.name], where_of(node, test, peer), thresholds.get(KEY[test.name])
     if found is None:

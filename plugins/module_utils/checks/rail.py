@@ -34,7 +34,7 @@ def judge_rail(node, spec, target, facts):
     verdicts = [verdict("rail.device", where, "pass", "%s %s" % (target.rail.match, target.rail.value), found, "is %s" % found)]
     verdicts.extend(_link(where, spec, hca, port))
     verdicts.append(_active_mtu(where, spec, target.rail.mtu, port))
-    verdicts.append(_netdev_mtu(where, target, facts))
+    verdicts.append(_netdev_mtu(where, spec, target, facts))
     verdicts.append(_address(where, target, facts))
     verdicts.append(_gid(where, spec, target, hca, port))
     verdicts.append(equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware"))
@@ -97,10 +97,12 @@ def _active_mtu(where, spec, rail_mtu, port):
 PATH_MTU_NEEDED = "a netdev MTU of at least 352"
 
 
-def _netdev_mtu(where, target, facts):
-    # type: (Where, RailTarget, Mapping[str, Any]) -> Verdict
+def _netdev_mtu(where, spec, target, facts):
+    # type: (Where, Spec, RailTarget, Mapping[str, Any]) -> Verdict
     if target.netdev is None:
-        return verdict("rail.mtu", where, "skipped", target.rail.mtu, None, "the rail has no network interface (no IPoIB)")
+        if spec.fabric == "infiniband" and target.rail.address is None:
+            return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
+        return unreadable("rail.mtu", where, target.rail.mtu, "the rail's network interface")
     found = netdev_facts(facts, target.netdev).get("mtu")
     return equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster: who is the odd one out, and what exists twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster, same_kernel_line
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+
+@pytest.fixture
+def four(make_node: Callable[[int], Any]) -> dict[str, Any]:
+    return {f"node{number}": make_node(number) for number in range(1, 5)}
+
+
+def judge(nodes: dict[str, Any], missing: tuple[str, ...] = ()) -> list[Verdict]:
+    return judge_cluster({name: node.view() for name, node in nodes.items()}, missing)
+
+
+def others(verdicts: list[Verdict]) -> list[Verdict]:
+    return [item for item in verdicts if item.status != "pass"]
+
+
+def test_like_nodes_agree_on_everything(four: dict[str, Any]) -> None:
+    verdicts = judge(four)
+    assert others(verdicts) == []
+    assert {item.check for item in verdicts} == {
+        "cluster.stack",
+        "cluster.kernel",
+        "cluster.mtu",
+        "cluster.active_mtu",
+        "cluster.link_layer",
+        "cluster.hca_type",
+        "cluster.fw_ver",
+        "cluster.gid",
+        "cluster.node_guid",
+        "cluster.address",
+    }
+
+
+ODD = [
+    (lambda node: node.facts["stack"].update(version="39.0-1"), "cluster.stack", "inbox 39.0-1"),
+    (lambda node: node.facts.update(kernel="5.15.0-91-generic"), "cluster.kernel", "5.15.0-91-generic"),
+    (lambda node: node.facts["netdevs"][1].update(mtu=1500), "cluster.mtu", "1500"),
+    (lambda node: node.port(1).update(active_mtu=1024), "cluster.active_mtu", "1024"),
+    (lambda node: node.facts["hcas"][1].update(hca_type="MT4123"), "cluster.hca_type", "MT4123"),
+    (lambda node: node.facts["hcas"][1].update(fw_ver="20.1"), "cluster.fw_ver", "20.1"),
+    (lambda node: node.port(1).update(gids=[]), "cluster.gid", "none"),
+]
+
+
+@pytest.mark.parametrize(("sicken", "check", "found"), ODD)
+def test_the_odd_one_out_is_named(four: dict[str, Any], sicken: Callable[[Any], None], check: str, found: str) -> None:
+    sicken(four["node3"])
+    verdicts = others(judge(four))
+    assert [(item.check, item.node, item.status, item.found) for item in verdicts] == [(check, "node3", "fail", found)]
+
+
+def test_two_camps_of_equal_size_blame_nobody_and_name_all(four: dict[str, Any]) -> None:
+    for name in ("node1", "node2"):
+        four[name].facts["stack"]["version"] = "39.0"
+    verdict = others(judge(four))[0]
+    assert (verdict.node, verdict.status) == ("", "fail")
+    assert "node1, node2" in verdict.message and "node3, node4" in verdict.message
+
+
+def test_a_patch_level_of_the_kernel_is_a_warning(four: dict[str, Any]) -> None:
+    four["node2"].facts["kernel"] = "6.1.0-30-amd64"
+    assert [(item.node, item.status) for item in others(judge(four))] == [("node2", "warn")]
+    del four["node3"], four["node4"]
+    assert [(item.node, item.status) for item in others(judge(four))] == [("", "warn")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("5.15.0-91-generic", "5.15.0-94-generic", True),
+        ("5.15.0", "5.15.120", True),
+        ("5.15.0", "6.1.0", False),
+        ("5.1.0", "5.10.0", False),
+        ("x", "x", False),
+    ],
+)
+def test_kernel_lines(one: str, other: str, same: bool) -> None:
+    assert same_kernel_line(one, other) is same
+
+
+def test_what_cannot_be_read_is_unknown_for_that_node_and_the_rest_is_judged(four: dict[str, Any]) -> None:
+    four["node1"].port(0)["active_mtu"] = None
+    four["node2"].port(0)["active_mtu"] = 1024
+    found = [(item.check, item.node, item.status) for item in others(judge(four))]
+    assert found == [("cluster.active_mtu", "node1", "unknown"), ("cluster.active_mtu", "node2", "fail")]
+
+
+def test_a_missing_node_is_not_judged_and_does_not_fail(four: dict[str, Any]) -> None:
+    del four["node4"]
+    assert [(item.check, item.node, item.status) for item in others(judge(four, ("node4",)))] == [("cluster.node", "node4", "unknown")]
+
+
+def test_one_node_alone_is_no_cluster(four: dict[str, Any]) -> None:
+    alone = {"node1": four["node1"]}
+    assert [(item.check, item.status) for item in judge(alone)] == [("cluster.agreement", "skipped")]
+
+
+def test_duplicates_name_their_owners(four: dict[str, Any]) -> None:
+    four["node2"].facts["hcas"][0]["node_guid"] = four["node1"].facts["hcas"][0]["node_guid"]
+    four["node3"].port(0)["gids"].append(dict(four["node4"].port(0)["gids"][2]))
+    verdicts = others(judge(four))
+    assert [(item.check, item.status, item.found) for item in verdicts] == [
+        ("cluster.node_guid", "fail", "node1, node2"),
+        ("cluster.address", "fail", "node3, node4"),
+    ]
+    assert verdicts[1].subject == "10.10.0.4"
+
+
+def test_an_unset_guid_is_no_duplicate(four: dict[str, Any]) -> None:
+    for node in four.values():
+        node.facts["hcas"][0]["node_guid"] = "0000:0000:0000:0000"
+    assert others(judge(four)) == []

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Servers and clients as real processes; stand-ins for the perftest tools, which need an RDMA device.
+
+The stand-ins listen and connect on 127.0.0.1 and print a table; everything else (timeout,
+sessions, /proc, signals, the record) is real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
+
+TOOL = """#!{python}
+import socket, sys
+port = int(sys.argv[sys.argv.index("-p") + 1]) if "-p" in sys.argv else 0
+if "--help" in sys.argv:
+    print("no options of note")
+elif sys.argv[-1] == "127.0.0.1":
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        sys.exit("Couldn't connect to 127.0.0.1:%d" % port)
+    print(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]")
+    print(" 65536      11000            0.00               96.42               0.183907")
+elif "-d" in sys.argv and "dead" in sys.argv:
+    sys.exit("IB device dead not found")
+else:
+    listener = socket.create_server(("127.0.0.1", port))
+    listener.accept()
+"""
+OPTIONS = Options(1, 10, 65536, 1, 20)
+THRESHOLDS: dict[str, float | None] = {"validate_min_bandwidth_gbps": 90, "validate_max_latency_us": None}
+
+
+class Node(Host):
+    """This machine, with its own /run/railwright, /sys and tools."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+
+    def path(self, path: str) -> str:
+        return self.root + path if path.startswith(("/run/", "/sys/")) else path
+
+    def which(self, tool: str) -> str | None:
+        full = f"{self.root}/bin/{tool}"
+        return full if os.access(full, os.X_OK) else None
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Node]:
+    (tmp_path / "bin").mkdir()
+    for name in ("ib_write_bw", "ib_read_lat"):
+        tool = tmp_path / "bin" / name
+        tool.write_text(TOOL.format(python=sys.executable))
+        tool.chmod(0o755)
+    counters = tmp_path / "sys/class/infiniband/mlx5_0/ports/1/counters"
+    counters.mkdir(parents=True)
+    (counters / "symbol_error").write_text("5\n")
+    (counters / "link_downed").write_text("N/A (no PMA)\n")
+    node = Node(tmp_path)
+    yield node
+    perftest_node.stop_servers(node)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def bandwidth(host: Node) -> Measurement:
+    return Measurement("write_bw", "rail0 (eth1)", "mlx5_0", 1, 3, free_port(), "127.0.0.1")
+
+
+def ended(pid: int) -> bool:
+    for _attempt in range(100):
+        stat = Path(f"/proc/{pid}/stat")
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
+    verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [bandwidth], OPTIONS)
+    assert (verdicts, ports) == ([], [bandwidth.tcp_port])
+    pid = perftest_node.read_record(host)["servers"][0]["pid"]
+    assert os.getsid(pid) == pid != os.getsid(0)
+    measured = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, THRESHOLDS)
+    assert [(item.check, item.status, item.found, item.expected, item.subject) for item in measured] == [
+        ("perftest.write_bw", "pass", 96.42, 90, "rail0 (eth1) to node2")
+    ]
+    stopped, _ended = perftest_node.stop(host, "node2", [bandwidth])
+    assert ended(pid)
+    assert [(item.check, item.status) for item in stopped] == [("port.errors", "pass"), ("port.discards", "unknown")]
+    assert host.listdir("/run/railwright") == []
+
+
+def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -> None:
+    perftest_node.start(host, "node2", [], [bandwidth], OPTIONS)
+    Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error").write_text("9\n")
+    stopped, _ended = perftest_node.stop(host, "node2", [bandwidth])
+    assert [(item.status, item.found, item.hca, item.port) for item in stopped if item.check == "port.errors"] == [
+        ("fail", "symbol_error +4", "mlx5_0", 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [({"validate_min_bandwidth_gbps": 97}, "fail"), ({"validate_min_bandwidth_gbps": None}, "skipped"), ({}, "skipped")],
+)
+def test_without_a_threshold_a_figure_is_reported_and_never_passes(
+    host: Node, bandwidth: Measurement, limits: dict[str, float | None], status: str
+) -> None:
+    _verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, limits)[0]
+    assert (verdict.status, verdict.found) == (status, 96.42)
+
+
+def test_an_unclaimed_server_is_ended_by_stop_and_a_second_stop_is_harmless(host: Node, bandwidth: Measurement) -> None:
+    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    pid = perftest_node.read_record(host)["servers"][0]["pid"]
+    assert perftest_node.stop_servers(host) == 1
+    assert ended(pid)
+    assert bandwidth.tcp_port not in perftest_node.listening(host)
+    assert perftest_node.stop_servers(host) == 0
+
+
+def test_a_server_ends_by_itself(host: Node, bandwidth: Measurement, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perftest_node, "life_time", lambda tests, options: 1)
+    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    pid = perftest_node.read_record(host)["servers"][0]["pid"]
+    time.sleep(1)
+    assert ended(pid)
+
+
+@pytest.mark.parametrize("forge", ["argv", "started", "nothing"])
+def test_stop_hits_no_foreign_process(host: Node, forge: str) -> None:
+    """A record whose pid now belongs to somebody else; with nothing forged the same process is ended, so the test can fail."""
+    argv = ["sleep", "60"]
+    foreign = subprocess.Popen(argv, start_new_session=True)
+    try:
+        server = {"pid": foreign.pid, "started": perftest_node.start_time(host, foreign.pid), "argv": argv}
+        if forge == "argv":
+            server["argv"] = ["timeout", "60", "ib_write_bw", "-p", "1"]
+        elif forge == "started":
+            server["started"] = "1"
+        host.write(perftest_node.RECORD, json.dumps({"servers": [server]}))
+        assert perftest_node.stop_servers(host) == (1 if forge == "nothing" else 0)
+        time.sleep(0.05)
+        assert (foreign.poll() is None) is (forge != "nothing")
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "",
+        "no json",
+        "[]",
+        '{"servers": [{"pid": 1}]}',
+        '{"servers": [{"pid": 0, "started": "x", "argv": []}]}',
+        '{"servers": [{"pid": -1, "started": "1", "argv": ["a"]}]}',
+    ],
+)
+def test_a_broken_record_ends_nothing(host: Node, record: str) -> None:
+    host.write(perftest_node.RECORD, record)
+    assert perftest_node.stop_servers(host) == 0
+
+
+def test_a_port_in_use_is_named_and_no_server_started(host: Node, bandwidth: Measurement) -> None:
+    with socket.create_server(("127.0.0.1", bandwidth.tcp_port)):
+        verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    assert ports == []
+    assert [(item.check, item.status) for item in verdicts] == [("perftest.server", "fail")]
+    assert f"TCP port {bandwidth.tcp_port} is in use" in verdicts[0].message
+
+
+def test_a_server_that_dies_says_why(host: Node, bandwidth: Measurement) -> None:
+    verdicts, ports = perftest_node.start(host, "node2", [bandwidth._replace(hca="dead")], [], OPTIONS)
+    assert ports == [] and "IB device dead not found" in verdicts[0].message
+
+
+def test_a_missing_tool_is_a_failure_on_both_ends(host: Node, bandwidth: Measurement) -> None:
+    Path(host.root, "bin/ib_write_bw").unlink()
+    assert "not installed" in perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)[0][0].message
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, THRESHOLDS)[0]
+    assert verdict.status == "fail" and "not installed" in verdict.message
+
+
+def test_a_client_that_cannot_connect_names_the_server(host: Node, bandwidth: Measurement) -> None:
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, {})[0]
+    assert (verdict.status, verdict.found) == ("fail", None)
+    assert "Couldn't connect" in verdict.message and "node2 (127.0.0.1)" in verdict.message
+
+
+def test_no_server_means_not_run(host: Node, bandwidth: Measurement) -> None:
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [], OPTIONS, THRESHOLDS)[0]
+    assert verdict.status == "unknown" and "node2" in verdict.message
+
+
+def test_a_new_start_ends_the_servers_of_a_killed_run(host: Node, bandwidth: Measurement) -> None:
+    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    old = perftest_node.read_record(host)["servers"][0]["pid"]
+    perftest_node.start(host, "node2", [bandwidth._replace(tcp_port=free_port())], [], OPTIONS)
+    assert ended(old)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", ".", "", "a b", "x" * 65])
+def test_a_device_name_never_becomes_a_path(host: Node, bandwidth: Measurement, name: str) -> None:
+    with pytest.raises(RailwrightError, match="no name of an RDMA device"):
+        perftest_node.start(host, "node2", [bandwidth._replace(hca=name)], [], OPTIONS)
+    with pytest.raises(RailwrightError, match="no name of an RDMA device"):
+        perftest_node.read_counters(host, bandwidth._replace(hca=name))
+
+
+def test_signals_reach_the_whole_group(host: Node, tmp_path: Path) -> None:
+    log = "/run/log"
+    (tmp_path / "run").mkdir(exist_ok=True)
+    pid = host.spawn(["sh", "-c", "sleep 60 & echo $!; wait"], log)
+    for _attempt in range(100):
+        if child := (tmp_path / "run/log").read_text().strip():
+            break
+        time.sleep(0.02)
+    host.signal_group(pid, signal.SIGTERM)
+    assert ended(pid) and ended(int(child))
