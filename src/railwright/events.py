@@ -134,7 +134,7 @@ class Collector:
 
     def _ok(self, data: Object) -> None:
         host = self._of(data)
-        self._collect(host, data)
+        self._collect(host, data, failed=False)
         self._tell(Update("ok", host.name, _task_name(data)))
 
     def _skipped(self, data: Object) -> None:
@@ -143,7 +143,7 @@ class Collector:
 
     def _on_failed(self, data: Object) -> None:
         host = self._of(data)
-        self._collect(host, data)
+        self._collect(host, data, failed=True)
         message = failure_message(_result(data))
         if data.get("ignore_errors"):
             self._tell(Update("ok", host.name, _task_name(data)))
@@ -186,8 +186,11 @@ class Collector:
         if self._listener is not None:
             self._listener(update)
 
-    def _collect(self, host: HostOutcome, data: Object) -> None:
-        """Take our own results out of a task's; other modules' keys of the same name are not ours."""
+    def _collect(self, host: HostOutcome, data: Object, *, failed: bool) -> None:
+        """Take our own results out of a task's; other modules' keys of the same name are not ours.
+
+        Whether the task failed is the event's to say: newer releases drop ``failed`` from the result.
+        """
         if not _is_ours(data):
             return
         result = _result(data)
@@ -195,10 +198,10 @@ class Collector:
         if isinstance(result.get("plan"), list):
             host.planned = True
             _merge(host.changes, changes, "key")
-        if result.get("changed") and not result.get("failed"):
+        if result.get("changed") and not failed:
             host.applied.extend(str(change.get("key")) for change in changes)
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
-        if result.get("failed"):
+        if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
         if isinstance(result.get("rdma"), dict):
             host.facts = result["rdma"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console, verdicts
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, nodes_line, problem_table
+from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, problem_table
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import HostOutcome, RunOutcome
@@ -79,7 +79,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     cut = False
     for name, host in sorted(outcome.hosts.items()):
         node = nodes[name]
-        heading(host, console.count(len(node["changes"]), "change"))
+        heading(host, host_line(host))
         if host.problems:
             problem_table(host.problems)
         if node["changes"]:

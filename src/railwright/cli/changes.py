@@ -53,6 +53,12 @@ def change_line(number: int, classes: dict[str, int]) -> str:
     return console.count(number, "change") + (f" ({inside})" if inside else "")
 
 
+def host_line(host: HostOutcome) -> str:
+    """`3 changes`, and problems where there are any."""
+    changes = console.count(len(host.changes), "change")
+    return f"{changes}, {console.count(len(host.problems), 'problem')}" if host.problems else changes
+
+
 def nodes_line(counts: dict[str, int]) -> str:
     """`2 nodes`, and how many of them gave no result."""
     bad = [f"{counts[status]} {status}" for status in ("failed", "unreachable") if counts[status]]

@@ -7,7 +7,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import findings_document, lint_findings, readable
+from railwright.cli.session import findings_document, present
 from railwright.exitcodes import ExitCode
 
 HELP = """Check an inventory; no node is touched.
@@ -22,13 +22,16 @@ Example:
 
 
 def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
-    findings = lint_findings(readable(inventory), limit)
+    from railwright.lint import lint
+
+    findings = lint(present(inventory), limit)
     errors = sum(finding.severity == "error" for finding in findings)
     if form is Format.JSON:
         console.print_json(findings_document(findings))
     else:
         for finding in findings:
             console.say(str(finding))
-        verdict = "no findings" if not findings else f"{console.count(errors, 'error')}, {console.count(len(findings) - errors, 'warning')}"
-        console.say(f"{inventory}: {verdict}")
+        warnings = len(findings) - errors
+        counted = f"{console.count(errors, 'error')}, {console.count(warnings, 'warning')}" if findings else "no findings"
+        console.note(f"{inventory}: {counted}")
     raise typer.Exit(ExitCode.USAGE if errors else ExitCode.OK)

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, nodes_line, problem_table
+from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, problem_table
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import RunOutcome
@@ -56,7 +56,7 @@ def _summary(outcome: RunOutcome, code: ExitCode) -> dict[str, Any]:
 def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
     cut = False
     for _name, host in sorted(outcome.hosts.items()):
-        heading(host, console.count(len(host.changes), "change"))
+        heading(host, host_line(host))
         if host.problems:
             problem_table(host.problems)
         if host.changes:

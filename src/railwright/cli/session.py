@@ -6,7 +6,6 @@ An inventory with errors stops here: no node is contacted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,7 @@ class Session:
 
     def __init__(self, verb: str, inventory: Path, limit: str | None, form: Format) -> None:
         self.verb = verb
-        self.inventory = readable(inventory)
+        self.inventory = present(inventory)
         self.limit = limit
         self.form = form
         self.started = datetime.now(UTC)
@@ -36,15 +35,20 @@ class Session:
         from railwright.progress import shown
         from railwright.run import run_playbook
 
-        self._lint()
+        nodes = self._checked_nodes()
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None)
-        drop_controller(outcome)
+        complete(outcome, nodes)
         return outcome
 
-    def _lint(self) -> None:
-        findings = lint_findings(self.inventory, self.limit)
+    def _checked_nodes(self) -> list[str]:
+        """The nodes that the run is about. Raises InputError when the inventory has errors."""
+        from railwright.inventory import load
+        from railwright.lint import judge
+
+        inventory = load(self.inventory, self.limit)
+        findings = judge(inventory)
         errors = [finding for finding in findings if finding.severity == "error"]
         for finding in findings:
             console.note(str(finding))
@@ -52,6 +56,7 @@ class Session:
             if self.form is Format.JSON:
                 console.print_json(findings_document(findings))
             raise InputError(f"{self.inventory}: {console.count(len(errors), 'error')}; no node was contacted")
+        return list(inventory.hosts)
 
     def store(self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode) -> None:
         """Keep the run for `railwright report`."""
@@ -76,19 +81,11 @@ def echo(line: str) -> None:
     console.err().out(line, highlight=False)
 
 
-def readable(inventory: Path) -> Path:
-    """The inventory itself, if Ansible will be able to read it."""
+def present(inventory: Path) -> Path:
+    """The path itself, if there is something; whether it is an inventory is lint's to say."""
     if not inventory.exists():
         raise InputError(f"inventory {inventory} does not exist; write one with: railwright init {inventory} --fabric roce")
-    if not os.access(inventory, os.R_OK | (os.X_OK if inventory.is_dir() else 0)):
-        raise InputError(f"inventory {inventory} cannot be read: permission denied")
     return inventory
-
-
-def lint_findings(inventory: Path, limit: str | None) -> list[Any]:
-    from railwright.lint import lint
-
-    return list(lint(inventory, limit))
 
 
 def findings_document(findings: list[Any]) -> dict[str, Any]:
@@ -100,11 +97,12 @@ def findings_document(findings: list[Any]) -> dict[str, Any]:
     }
 
 
-def drop_controller(outcome: RunOutcome) -> None:
-    """Plays on localhost gather nothing about a node, unless the inventory makes localhost one."""
-    host = outcome.hosts.get("localhost")
-    if host is not None and host.status == "ok" and not (host.planned or host.judged or host.facts is not None):
-        del outcome.hosts["localhost"]
+def complete(outcome: RunOutcome, nodes: Iterable[str]) -> None:
+    """Every node of the inventory has an outcome, and nobody else, such as the controller itself, unless it failed."""
+    wanted = dict.fromkeys(nodes)
+    found = outcome.hosts
+    outcome.hosts = {name: found.get(name) or HostOutcome(name, "failed", message="the run ended before this node") for name in wanted}
+    outcome.hosts |= {name: host for name, host in found.items() if name not in wanted and host.status != "ok"}
 
 
 def require(outcome: RunOutcome, has: Callable[[HostOutcome], bool], what: str) -> None:

@@ -16,7 +16,11 @@ from railwright.lint.finding import LintFinding
 
 def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
     """Every finding, in the order of files and lines. Raises InputError when the inventory cannot be read at all."""
-    inventory = load(path, limit)
+    return judge(load(path, limit))
+
+
+def judge(inventory: Inventory) -> list[LintFinding]:
+    """The findings of an inventory that is read already."""
     specs, findings = build_specs(inventory)
     findings += validate_site(specs)
     return fold(inventory, findings) + _structure(inventory)

@@ -75,7 +75,7 @@ def test_a_broken_file_is_left_to_ansible_to_report(tmp_path: Path) -> None:
 
 def test_a_missing_collection_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ansible_env, "_roots", lambda: iter([tmp_path]))
-    with pytest.raises(RunError, match="railwright.rdma.*pip install"):
+    with pytest.raises(RunError, match=r"railwright\.rdma.*pip install"):
         collection_root()
 
 

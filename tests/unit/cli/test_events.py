@@ -7,8 +7,22 @@ import pytest
 
 from railwright.events import Collector, RunOutcome, Update, failure_message
 
-CHANGE = {"key": "network: MTU of rail0 (eth1)", "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "link"}
-PACKAGE = {"key": "packages: package perftest", "area": "packages", "what": "package perftest", "before": None, "after": "any", "disruption": "none"}
+CHANGE = {
+    "key": "network: MTU of rail0 (eth1)",
+    "area": "network",
+    "what": "MTU of rail0 (eth1)",
+    "before": 1500,
+    "after": 9000,
+    "disruption": "link",
+}
+PACKAGE = {
+    "key": "packages: package perftest",
+    "area": "packages",
+    "what": "package perftest",
+    "before": None,
+    "after": "any",
+    "disruption": "none",
+}
 
 
 def event(kind: str, host: str, result: dict[str, Any], action: str = "railwright.rdma.rdma_state", **more: Any) -> dict[str, Any]:
@@ -49,7 +63,7 @@ def test_slices_of_one_plan_are_one_plan_and_the_order_stays() -> None:
 
 
 def test_a_failed_apply_did_not_apply() -> None:
-    failed = {"plan": [CHANGE], "changed": True, "failed": True, "msg": "cannot set MTU; rolled back"}
+    failed = {"plan": [CHANGE], "changed": True, "msg": "cannot set MTU; rolled back"}
     host = outcome(event("runner_on_failed", "n1", failed), stats(failures={"n1": 1})).hosts["n1"]
     assert (host.status, host.applied, host.message, host.task) == ("failed", [], "cannot set MTU; rolled back", "Plan every area")
 
@@ -61,7 +75,9 @@ def test_unreachable_is_not_failed() -> None:
 
 
 def test_unreachable_wins_over_a_failure_before_it() -> None:
-    result = outcome(event("runner_on_failed", "n1", {"msg": "x"}), event("runner_on_unreachable", "n1", {"unreachable": True, "msg": "gone"}))
+    result = outcome(
+        event("runner_on_failed", "n1", {"msg": "x"}), event("runner_on_unreachable", "n1", {"unreachable": True, "msg": "gone"})
+    )
     assert result.hosts["n1"].status == "unreachable"
 
 
@@ -95,13 +111,15 @@ def test_the_last_of_two_equal_verdicts_holds() -> None:
 
 
 def test_other_modules_keys_are_not_ours() -> None:
-    result = outcome(event("runner_on_ok", "n1", {"plan": [CHANGE], "verdicts": [{"status": "fail"}], "rdma": {}}, "community.general.terraform"))
+    result = outcome(
+        event("runner_on_ok", "n1", {"plan": [CHANGE], "verdicts": [{"status": "fail"}], "rdma": {}}, "community.general.terraform")
+    )
     host = result.hosts["n1"]
     assert (host.planned, host.changes, host.judged, host.facts, result.verdicts) == (False, [], False, None, [])
 
 
 def test_a_refusal_keeps_the_changes_that_lack_consent() -> None:
-    refused = {"failed": True, "msg": "refused", "refused": [CHANGE]}
+    refused = {"msg": "refused", "refused": [CHANGE]}
     host = outcome(event("runner_on_failed", "n1", refused, "railwright.rdma.rdma_consent")).hosts["n1"]
     assert host.refused == [CHANGE]
 
@@ -139,7 +157,10 @@ def test_listeners_hear_every_step() -> None:
         ({"msg": "plain"}, "plain"),
         ({"msg": "non-zero return code", "stderr": "a\nthe reason\n"}, "non-zero return code: the reason"),
         ({"msg": "MODULE FAILURE", "module_stdout": "sudo: a password is required"}, "MODULE FAILURE: sudo: a password is required"),
-        ({"msg": "All items completed", "results": [{"failed": True, "msg": "one"}, {"msg": "fine"}, {"failed": True, "msg": "two"}]}, "one; two"),
+        (
+            {"msg": "All items completed", "results": [{"failed": True, "msg": "one"}, {"msg": "fine"}, {"failed": True, "msg": "two"}]},
+            "one; two",
+        ),
         ({"censored": "the output has been hidden"}, "the task failed; its output is hidden (no_log)"),
         ({}, "the task failed and gave no reason"),
     ],

@@ -32,7 +32,13 @@ def test_plain_lines() -> None:
     where = console(terminal=False)
     ticks = iter(range(100))
     progress = PlainProgress("plan", where, lambda: next(ticks))
-    for update in (Update("task", task="Plan"), Update("start", "n1"), Update("ok", "n1"), Update("unreachable", "n2", "Plan", "timed\x1b[2Jout"), Update("end")):
+    for update in (
+        Update("task", task="Plan"),
+        Update("start", "n1"),
+        Update("ok", "n1"),
+        Update("unreachable", "n2", "Plan", "timed\x1b[2Jout"),
+        Update("end"),
+    ):
         progress.listen(update)
     assert text_of(where).splitlines() == [
         "[0:01] plan: Plan",

@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def railwright(*argv: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}", "XDG_STATE_HOME": str(state)} | environment
-    return subprocess.run([sys.executable, "-m", "railwright", *argv], env=variables, cwd=state, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "railwright", *argv], env=variables, cwd=state, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 USAGE_ERRORS = {
@@ -77,7 +79,10 @@ def test_version(tmp_path: Path) -> None:
     assert done.stdout.startswith("railwright ")
 
 
-@pytest.mark.parametrize("verb", [["init"], ["lint"], ["facts"], ["plan"], ["apply"], ["validate"], ["report"], *(["lab", v] for v in ("up", "status", "ssh", "down"))])
+@pytest.mark.parametrize(
+    "verb",
+    [["init"], ["lint"], ["facts"], ["plan"], ["apply"], ["validate"], ["report"], *(["lab", v] for v in ("up", "status", "ssh", "down"))],
+)
 def test_every_verb_has_help_with_an_example(verb: list[str], tmp_path: Path) -> None:
     done = railwright(*verb, "--help", state=tmp_path)
     assert done.returncode == 0

@@ -28,12 +28,30 @@ HOSTILE = [
 
 
 def verdict(status: str, **more: Any) -> dict[str, Any]:
-    base = {"check": "port.state", "node": "n1", "hca": "mlx5_0", "port": 1, "subject": "rail0 (eth1)", "expected": "ACTIVE", "found": "DOWN", "message": "is down"}
+    base = {
+        "check": "port.state",
+        "node": "n1",
+        "hca": "mlx5_0",
+        "port": 1,
+        "subject": "rail0 (eth1)",
+        "expected": "ACTIVE",
+        "found": "DOWN",
+        "message": "is down",
+    }
     return base | {"status": status} | more
 
 
 def change(**more: Any) -> dict[str, Any]:
-    return {"key": "k", "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "link", "why": "jumbo", "source": "s"} | more
+    return {
+        "key": "k",
+        "area": "network",
+        "what": "MTU of rail0 (eth1)",
+        "before": 1500,
+        "after": 9000,
+        "disruption": "link",
+        "why": "jumbo",
+        "source": "s",
+    } | more
 
 
 def run(verb: str = "validate", **more: Any) -> Run:
@@ -46,7 +64,13 @@ def junit(one: Run) -> ET.Element:
 
 
 def test_junit_has_a_suite_a_node_and_a_case_a_verdict() -> None:
-    verdicts = [verdict("pass", subject="a"), verdict("fail", subject="b"), verdict("unknown", subject="c"), verdict("warn", subject="d"), verdict("skipped", subject="e")]
+    verdicts = [
+        verdict("pass", subject="a"),
+        verdict("fail", subject="b"),
+        verdict("unknown", subject="c"),
+        verdict("warn", subject="d"),
+        verdict("skipped", subject="e"),
+    ]
     root = junit(run(verdicts=[*verdicts, verdict("fail", node="", subject="mtu")]))
     assert {suite.get("name") for suite in root} == {"n1", "cluster"}
     suite = root.find("testsuite[@name='n1']")
@@ -72,7 +96,12 @@ def test_an_unreachable_node_is_an_error_not_a_pass() -> None:
 def test_drift_fails_and_applied_changes_pass() -> None:
     drift = junit(run("plan", nodes={"n1": {"status": "ok", "changes": [change()]}}))
     assert drift.get("failures") == "1"
-    done = junit(run("apply", nodes={"n1": {"status": "failed", "message": "x", "changes": [change(applied=True), change(what="other", applied=False)]}}))
+    done = junit(
+        run(
+            "apply",
+            nodes={"n1": {"status": "failed", "message": "x", "changes": [change(applied=True), change(what="other", applied=False)]}},
+        )
+    )
     assert (done.get("failures"), done.get("errors")) == ("1", "1")
 
 
@@ -82,7 +111,10 @@ def test_a_status_that_is_not_known_does_not_pass() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_xml(text: str) -> None:
-    one = run(nodes={text: {"status": "failed", "message": text}}, verdicts=[verdict("fail", node=text, subject=text, message=text, found=text, check=text)])
+    one = run(
+        nodes={text: {"status": "failed", "message": text}},
+        verdicts=[verdict("fail", node=text, subject=text, message=text, found=text, check=text)],
+    )
     document = as_junit(one, cases_of(one))
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", document)
     root = ET.fromstring(document.encode())
@@ -100,7 +132,10 @@ def test_hostile_text_stays_in_its_markdown_cell(text: str) -> None:
 
 
 def _with(text: str) -> tuple[Run, list[Any]]:
-    one = run(nodes={"n1": {"status": "failed", "message": text}}, verdicts=[verdict("fail", subject=text, message=text, found=text, expected=[text])])
+    one = run(
+        nodes={"n1": {"status": "failed", "message": text}},
+        verdicts=[verdict("fail", subject=text, message=text, found=text, expected=[text])],
+    )
     return one, cases_of(one)
 
 
