@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .apply import apply_plan
+from .areas.packages import install_arguments
 from .errors import ApplyError, RailwrightError
 from .host import Host
 from .observe.facts import observe_facts
@@ -66,6 +67,8 @@ def plan_result(plan):
         "before": plan.before,
         "after": plan.after,
         "diff": diff_of(plan),
+        "notes": list(plan.notes),
+        "packages": install_arguments(plan.changes, plan.identity.platform.package_manager),
     }
 
 

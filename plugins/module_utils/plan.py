@@ -25,6 +25,7 @@ class Plan(NamedTuple):
     changes: Tuple[Change, ...]
     problems: Tuple[Problem, ...]
     management: Optional[str]  # the node's own address that the controller talks to, if known
+    notes: Tuple[str, ...] = ()  # what was left out on this node and why; never drift, never a problem
 
     @property
     def before(self):
@@ -63,13 +64,15 @@ def make_plan(host, spec, areas=None, management=None, now=None):
     identity = observe_identity(host, management)
     problems = list(preflight_problems(spec, identity, observe_preflight(host, now)))
     changes = []  # type: List[Change]
+    notes = []  # type: List[str]
     for area in select_areas(areas):
         desired = area.desired(spec, identity)
         observed = area.observe(host, desired)
         found = area.problems(spec, identity, desired) + area.conflicts(desired, observed)
         problems.extend(problem for problem in found if problem not in problems)
         changes.extend(area.plan(desired, observed))
-    return Plan(identity, tuple(changes), tuple(problems), management)
+        notes.extend(area.notes(desired, observed))
+    return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
 
 
 def without_consent(changes, consent):

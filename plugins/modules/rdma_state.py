@@ -113,6 +113,24 @@ after:
   description: The value wanted, by change key.
   returned: success
   type: dict
+notes:
+  description: What was left out on this node and why, such as modules that a container cannot load. Neither drift nor a problem.
+  returned: success
+  type: list
+  elements: str
+packages:
+  description: The package changes of the plan as the package modules of M(ansible.builtin) take them.
+  returned: success
+  type: dict
+  contains:
+    manager:
+      description: One of apt, dnf, yum, zypper or unknown.
+      type: str
+    names:
+      description: Package names, with the exact version where one is pinned.
+      type: list
+      elements: str
+      sample: ["perftest", "rdma-core=44.0-2"]
 restore_point:
   description: The journal on the node; empty when nothing was changed.
   returned: success

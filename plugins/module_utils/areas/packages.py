@@ -5,7 +5,7 @@ The changes carry no ops: ansible.builtin.apt and dnf make them, in the roles. O
 what the stack asks for by name is planned; dependencies are the package manager's.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.inbox import inbox_packages
 from ..host import Host
@@ -16,6 +16,7 @@ from . import kernel_modules
 
 NAME = "packages"
 PRESENT = "present"
+WHAT = "package "
 # Tools that our own areas run, with the package that has them; minimal images lack some.
 TOOLS = (
     ("ip", {"debian": "iproute2", "redhat": "iproute", "suse": "iproute2"}, "addresses, MTU and RDMA links"),
@@ -105,7 +106,7 @@ def plan(desired, observed):
         if row.name in seen or needless(row, observed) or (found is not None and row.version in (None, found)):
             continue
         seen.append(row.name)
-        changes.append(Change(NAME, "package " + row.name, found, row.version or PRESENT, "none", row.why, row.source, ()))
+        changes.append(Change(NAME, WHAT + row.name, found, row.version or PRESENT, "none", row.why, row.source, ()))
     return changes
 
 
@@ -130,3 +131,15 @@ def needless(row, observed):
     if row.tool is not None:
         return row.tool in observed.tools
     return row.module is not None and (observed.modules is None or row.module in observed.modules)
+
+
+def install_arguments(changes, manager):
+    # type: (Sequence[Change], str) -> Dict[str, Any]
+    """The packages of a plan as the package manager's module takes them, exact version included."""
+    joint = "=" if manager in ("apt", "zypper") else "-"
+    names = []  # type: List[str]
+    for change in changes:
+        if change.area == NAME:
+            name = change.what[len(WHAT):]
+            names.append(name if change.after == PRESENT else name + joint + change.after)
+    return {"manager": manager, "names": names}

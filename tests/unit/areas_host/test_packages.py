@@ -4,6 +4,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages import install_arguments
+
 STACK = [
     "rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "infiniband-diags", "perftest",
     "mstflint",
@@ -93,3 +95,14 @@ def test_an_unreadable_database_is_a_problem_and_not_an_empty_node(planner: Call
     node.remove("/var/lib/dpkg/status")
     assert planner().plan("packages") == []
     assert planner().problems("packages") == ["package database: cannot be read (apt); what is installed is not known"]
+
+
+def test_the_plan_as_arguments_of_the_package_modules(planner: Callable[..., Any], node: Any) -> None:
+    bring_tools(node)
+    changes = planner(rdma_stack_pins={"rdma-core": "44.0-3"}).plan("packages")
+    for manager, joint in (("apt", "="), ("zypper", "="), ("dnf", "-"), ("yum", "-")):
+        pinned = f"rdma-core{joint}44.0-3"
+        assert install_arguments(changes, manager) == {"manager": manager, "names": [pinned, *STACK[1:]]}
+    other = planner().plan("limits")
+    assert other
+    assert install_arguments(other, "apt") == {"manager": "apt", "names": []}
