@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every check that the code can give is in docs/reference/checks.md, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks import counters
+
+ROOT = Path(__file__).resolve().parents[3]
+NAME = r"(?:rail|port|hca|node|ping|perftest|cluster)\.[a-z_]+"
+SOURCES = [*(ROOT / "plugins/module_utils/checks").glob("*.py"), *(ROOT / "plugins/module_utils").glob("*_node.py"), *(ROOT / "plugins/action").glob("*.py")]
+
+
+def test_the_table_of_checks_is_the_code() -> None:
+    in_code = {name for path in SOURCES for name in re.findall(rf'"({NAME})"', path.read_text())}
+    table = (ROOT / "docs/reference/checks.md").read_text()
+    in_docs = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(rf"^\| `({NAME})`", line)}
+    assert in_code == in_docs
+    assert len(in_code) > 20
+
+
+def test_every_judged_counter_is_documented() -> None:
+    table = (ROOT / "docs/reference/checks.md").read_text()
+    assert [name for name in counters.FAULTS + counters.SUSPECT if f"`{name}`" not in table] == []
