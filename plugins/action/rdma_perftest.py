@@ -50,36 +50,41 @@ class ActionModule(ActionBase):
         if self._task.check_mode or pair is None or (options["mode"] == "run" and pair[1] != node):
             result.update(changed=False, skipped=True, skip_reason="nothing to do for this node in this step")
             return result
-        views = {name: result_of(variables, name, options["check"]) for name in pair}
-        if views[node] is None:
-            raise AnsibleActionFail(f"{options['check']} holds no result of railwright.rdma.rdma_check for {node}")
         spec = host_spec(self._templar, variables)
-        server_rails, client_rails = ((views[name] or {}).get("rails", []) for name in pair)
+        server_rails, client_rails = self._rails(variables, options["check"], pair)
         serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]))
         is_server = pair[0] == node
-        arguments: dict[str, Any] = {
-            "mode": options["mode"],
-            "node": node,
-            "tests": as_dicts(serving if is_server else asking),
-            "serve": is_server,
+        arguments = {
+            "mode": options["mode"], "node": node, "serve": is_server, "tests": as_dicts(serving if is_server else asking),
             "options": {name: spec[key] for name, key in SIZES.items()},
         }
         extra: list[Verdict] = []
         if options["mode"] == "run":
-            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
             started = result_of(variables, pair[0], options["started"])
+            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
             if started is None:
-                extra.extend(no_server(node, pair[0], test) for test in asking)
-                result.update(changed=False, verdicts=as_dicts(extra))
-                return result
-            # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
-            arguments.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
-                             peer=pair[0], thresholds={key: spec[key] for key in THRESHOLDS})
-        result.update(self._execute_module(module_name="railwright.rdma.rdma_perftest", module_args=arguments, task_vars=variables))
+                extra += [no_server(node, pair[0], test) for test in asking]
+                arguments["tests"] = []
+            else:
+                # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
+                arguments.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
+                                 peer=pair[0], thresholds={key: spec[key] for key in THRESHOLDS})
+        if arguments["tests"]:
+            result.update(self._execute_module(module_name="railwright.rdma.rdma_perftest", module_args=arguments, task_vars=variables))
+        result["changed"] = False
         result["verdicts"] = as_dicts(extra) + list(result.get("verdicts", []))
         if options["mode"] == "start" and is_server:
+            result.setdefault("open_ports", [])
             result.update(client_tests=as_dicts(asking), options=arguments["options"])
         return result
+
+    @staticmethod
+    def _rails(variables: dict[str, Any], check: str, pair: tuple[str, str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The rails of the server and of the client, as rdma_check saw them."""
+        found = [result_of(variables, name, check) for name in pair]
+        if found[0] is None or found[1] is None:
+            raise AnsibleActionFail(f"{check} holds no result of railwright.rdma.rdma_check for {' or '.join(pair)}")
+        return found[0]["rails"], found[1]["rails"]
 
 
 def pair_of(schedule: dict[str, Any], number: int, node: str) -> tuple[str, str] | None:

@@ -66,8 +66,8 @@ options:
     default: {}
 attributes:
   check_mode:
-    support: none
-    description: A measurement needs traffic; the task is skipped in check mode.
+    support: full
+    description: Nothing is measured in check mode; the task is skipped.
   diff_mode:
     support: none
     description: Changes nothing that lasts.
@@ -169,7 +169,9 @@ def step(host, params):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=False)
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    if module.check_mode:
+        module.exit_json(changed=False, skipped=True, verdicts=[])
     if module.params["tests"] is None or module.params["options"] is None or module.params["node"] is None:
         module.fail_json(msg="got no tests: the action plugin did not run; call railwright.rdma.rdma_perftest from a playbook")
     try:

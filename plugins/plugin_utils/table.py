@@ -28,14 +28,19 @@ def _row(item: dict[str, Any]) -> tuple[str, ...]:
     where = item["node"] or "cluster"
     subject = item["subject"] if item["hca"] is None else f"{item['subject']} {item['hca']}/{item['port']}"
     cells = {"status": item["status"], "node": where, "check": item["check"], "subject": subject,
-             "expected": _text(item["expected"]), "found": _text(item["found"]), "why": item["message"]}
+             "expected": _text(item, "expected"), "found": _text(item, "found"), "why": item["message"]}
     return tuple(_short(cells[column], WIDEST.get(column)) for column in COLUMNS)
 
 
-def _text(value: Any) -> str:
+def _text(item: dict[str, Any], key: str) -> str:
+    """A value in a cell. In a planned change null means that the thing is not there, elsewhere that there is no value."""
+    value = item[key]
     if value is None:
-        return "-"
-    return value if isinstance(value, str) else json.dumps(value)
+        planned = item["check"].startswith("config.") and item["expected"] != item["found"]
+        return "absent" if planned else "-"
+    if isinstance(value, str):
+        return f"text of {value.count(chr(10))} lines" if value.count("\n") > 1 else value
+    return json.dumps(value)
 
 
 def _short(text: str, width: int | None) -> str:

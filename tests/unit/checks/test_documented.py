@@ -10,7 +10,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks import coun
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = r"(?:rail|port|hca|node|ping|perftest|cluster)\.[a-z_]+"
-SOURCES = [*(ROOT / "plugins/module_utils/checks").glob("*.py"), *(ROOT / "plugins/module_utils").glob("*_node.py"), *(ROOT / "plugins/action").glob("*.py")]
+PLUGINS = ROOT / "plugins"
+SOURCES = [
+    *(PLUGINS / "module_utils/checks").glob("*.py"),
+    *(PLUGINS / "module_utils").glob("*_node.py"),
+    *(PLUGINS / "action").glob("*.py"),
+]
 
 
 def test_the_table_of_checks_is_the_code() -> None:

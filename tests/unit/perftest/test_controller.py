@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side: who is server and client, what is counted for whom, and what people see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import summarise, verdicts_in
+from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import pair_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
+
+SCHEDULE = {"rounds": [[["n1", "n2"]], [["n3", "n1"]]]}
+
+
+@pytest.mark.parametrize(
+    ("number", "node", "pair"),
+    [(0, "n1", ("n1", "n2")), (0, "n2", ("n1", "n2")), (0, "n3", None), (1, "n1", ("n3", "n1")), (1, "n2", None), (2, "n1", None)],
+)
+def test_every_node_has_one_part_in_a_round(number: int, node: str, pair: tuple[str, str] | None) -> None:
+    assert pair_of(SCHEDULE, number, node) == pair
+
+
+def verdict(node: str, status: str, **more: Any) -> dict[str, Any]:
+    base = {
+        "check": "port.state",
+        "node": node,
+        "hca": "mlx5_0",
+        "port": 1,
+        "subject": "rail0 (eth1)",
+        "status": status,
+        "expected": "ACTIVE",
+        "found": "DOWN",
+        "message": "state is DOWN, not ACTIVE",
+    }
+    return {**base, **more}
+
+
+def variables(**hosts: dict[str, Any]) -> dict[str, Any]:
+    return {"hostvars": hosts}
+
+
+@pytest.mark.parametrize("value", [{"failed": True, "rails": []}, {"unreachable": True}, {"skipped": True}, "text", None])
+def test_a_host_without_a_good_result_counts_as_not_there(value: Any) -> None:
+    assert result_of(variables(n1={"check": value}), "n1", "check") is None
+    assert result_of(variables(n1={}), "n1", "check") is None
+    assert result_of(variables(), "n1", "check") is None
+
+
+def test_verdicts_are_found_in_results_and_in_lists_also_of_a_host_that_failed_later() -> None:
+    item = verdict("n1", "fail")
+    given = variables(n1={"check": {"verdicts": [item]}, "kept": [item, "noise"], "other": {"verdicts": "noise"}})
+    assert verdicts_in(given, "n1", "check") == [item]
+    assert verdicts_in(given, "n1", "kept") == [item]
+    assert verdicts_in(given, "n1", "other") == []
+    assert verdicts_in(given, "n1", "missing") == []
+
+
+def test_a_failure_of_the_cluster_counts_for_every_node_and_one_of_a_node_only_there() -> None:
+    summary = summarise(["n1", "n2"], [verdict("n1", "fail"), verdict("n2", "pass"), verdict("", "fail"), verdict("", "pass")])
+    assert (summary["n1"]["fail"], summary["n2"]["fail"]) == (2, 1)
+    assert (summary["n1"]["pass"], summary["n2"]["pass"]) == (1, 2)
+
+
+def test_the_table_shows_what_did_not_pass_and_counts_the_rest() -> None:
+    text = verdict_table([verdict("n1", "pass"), verdict("n2", "skipped"), verdict("n3", "fail"), verdict("", "warn", hca=None, port=None)])
+    lines = text.splitlines()
+    assert lines[0].split() == ["status", "node", "check", "subject", "expected", "found", "why"]
+    assert lines[1].split()[:3] == ["fail", "n3", "port.state"]
+    assert "rail0 (eth1) mlx5_0/1" in lines[1]
+    assert "ACTIVE" in lines[1]
+    assert "DOWN" in lines[1]
+    assert lines[2].split()[:2] == ["warn", "cluster"]
+    assert lines[3] == "verdicts: 1 pass, 1 fail, 1 warn, 1 skipped"
+    assert len(lines) == 4
+
+
+def test_a_terminal_obeys_nothing_that_a_node_says() -> None:
+    text = verdict_table([verdict("n1", "fail", found="\x1b[2Jgone\r\nroot", message="a\x07b")])
+    assert len(text.splitlines()) == 3
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+def test_a_planned_change_says_absent_and_does_not_print_a_whole_file() -> None:
+    text = verdict_table([verdict("n1", "fail", check="config.nccl", found=None, expected="# Managed\na=1\nb=2\n")])
+    assert "absent" in text
+    assert "text of 3 lines" in text
