@@ -32,6 +32,7 @@ class HostOutcome:
     changes: list[Object] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)  # keys of changes that an apply reported done
     problems: list[Object] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was left out on this node and why
     refused: list[Object] = field(default_factory=list)
     facts: Object | None = None
     restore_point: str = ""
@@ -201,6 +202,9 @@ class Collector:
         if result.get("changed") and not failed:
             host.applied.extend(str(change.get("key")) for change in changes)
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
+        notes = result.get("notes")
+        if isinstance(notes, list):
+            host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))
         if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
         if isinstance(result.get("rdma"), dict):

@@ -28,7 +28,7 @@ MARKS = {
     "ok": ("✔", "green"),
     "skipped": ("–", "dim"),
     "failed": ("✘", "bold red"),
-    "unreachable": ("⚡", "bold magenta"),
+    "unreachable": ("!", "bold magenta"),
 }
 # Which nodes to show when there are more than lines: the bad ones, then the busy ones.
 PRIORITY = {"unreachable": 0, "failed": 0, "running": 1, "ok": 2, "skipped": 3}

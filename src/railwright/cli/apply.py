@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console, verdicts
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, problem_table
+from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, note_lines, problem_table
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import HostOutcome, RunOutcome
@@ -60,7 +60,7 @@ def _document(host: HostOutcome) -> dict[str, Any]:
     # Every planned change is made or the node fails; of a failed node only what a task reported done is known to be.
     done = set(host.applied)
     changes = [change | {"applied": host.status == "ok" or change.get("key") in done} for change in host.changes]
-    return node_document(host) | {"changes": changes, "problems": host.problems, "restore_point": host.restore_point}
+    return node_document(host) | {"changes": changes, "problems": host.problems, "notes": host.notes, "restore_point": host.restore_point}
 
 
 def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
@@ -86,6 +86,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
             cut = change_table(node["changes"], state=True) or cut
         if node["restore_point"]:
             console.say(f"  restore point on the node: {node['restore_point']}")
+        note_lines(host.notes)
         _show_refusal(host)
     if cut:
         console.say(CUT)

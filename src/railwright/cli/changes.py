@@ -37,6 +37,11 @@ def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:
     return any(is_shortened(change.get(key)) for change in changes for key in ("before", "after"))
 
 
+def note_lines(notes: Iterable[str]) -> None:
+    for text in notes:
+        console.say(console.styled("  note:", "dim"), text)
+
+
 def problem_table(problems: list[dict[str, Any]]) -> None:
     rows = [(console.styled(problem.get("area"), "failed"), problem.get("subject"), problem.get("message")) for problem in problems]
     console.table(("problem in", "subject", "message"), rows)

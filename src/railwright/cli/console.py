@@ -23,6 +23,7 @@ from railwright.report.text import printable
 PIPE_WIDTH = 4096  # wider than any row that we print: cells are cut at report.text.SHORT
 
 STYLE = {
+    "dim": "dim",
     "node": "bold",
     "ok": "green",
     "pass": "green",

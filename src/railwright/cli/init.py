@@ -30,7 +30,7 @@ class Fabric(StrEnum):
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)],
-    fabric: Annotated[Fabric, typer.Option("--fabric", help="The kind of fabric.", show_default=False)],
+    fabric: Annotated[Fabric, typer.Option("--fabric", help="The kind of fabric: roce, infiniband or erdma.", show_default=False)],
 ) -> None:
     from railwright.init import InitError, write_inventory
 

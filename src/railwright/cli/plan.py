@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, problem_table
+from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, note_lines, problem_table
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import RunOutcome
@@ -32,7 +32,8 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
     drift = [ExitCode.DRIFT for host in outcome.hosts.values() if host.changes]
     code = overall(outcome, *drift)
     nodes = {
-        name: node_document(host) | {"changes": host.changes, "problems": host.problems} for name, host in sorted(outcome.hosts.items())
+        name: node_document(host) | {"changes": host.changes, "problems": host.problems, "notes": host.notes}
+        for name, host in sorted(outcome.hosts.items())
     }
     summary = _summary(outcome, code)
     session.store(nodes, [], summary, code)
@@ -61,6 +62,7 @@ def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
             problem_table(host.problems)
         if host.changes:
             cut = change_table(host.changes) or cut
+        note_lines(host.notes)
     if cut:
         console.say(CUT)
     changes, problems = change_line(summary["changes"], summary["disruptions"]), console.count(summary["problems"], "problem")
