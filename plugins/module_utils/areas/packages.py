@@ -13,6 +13,7 @@ from ..observe.packages import query_packages
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
 from . import kernel_modules
+from .upgrades import candidates
 
 NAME = "packages"
 PRESENT = "present"
@@ -40,6 +41,7 @@ class Package(NamedTuple):
 class Desired(NamedTuple):
     packages: Tuple[Package, ...]
     identity: Identity
+    latest: bool
 
 
 class Observed(NamedTuple):
@@ -48,6 +50,7 @@ class Observed(NamedTuple):
     installed: Optional[Dict[str, str]]
     tools: Tuple[str, ...]
     modules: Optional[Tuple[str, ...]]  # None: the kernel's list cannot be read
+    candidates: Dict[str, str]  # newer versions, looked for only where the latest are wanted
 
 
 def desired(spec, identity):
@@ -56,7 +59,7 @@ def desired(spec, identity):
     rows = wanted_packages(spec, identity)
     known = [row.name for row in rows]
     rows += [package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
-    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity)
+    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity, spec["rdma_stack_packages_state"] == "latest")
 
 
 def wanted_packages(spec, identity):
@@ -88,10 +91,13 @@ def observe(host, desired):
     # type: (Host, Desired) -> Observed
     names = [row.name for row in desired.packages]
     modules = [row.module for row in desired.packages if row.module is not None]
+    installed = query_packages(host, desired.identity, names)
+    free = [row.name for row in desired.packages if desired.latest and row.version is None and row.name in (installed or {})]
     return Observed(
-        query_packages(host, desired.identity, names),
+        installed,
         tuple(row.tool for row in desired.packages if row.tool is not None and host.which(row.tool) is not None),
         kernel_modules.kernel_has(host, desired.identity.kernel, modules),
+        candidates(host, desired.identity.platform.package_manager, free),
     )
 
 
@@ -103,10 +109,11 @@ def plan(desired, observed):
     seen = []  # type: List[str]
     for row in desired.packages:
         found = observed.installed.get(row.name)
-        if row.name in seen or needless(row, observed) or (found is not None and row.version in (None, found)):
+        wanted = row.version or observed.candidates.get(row.name)
+        if row.name in seen or needless(row, observed) or (found is not None and wanted in (None, found)):
             continue
         seen.append(row.name)
-        changes.append(Change(NAME, WHAT + row.name, found, row.version or PRESENT, "none", row.why, row.source, ()))
+        changes.append(Change(NAME, WHAT + row.name, found, wanted or PRESENT, "none", row.why, row.source, ()))
     return changes
 
 

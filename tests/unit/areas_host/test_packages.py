@@ -4,7 +4,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages import install_arguments
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.upgrades import COMMANDS, candidates
+from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
 
 STACK = [
     "rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "infiniband-diags", "perftest",
@@ -106,3 +110,54 @@ def test_the_plan_as_arguments_of_the_package_modules(planner: Callable[..., Any
     other = planner().plan("limits")
     assert other
     assert install_arguments(other, "apt") == {"manager": "apt", "names": []}
+
+
+APT = """rdma-core:
+  Installed: 44.0-2
+  Candidate: 44.0-2+deb12u1
+  Version table:
+     44.0-2+deb12u1 500
+        500 http://deb.debian.org/debian bookworm/main amd64 Packages
+perftest:
+  Installed: 44.0-2
+  Candidate: 44.0-2
+ucx:
+  Installed: (none)
+  Candidate: (none)
+"""
+DNF = """Available Upgrades
+rdma-core.x86_64                1:51.0-1.el9                baseos
+perftest.x86_64                 4.5-13.el9                  appstream
+"""
+ZYPPER = """S | Repository | Name      | Current Version | Available Version | Arch
+--+------------+-----------+-----------------+-------------------+-------
+v | SLE-Update | rdma-core | 42.0-1.1        | 49.1-150700.1.1   | x86_64
+"""
+
+
+def record(node: Any, manager: str, names: list[str], text: str) -> None:
+    argv = COMMANDS[manager] + (() if manager == "zypper" else tuple(names))
+    node.put("/cmd/" + recording_name(argv), text)
+
+
+@pytest.mark.parametrize(("manager", "text", "found"), [
+    ("apt", APT, {"rdma-core": "44.0-2+deb12u1", "perftest": "44.0-2"}),
+    ("dnf", DNF, {"rdma-core": "51.0-1.el9", "perftest": "4.5-13.el9"}),
+    ("yum", DNF, {"rdma-core": "51.0-1.el9", "perftest": "4.5-13.el9"}),
+    ("zypper", ZYPPER, {"rdma-core": "49.1-150700.1.1"}),
+])  # fmt: skip
+def test_newer_versions_as_each_package_manager_prints_them(node: Any, manager: str, text: str, found: dict[str, str]) -> None:
+    names = ["rdma-core", "perftest", "ucx"]
+    record(node, manager, names, text)
+    assert candidates(node, manager, names) == found
+
+
+def test_latest_upgrades_what_is_not_pinned(planner: Callable[..., Any], node: Any) -> None:
+    bring_tools(node)
+    install(node, **{name.replace("-", "_"): "44.0-2" for name in STACK})
+    free = [name for name in STACK if name != "perftest"]
+    record(node, "apt", free, APT)
+    pins = {"perftest": "44.0-2"}
+    assert planner(rdma_stack_pins=pins).plan("packages") == []
+    (change,) = planner(rdma_stack_pins=pins, rdma_stack_packages_state="latest").plan("packages")
+    assert (change.what, change.before, change.after) == ("package rdma-core", "44.0-2", "44.0-2+deb12u1")
