@@ -76,19 +76,18 @@ def observe(host, desired):
 
 def plan(desired, observed):
     # type: (Desired, Observed) -> List[Change]
+    """Live values before the files: a manager that is told about a file takes off by itself what is no longer in it."""
     changes = []  # type: List[Change]
-    if desired.manage_addresses:
-        owned = owners(desired, observed)
-        changes += persistent.before_files(owned, observed)
-        changes += persistent.file_changes(owned, observed)
-        changes += persistent.after_files(owned, desired.others, observed)
-    else:
-        changes += persistent.udev_changes(desired.rails, observed)
     recorded = recorded_addresses(observed)
     for rail in desired.rails:
         if observed.link(rail).mtu is not None:
             changes += live_changes(rail, observed, recorded.get(rail.rail, []))
-    return changes
+    if not desired.manage_addresses:
+        return changes + persistent.udev_changes(desired.rails, observed)
+    owned = owners(desired, observed)
+    changes += persistent.before_files(owned, observed)
+    changes += persistent.file_changes(owned, observed)
+    return changes + persistent.after_files(owned, desired.others, observed)
 
 
 def owners(desired, observed):

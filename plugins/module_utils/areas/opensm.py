@@ -57,7 +57,7 @@ def plan(desired, observed):
 def problems(spec, identity, desired):
     # type: (Spec, Identity, Desired) -> List[Problem]
     if desired.enabled and spec.fabric != "infiniband":
-        return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and fabric is %s: take the host out of group opensm" % spec.fabric)]
+        return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and fabric is %s: take it out of group opensm" % spec.fabric)]
     return []
 
 

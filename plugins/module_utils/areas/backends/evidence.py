@@ -73,6 +73,7 @@ def observe_link(host, rail, row):
     return LinkState(
         ifindex, bool(_number(flags, 16) & IFF_UP), host.line(base + "/carrier") == "1",
         _number(host.line(base + "/mtu"), 10) or None, _max_mtu(row), host.line(base + "/mode"),
+        _assignments(host.read(base + "/uevent")).get("DEVTYPE"),
         tuple(_global_addresses(row)),
         tuple(" ".join(route) for route in observe_routes(host, rail)),
         networkd_state.get("NETWORK_FILE"),

@@ -47,6 +47,7 @@ class LinkState(NamedTuple):
     mtu: Optional[int]
     max_mtu: Optional[int]
     mode: Optional[str]
+    devtype: Optional[str]  # bond, bridge, vlan …; None for hardware, dummies and veths
     addresses: Tuple[str, ...]  # CIDR, link-local ones left out
     routes: Tuple[str, ...]  # of the rail's own table and its rule, as routes.py writes them
     networkd_file: Optional[str]  # the .network file that networkd configured it by
@@ -63,7 +64,7 @@ class UnitState(NamedTuple):
 
 
 NO_UNIT = UnitState("", "", "")
-NO_LINK = LinkState(None, False, False, None, None, None, (), (), None, False, None)
+NO_LINK = LinkState(None, False, False, None, None, None, None, (), (), None, False, None)
 
 
 class Observed(NamedTuple):

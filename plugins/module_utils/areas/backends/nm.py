@@ -54,7 +54,9 @@ def text(rail):
     kind = "infiniband" if rail.kind == "infiniband" else "ethernet"
     lines = ["[connection]", "id=railwright-" + rail.rail, "uuid=" + uuid_of(rail), "type=" + kind]
     lines += ["autoconnect=true", "autoconnect-priority=%d" % PRIORITY]
-    lines += ["", "[%s]" % kind, "mac-address=" + rail.mac.upper(), "mtu=%d" % rail.mtu]
+    if by_name(rail):
+        lines.append("interface-name=" + rail.netdev)
+    lines += ["", "[%s]" % kind] + ([] if by_name(rail) else ["mac-address=" + rail.mac.upper()]) + ["mtu=%d" % rail.mtu]
     if rail.mode is not None:
         lines.append("transport-mode=" + rail.mode)
     six = rail.address is not None and ":" in rail.address
@@ -101,9 +103,10 @@ def activate(identifier, rail, observed):
 def conflicts(rail, observed):
     # type: (RailWish, Observed) -> List[str]
     """Profiles that NetworkManager may take for the interface instead of ours."""
-    if by_name(rail):
-        return ["%s is a virtual interface: NetworkManager keeps its MTU and address in the profile that makes it; set them there and "
-                "set network_manage_addresses: false" % rail.netdev]
+    devtype = observed.link(rail).devtype
+    if by_name(rail) and devtype is not None:
+        return ["%s is a %s: NetworkManager keeps its MTU and address in the profile that makes it; set them there, with "
+                "network_manage_addresses: false here" % (rail.netdev, devtype)]
     found = []  # type: List[str]
     for profile in profiles(observed):
         if profile.ours or profile.generated or not profile.autoconnect or NETPLAN_PREFIX in profile.path:
