@@ -67,11 +67,12 @@ def carry_out(host, changes, journal):
     # type: (Host, Sequence[Change], Journal) -> None
     for change in changes:
         for op in change.ops:
-            journal.record(change.key, op)
+            entry = journal.record(change.key, op)
             try:
                 execute(host, op)
             except (OSError, RailwrightError) as error:
                 fail(host, journal, "%s: %s" % (change.key, describe(error, op)))
+            entry["done"] = True
 
 
 def settle(host, spec, plan, areas, journal):
@@ -127,16 +128,19 @@ def roll_back(host, entries):
     """Undo journal entries from last to first; return what could not be undone.
 
     Commands without an undo of their own are refreshes (daemon-reload and the like):
-    they are repeated afterwards, so that daemons see the restored files.
+    they are repeated afterwards, so that daemons see the restored files. The command
+    that failed may have had half an effect or none: its undo is tried, and may fail.
     """
     troubles = []  # type: List[str]
     refreshes = []  # type: List[List[str]]
     for entry in reversed(entries):
+        may_fail = entry["kind"] == "run" and not entry["done"]
         try:
             undo_entry(host, entry)
         except (OSError, RailwrightError) as error:
-            troubles.append("%s: %s" % (entry["change"], error))
-        if entry["kind"] == "run" and not entry["undo"] and entry["argv"] not in refreshes:
+            if not may_fail:
+                troubles.append("%s: %s" % (entry["change"], error))
+        if entry["kind"] == "run" and entry["done"] and not entry["undo"] and entry["argv"] not in refreshes:
             refreshes.insert(0, entry["argv"])
     for argv in refreshes:
         result = host.run(argv, timeout=COMMAND_SECONDS)

@@ -33,7 +33,8 @@ class Journal:
     def record(self, key, op):
         # type: (str, Op) -> Dict[str, Any]
         """Write down how to undo ``op``; call before executing it."""
-        entry = {"change": key, "kind": op.kind, "path": op.path, "argv": list(op.argv), "undo": [list(item) for item in op.undo]}
+        entry = {"change": key, "kind": op.kind, "path": op.path, "argv": list(op.argv), "undo": [list(item) for item in op.undo],
+                 "done": False}
         if op.kind in ("write", "remove"):
             entry["content"] = self._host.read(op.path)
             entry["mode"] = self._host.mode(op.path)

@@ -148,3 +148,11 @@ def test_a_command_that_hangs_is_ended(host: RootedHost) -> None:
     result = host.run(("sleep", "30"), timeout=0.2)
     assert result.rc == 124
     assert "no answer" in result.err
+
+
+def test_the_undo_of_the_command_that_failed_is_tried_and_may_fail(host: RootedHost, tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    with pytest.raises(ApplyError) as caught:
+        carry_out(host, change(run(("false",), (("sh", "-c", f"touch {tried}; false"),))))
+    assert tried.exists()
+    assert caught.value.rolled_back
