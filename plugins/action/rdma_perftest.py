@@ -55,7 +55,8 @@ class ActionModule(ActionBase):
         serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]))
         is_server = pair[0] == node
         arguments = {
-            "mode": options["mode"], "node": node, "serve": is_server, "tests": as_dicts(serving if is_server else asking),
+            "mode": options["mode"], "node": node, "peer": pair[1] if is_server else pair[0], "serve": is_server,
+            "tests": as_dicts(serving if is_server else asking),
             "options": {name: spec[key] for name, key in SIZES.items()},
         }
         extra: list[Verdict] = []
@@ -68,7 +69,7 @@ class ActionModule(ActionBase):
             else:
                 # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
                 arguments.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
-                                 peer=pair[0], thresholds={key: spec[key] for key in THRESHOLDS})
+                                 thresholds={key: spec[key] for key in THRESHOLDS})
         if arguments["tests"]:
             result.update(self._execute_module(module_name="railwright.rdma.rdma_perftest", module_args=arguments, task_vars=variables))
         result["changed"] = False

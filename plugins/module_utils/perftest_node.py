@@ -44,8 +44,8 @@ def check_test(test):
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 
 
-def start(host, node, tests, ports, options):
-    # type: (Host, str, Sequence[Measurement], Sequence[Measurement], Options) -> Tuple[List[Verdict], List[int]]
+def start(host, node, peer, tests, ports, options):
+    # type: (Host, str, str, Sequence[Measurement], Sequence[Measurement], Options) -> Tuple[List[Verdict], List[int]]
     """Take the counters' baseline of ``ports`` and start a server for every test.
 
     Returns the verdicts of those that did not start, and the ports on which the others listen.
@@ -60,7 +60,7 @@ def start(host, node, tests, ports, options):
         check_test(test)
         why = _why_not(host, test, taken)
         if why is not None:
-            verdicts.append(_not_started(node, test, why))
+            verdicts.append(_not_started(node, peer, test, why))
             continue
         log = "%s/server-%d.log" % (RUN_DIR, test.tcp_port)
         argv = ["timeout", "-k", "5", str(life_time(tests, options))] + list(arguments(test, options, str(host.which(TOOLS[test.name]))))
@@ -72,7 +72,7 @@ def start(host, node, tests, ports, options):
     open_ports = _wait(host, started)
     for test, _server, log in started:
         if test.tcp_port not in open_ports:
-            verdicts.append(_not_started(node, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
+            verdicts.append(_not_started(node, peer, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
     return verdicts, open_ports
 
 
@@ -85,10 +85,11 @@ def _why_not(host, test, taken):
     return None
 
 
-def _not_started(node, test, why):
-    # type: (str, Measurement, str) -> Verdict
+def _not_started(node, peer, test, why):
+    # type: (str, str, Measurement, str) -> Verdict
     expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
-    return verdict("perftest.server", Where(node, test.hca, test.port, test.rail), "fail", expected, None, why)
+    where = Where(node, test.hca, test.port, "%s for %s" % (test.rail, peer))
+    return verdict("perftest.server", where, "fail", expected, None, why)
 
 
 def _wait(host, started):
@@ -137,8 +138,8 @@ def _client(host, node, peer, test, tool, options, thresholds):
     return judge_figure(node, peer, test, thresholds, found, why)
 
 
-def stop(host, node, ports):
-    # type: (Host, str, Sequence[Measurement]) -> Tuple[List[Verdict], int]
+def stop(host, node, peer, ports):
+    # type: (Host, str, str, Sequence[Measurement]) -> Tuple[List[Verdict], int]
     """End what ``start`` recorded and judge how the error counters grew; returns the verdicts and how many were ended."""
     record = read_record(host)
     ended = stop_servers(host)
@@ -147,7 +148,8 @@ def stop(host, node, ports):
     for port in ports:
         before = baseline.get(_key(port))
         if isinstance(before, dict):
-            verdicts.extend(judge_deltas(Where(node, port.hca, port.port, port.rail), before, read_counters(host, port)))
+            where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+            verdicts.extend(judge_deltas(where, before, read_counters(host, port)))
     return verdicts, ended
 
 

@@ -42,7 +42,7 @@ options:
     description: The node's name in the inventory. The action plugin fills it; do not set it.
     type: str
   peer:
-    description: The server's name in the inventory. The action plugin fills it; do not set it.
+    description: The other node of the pair. The action plugin fills it; do not set it.
     type: str
   serve:
     description: Whether this node is the server. The action plugin fills it; do not set it.
@@ -158,12 +158,12 @@ def step(host, params):
     options = Options(**{name: int(value) for name, value in params["options"].items()})
     ports = list({(test.hca, test.port): test for test in tests}.values())
     if params["mode"] == "start":
-        verdicts, open_ports = perftest_node.start(host, node, tests if params["serve"] else [], ports, options)
+        verdicts, open_ports = perftest_node.start(host, node, params["peer"], tests if params["serve"] else [], ports, options)
         return {"verdicts": as_dicts(verdicts), "open_ports": open_ports}
     if params["mode"] == "run":
         verdicts = perftest_node.run_clients(host, node, params["peer"], tests, params["open_ports"], options, params["thresholds"])
         return {"verdicts": as_dicts(verdicts)}
-    verdicts, ended = perftest_node.stop(host, node, ports)
+    verdicts, ended = perftest_node.stop(host, node, params["peer"], ports)
     return {"verdicts": as_dicts(verdicts), "ended": ended}
 
 

@@ -97,7 +97,7 @@ def ended(pid: int) -> bool:
 
 
 def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
-    verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [bandwidth], OPTIONS)
+    verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [bandwidth], OPTIONS)
     assert (verdicts, ports) == ([], [bandwidth.tcp_port])
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     assert os.getsid(pid) == pid != os.getsid(0)
@@ -105,16 +105,17 @@ def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
     assert [(item.check, item.status, item.found, item.expected, item.subject) for item in measured] == [
         ("perftest.write_bw", "pass", 96.42, 90, "rail0 (eth1) to node2")
     ]
-    stopped, _ended = perftest_node.stop(host, "node2", [bandwidth])
+    stopped, _ended = perftest_node.stop(host, "node2", "node1", [bandwidth])
     assert ended(pid)
     assert [(item.check, item.status) for item in stopped] == [("port.errors", "pass"), ("port.discards", "unknown")]
+    assert {item.subject for item in stopped} == {"rail0 (eth1) with node1"}  # one round's verdict must not replace another's
     assert host.listdir("/run/railwright") == []
 
 
 def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -> None:
-    perftest_node.start(host, "node2", [], [bandwidth], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [], [bandwidth], OPTIONS)
     Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error").write_text("9\n")
-    stopped, _ended = perftest_node.stop(host, "node2", [bandwidth])
+    stopped, _ended = perftest_node.stop(host, "node2", "node1", [bandwidth])
     assert [(item.status, item.found, item.hca, item.port) for item in stopped if item.check == "port.errors"] == [
         ("fail", "symbol_error +4", "mlx5_0", 1)
     ]
@@ -127,13 +128,13 @@ def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -
 def test_without_a_threshold_a_figure_is_reported_and_never_passes(
     host: Node, bandwidth: Measurement, limits: dict[str, float | None], status: str
 ) -> None:
-    _verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    _verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, limits)[0]
     assert (verdict.status, verdict.found) == (status, 96.42)
 
 
 def test_an_unclaimed_server_is_ended_by_stop_and_a_second_stop_is_harmless(host: Node, bandwidth: Measurement) -> None:
-    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     assert perftest_node.stop_servers(host) == 1
     assert ended(pid)
@@ -143,7 +144,7 @@ def test_an_unclaimed_server_is_ended_by_stop_and_a_second_stop_is_harmless(host
 
 def test_a_server_ends_by_itself(host: Node, bandwidth: Measurement, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perftest_node, "life_time", lambda tests, options: 1)
-    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     time.sleep(1)
     assert ended(pid)
@@ -187,20 +188,20 @@ def test_a_broken_record_ends_nothing(host: Node, record: str) -> None:
 
 def test_a_port_in_use_is_named_and_no_server_started(host: Node, bandwidth: Measurement) -> None:
     with socket.create_server(("127.0.0.1", bandwidth.tcp_port)):
-        verdicts, ports = perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+        verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     assert ports == []
     assert [(item.check, item.status) for item in verdicts] == [("perftest.server", "fail")]
     assert f"TCP port {bandwidth.tcp_port} is in use" in verdicts[0].message
 
 
 def test_a_server_that_dies_says_why(host: Node, bandwidth: Measurement) -> None:
-    verdicts, ports = perftest_node.start(host, "node2", [bandwidth._replace(hca="dead")], [], OPTIONS)
+    verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth._replace(hca="dead")], [], OPTIONS)
     assert ports == [] and "IB device dead not found" in verdicts[0].message
 
 
 def test_a_missing_tool_is_a_failure_on_both_ends(host: Node, bandwidth: Measurement) -> None:
     Path(host.root, "bin/ib_write_bw").unlink()
-    assert "not installed" in perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)[0][0].message
+    assert "not installed" in perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)[0][0].message
     verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, THRESHOLDS)[0]
     assert verdict.status == "fail" and "not installed" in verdict.message
 
@@ -217,16 +218,16 @@ def test_no_server_means_not_run(host: Node, bandwidth: Measurement) -> None:
 
 
 def test_a_new_start_ends_the_servers_of_a_killed_run(host: Node, bandwidth: Measurement) -> None:
-    perftest_node.start(host, "node2", [bandwidth], [], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     old = perftest_node.read_record(host)["servers"][0]["pid"]
-    perftest_node.start(host, "node2", [bandwidth._replace(tcp_port=free_port())], [], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [bandwidth._replace(tcp_port=free_port())], [], OPTIONS)
     assert ended(old)
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", ".", "", "a b", "x" * 65])
 def test_a_device_name_never_becomes_a_path(host: Node, bandwidth: Measurement, name: str) -> None:
     with pytest.raises(RailwrightError, match="no name of an RDMA device"):
-        perftest_node.start(host, "node2", [bandwidth._replace(hca=name)], [], OPTIONS)
+        perftest_node.start(host, "node2", "node1", [bandwidth._replace(hca=name)], [], OPTIONS)
     with pytest.raises(RailwrightError, match="no name of an RDMA device"):
         perftest_node.read_counters(host, bandwidth._replace(hca=name))
 
