@@ -39,8 +39,12 @@ def build(root: Path) -> None:
         tree.hca(Device(f"mlx5_{number}", pci, "mlx5_core", f"b8ce:f603:0000:10{number:02x}", (port,)))
         tree.netdev(netdev, mac, 9000, pci, dev_port="0")
     tree.write("cmd/ibv_devinfo_-v", ibv_devinfo([(f"mlx5_{number}", 1, "4096 (5)", "Ethernet") for number in range(HCAS)]))
-    tree.write(f"lib/modules/{KERNEL}/modules.dep", "".join(
-        f"kernel/drivers/some/where/deep/module{number}.ko.xz: kernel/drivers/other/helper{number}.ko.xz\n" for number in range(MODULES)))
+    tree.write(
+        f"lib/modules/{KERNEL}/modules.dep",
+        "".join(
+            f"kernel/drivers/some/where/deep/module{number}.ko.xz: kernel/drivers/other/helper{number}.ko.xz\n" for number in range(MODULES)
+        ),
+    )
     tree.write("var/lib/dpkg/status", dpkg_status({f"package{number}": "1.0" for number in range(PACKAGES)} | {"rdma-core": "44.0-2"}))
 
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rdma_facts module: one object under two names, changing nothing, also in check mode."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.railwright.rdma.plugins.module_utils import adapter
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
+
+
+class Ended(Exception):
+    """What exit_json and fail_json do instead of ending the process."""
+
+
+class Module:
+    """The part of AnsibleModule that the adapter uses."""
+
+    params: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.params = {}
+        self.result: dict[str, Any] = {}
+
+    def exit_json(self, **result: Any) -> None:
+        self.result = result
+        raise Ended
+
+    def fail_json(self, **result: Any) -> None:
+        self.result = {"failed": True, **result}
+        raise Ended
+
+
+def call(module: Module) -> dict[str, Any]:
+    with pytest.raises(Ended):
+        adapter.run_facts(module)
+    return module.result
+
+
+@pytest.mark.core
+def test_facts_come_back_under_both_names(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
+    result = call(Module())
+    assert result["changed"] is False
+    assert result["ansible_facts"] == {"rdma": result["rdma"]}
+    assert json.loads(json.dumps(result["rdma"])) == json.loads((nodes / "rxe.facts.json").read_text())
+
+
+@pytest.mark.core
+def test_the_controllers_address_reaches_the_identity(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
+    monkeypatch.setenv("SSH_CONNECTION", "10.10.0.1 40000 10.10.0.11 22")
+    netdevs = call(Module())["rdma"]["netdevs"]
+    assert [netdev["name"] for netdev in netdevs if netdev["management"]] == ["eth0", "eth1"]
+
+
+@pytest.mark.core
+def test_errors_of_the_core_fail_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_arguments: Any) -> None:
+        raise RailwrightError("nothing to read")
+
+    monkeypatch.setattr(adapter, "observe_identity", broken)
+    assert call(Module()) == {"failed": True, "msg": "nothing to read"}
+
+
+@pytest.mark.core
+def test_documentation_names_every_key(nodes: Path) -> None:
+    documented = yaml.safe_load(rdma_facts.RETURN)["rdma"]["contains"]
+    facts = json.loads((nodes / "ib8.facts.json").read_text())
+    assert list(documented) == list(facts)
+    assert list(documented["hcas"]["contains"]) == list(facts["hcas"][0])
+    assert list(documented["hcas"]["contains"]["ports"]["contains"]) == list(facts["hcas"][0]["ports"][0])
+    assert set(yaml.safe_load(rdma_facts.DOCUMENTATION)["attributes"]) == {"check_mode", "diff_mode", "platform"}
+
+
+def test_the_reference_names_every_key(nodes: Path) -> None:
+    text = (nodes.parents[2] / "docs/reference/facts.md").read_text()
+    facts = json.loads((nodes / "ib8.facts.json").read_text())
+    port = facts["hcas"][0]["ports"][0]
+    for section in (
+        facts,
+        facts["hcas"][0],
+        port,
+        port["gids"][0],
+        facts["netdevs"][0],
+        facts["gpudirect"],
+        facts["limits"],
+        facts["nccl"],
+    ):
+        for key in section:
+            assert f"`{key}`" in text or f"{key}, " in text or f"{key}}}" in text or f"{{{key}" in text, key
