@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a module carries to a node: AnsiballZ ships everything that its imports reach.
+
+The catalogue of NCCL's variables, and the validation that needs it, stay on the controller: they
+would be most of every module's size, and a node is handed a finished Spec.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import repo
+
+PREFIX = "ansible_collections.railwright.rdma.plugins.module_utils."
+CONTROLLER_ONLY = ("spec/validate.py", "spec/nccl_overrides.py", "spec/unknown.py", "catalogue/nccl")
+MODULES = repo.python("plugins/modules/")
+
+
+def resolve(name: str, module: str) -> str | None:
+    """The file of module_utils that an import of file ``name`` loads; None for another's module."""
+    if module.startswith("."):
+        level = len(module) - len(module.lstrip("."))
+        parts = [*Path(name).parent.parts[: len(Path(name).parent.parts) - level + 1], *module.lstrip(".").split(".")]
+    elif module.startswith(PREFIX):
+        parts = ["plugins", "module_utils", *module.removeprefix(PREFIX).split(".")]
+    else:
+        return None
+    for length in (len(parts), len(parts) - 1):  # the last part may be a name in the module
+        candidate = "/".join(parts[:length]) + ".py"
+        if candidate in repo.files():
+            return candidate
+    return None
+
+
+def reached(name: str) -> set[str]:
+    """Every file of module_utils that a module ships."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        for _line, module in repo.imports(current):
+            target = resolve(current, module)
+            if target is not None and target not in found:
+                found.add(target)
+                pending.append(target)
+    return found
+
+
+def test_imports_are_followed() -> None:
+    """The module that applies a plan reaches the areas and the one file that does I/O."""
+    files = reached("plugins/modules/rdma_state.py")
+    assert {"plugins/module_utils/host.py", "plugins/module_utils/areas/network.py", "plugins/module_utils/types.py"} <= files
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_controller_knowledge_stays_there(name: str) -> None:
+    kept = tuple(f"plugins/module_utils/{part}" for part in CONTROLLER_ONLY)
+    assert not [file for file in reached(name) if file.startswith(kept)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_size(name: str) -> None:
+    """Sources of one module in bytes: sent to every node in every run, before compression."""
+    assert sum(len(repo.text(file)) for file in reached(name)) < 450_000
