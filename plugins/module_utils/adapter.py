@@ -10,6 +10,7 @@ from .apply import apply_plan
 from .areas.packages import install_arguments
 from .errors import ApplyError, RailwrightError
 from .host import Host
+from .observe.connection import ancestors_connection_address
 from .observe.facts import observe_facts
 from .observe.identity import observe_identity
 from .plan import Plan, make_plan
@@ -19,9 +20,9 @@ from .types import as_dicts
 
 def connection_address():
     # type: () -> Optional[str]
-    """The node's own address in the controller's ssh connection; sudo may have dropped it."""
+    """The node's own address in the controller's ssh connection; where sudo has dropped it, a parent process has it."""
     fields = os.environ.get("SSH_CONNECTION", "").split()
-    return fields[2] if len(fields) == 4 else None
+    return fields[2] if len(fields) == 4 else ancestors_connection_address(Host())
 
 
 def run_facts(module):
