@@ -30,7 +30,8 @@ class Profile(NamedTuple):
     type: str
     autoconnect: bool
     priority: int
-    generated: bool  # made by NetworkManager itself for what it found
+    generated: bool  # made by NetworkManager itself, for an interface that has no other
+    external: bool  # a mirror of what another manager set up; NetworkManager does not act on it
 
 
 def path(rail):
@@ -143,7 +144,8 @@ def _keyfile(name, content):
     return Profile(
         name, is_ours(content), ini.value(entries, "connection", "uuid"), ini.value(entries, "connection", "interface-name"),
         mac.lower() if mac else None, kind, ini.value(entries, "connection", "autoconnect") not in ("false", "no", "0"),
-        int(priority) if priority.lstrip("-").isdigit() else 0, ini.value(entries, ".nmmeta", "nm-generated") == "true",
+        int(priority) if priority.lstrip("-").isdigit() else 0,
+        ini.value(entries, ".nmmeta", "nm-generated") == "true", ini.value(entries, ".nmmeta", "external") == "true",
     )
 
 
@@ -153,4 +155,4 @@ def _ifcfg(name, content):
     kind = "infiniband" if values.get("TYPE", "").lower() == "infiniband" else "ethernet"
     mac = values.get("HWADDR")
     return Profile(name, False, values.get("UUID"), values.get("DEVICE"), mac.lower() if mac else None, kind,
-                   values.get("ONBOOT", "yes").lower() not in ("no", "false", "0"), 0, False)
+                   values.get("ONBOOT", "yes").lower() not in ("no", "false", "0"), 0, False, False)

@@ -8,7 +8,7 @@ interface are reported, never resolved: each would take the other's settings awa
 from typing import List, NamedTuple, Optional, Tuple
 
 from . import ifupdown, netplan, networkd, nm
-from .model import Observed, RailWish
+from .model import LinkState, Observed, RailWish
 
 BACKENDS = (networkd.NAME, ifupdown.NAME, nm.NAME, netplan.NAME)
 
@@ -29,7 +29,7 @@ def owner(rail, preference, observed):
     found = claims(rail, observed)
     if found:
         return found[0].backend, found[0].evidence
-    return node_manager(observed)
+    return node_manager(observed.link(rail), observed)
 
 
 def claims(rail, observed):
@@ -44,25 +44,38 @@ def claims(rail, observed):
         by_netplan = networkd.NETPLAN_MARK in link.networkd_file
         found.append(Claim(netplan.NAME if by_netplan else networkd.NAME, "networkd configures it by %s" % link.networkd_file))
     if observed.active(nm.UNIT) and link.nm_managed:
-        active = [profile for profile in nm.profiles(observed) if profile.uuid is not None and profile.uuid == link.nm_uuid]
-        if active and nm.NETPLAN_PREFIX in active[0].path:
-            found.append(Claim(netplan.NAME, "NetworkManager configures it by %s" % active[0].path))
-        elif not (found and all(profile.generated for profile in active)):
-            # A profile that NetworkManager made itself only mirrors what another manager set up.
-            found.append(Claim(nm.NAME, "NetworkManager manages it"))
+        found += _nm_claims(link, observed)
     return found
 
 
-def node_manager(observed):
-    # type: (Observed) -> Tuple[Optional[str], str]
+def _nm_claims(link, observed):
+    # type: (LinkState, Observed) -> List[Claim]
+    """NetworkManager manages every interface that it was not told to leave; what it does with it decides."""
+    active = [profile for profile in nm.profiles(observed) if profile.uuid is not None and profile.uuid == link.nm_uuid]
+    if any(profile.external for profile in active):
+        return []
+    if active and nm.NETPLAN_PREFIX in active[0].path:
+        return [Claim(netplan.NAME, "NetworkManager configures it by %s" % active[0].path)]
+    if all(profile.generated for profile in active) and has_netplan(observed):
+        return []  # no settings of its own: netplan is where this node's are
+    return [Claim(nm.NAME, "NetworkManager manages it" + (" by %s" % active[0].path if active else ""))]
+
+
+def has_netplan(observed):
+    # type: (Observed) -> bool
+    return "netplan" in observed.tools and bool(netplan.yaml_files(observed))
+
+
+def node_manager(link, observed):
+    # type: (LinkState, Observed) -> Tuple[Optional[str], str]
     """The manager for an interface that nobody has yet: the one that the node runs."""
-    if "netplan" in observed.tools and netplan.yaml_files(observed):
+    if has_netplan(observed):
         return netplan.NAME, "%s configures the node" % netplan.yaml_files(observed)[0]
     if observed.active(networkd.UNIT) or observed.unit(networkd.UNIT).enabled == "enabled":
         return networkd.NAME, "systemd-networkd is enabled or running"
     if "ifup" in observed.tools and observed.unit(ifupdown.UNIT).enabled == "enabled":
         return ifupdown.NAME, "networking.service is enabled"
-    if unusable(networkd.NAME, observed) is None:
+    if unusable(networkd.NAME, observed) is None and not link.nm_managed:
         return networkd.NAME, "systemd-networkd is installed"
     if unusable(nm.NAME, observed) is None:
         return nm.NAME, "NetworkManager is running"
