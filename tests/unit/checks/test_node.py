@@ -214,3 +214,13 @@ def test_problems_fail_too_but_a_missing_device_only_once(node: Any) -> None:
     verdicts = judge_plan("node1", ["network"], [], problems, targets_of(node.spec, node.identity))
     assert [(item.check, item.subject, item.status) for item in verdicts] == [("config.preflight", "clock", "fail")]
     assert [item.check for item in node.verdicts() if item.status == "fail"] == ["rail.device"]
+
+
+def test_the_rails_for_the_controller_name_the_roce_v2_gid_and_not_the_v1_entry_of_the_same_address(node: Any) -> None:
+    rails = node.view()["rails"]
+    assert [(rail["name"], rail["hca"], rail["port"], rail["gid_index"], rail["address"]) for rail in rails] == [
+        ("rail0", "mlx5_0", 1, 3, "10.10.0.1"),
+        ("rail1", "mlx5_1", 1, 3, "10.10.1.1"),
+    ]
+    node.port(1)["gids"] = node.port(1)["gids"][:2]
+    assert [rail["gid_index"] for rail in node.view()["rails"]] == [3, None]
