@@ -220,9 +220,11 @@ def read_counters(host, port):
     base = "/sys/class/infiniband/%s/ports/%d/" % (port.hca, port.port)
     found = {}  # type: Dict[str, Optional[int]]
     for name in FAULTS + SUSPECT:
-        text = host.line(base + "counters/" + name) or host.line(base + "hw_counters/" + name)
-        if text is not None and text.isdigit():
-            found[name] = int(text)
+        for path in (base + "counters/" + name, base + "hw_counters/" + name):
+            if host.exists(path):
+                text = host.line(path) or ""  # "N/A (no PMA)", or EINVAL on a virtual function
+                found[name] = int(text) if text.isdigit() else None
+                break
     return found
 
 

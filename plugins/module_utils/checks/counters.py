@@ -5,7 +5,7 @@ A port that flapped once last year still shows it; a counter that grows while we
 traffic is a fault of now. Read before and after, compare.
 """
 
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, List, Mapping, Tuple
 
 from ..types import Verdict
 from .judge import Where, unreadable, verdict
@@ -21,21 +21,18 @@ FAULTS = (
 SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
 
 
-def snapshot(facts_port):
-    # type: (Mapping[str, Any]) -> Dict[str, Any]
-    """The judged counters of one port; null where the driver has none or refuses to tell."""
-    merged = dict(facts_port.get("counters") or {})
-    merged.update(facts_port.get("hw_counters") or {})
-    return {name: merged[name] for name in FAULTS + SUSPECT if name in merged}
-
-
 def judge_deltas(where, before, after):
     # type: (Where, Mapping[str, Any], Mapping[str, Any]) -> List[Verdict]
-    """One verdict for the faults and one for the suspects of a port."""
+    """One verdict for the faults and one for the suspects of a port.
+
+    A counter that the driver does not have is not in ``before``; one that it has and will not tell is None there.
+    """
     verdicts = []
     for check, names, status in (("port.errors", FAULTS, "fail"), ("port.discards", SUSPECT, "warn")):
         grown, readable = _growth(names, before, after)
-        if not readable:
+        if not any(name in before for name in names):
+            verdicts.append(verdict(check, where, "skipped", None, None, "the driver has none of these counters"))
+        elif not readable:
             verdicts.append(unreadable(check, where, "no growth", "no error counter of the port"))
         elif grown:
             text = ", ".join("%s +%d" % item for item in grown)

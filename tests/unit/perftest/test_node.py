@@ -107,7 +107,7 @@ def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
     ]
     stopped, _ended = perftest_node.stop(host, "node2", "node1", [bandwidth])
     assert ended(pid)
-    assert [(item.check, item.status) for item in stopped] == [("port.errors", "pass"), ("port.discards", "unknown")]
+    assert [(item.check, item.status) for item in stopped] == [("port.errors", "pass"), ("port.discards", "skipped")]
     assert {item.subject for item in stopped} == {"rail0 (eth1) with node1"}  # one round's verdict must not replace another's
     assert host.listdir("/run/railwright") == []
 
@@ -242,3 +242,8 @@ def test_signals_reach_the_whole_group(host: Node, tmp_path: Path) -> None:
         time.sleep(0.02)
     host.signal_group(pid, signal.SIGTERM)
     assert ended(pid) and ended(int(child))
+
+
+def test_a_counter_that_refuses_to_tell_is_not_the_same_as_none(host: Node, bandwidth: Measurement) -> None:
+    assert perftest_node.read_counters(host, bandwidth) == {"symbol_error": 5, "link_downed": None}
+    assert perftest_node.read_counters(host, bandwidth._replace(port=2)) == {}
