@@ -42,6 +42,7 @@ HINT = f"allowed: at least one host in group {GROUP}"
 @dataclass(frozen=True)
 class Inventory:
     """The managed hosts (group rdma, limited) and what the inventory says about each."""
+
     path: Path
     limit: str | None
     hosts: Mapping[str, Mapping[str, Any]]  # plain values; unknown variables are present, but not templated

@@ -191,9 +191,7 @@ def _read_vars(entry: Path, kind: str, index: Index) -> None:
     """group_vars/NAME, NAME.yml or NAME/ with files in it."""
     if entry.name.startswith(".") or entry.name.endswith(("~", ".bak", ".swp")):
         return
-    name = entry.name if entry.is_dir() else entry.stem if entry.suffix in YAML_SUFFIXES[1:] else entry.name
-    if entry.is_file() and entry.suffix not in YAML_SUFFIXES:
-        name = entry.name
+    name = entry.stem if entry.suffix in YAML_SUFFIXES[1:] and not entry.is_dir() else entry.name
     index.named.append((kind, name, entry))
     for path in _vars_files(entry):
         text = read(path)
@@ -204,8 +202,8 @@ def _read_vars(entry: Path, kind: str, index: Index) -> None:
 
 
 def _vars_files(entry: Path) -> list[Path]:
-    if entry.is_file():
-        return [entry] if entry.suffix in YAML_SUFFIXES else []
+    if not entry.is_dir():
+        return [entry] if entry.suffix in YAML_SUFFIXES else []  # a broken link too: reading it says so
     found: list[Path] = []
     for path in sorted(entry.iterdir()):
         if path.name.startswith(".") or path.name.endswith(("~", ".bak", ".swp")):

@@ -32,7 +32,8 @@ RAILS = """
 |---|---|
 | `name` | up to 12 lower case letters, digits, `-` and `_`; the same port has the same name on every host |
 | `match` | exactly one of `pci`, `mac`, `guid`. `pci: "0000:1a:00.0"` (the domain may be left out), \
-`mac: "52:54:00:aa:bb:cc"` (dashes and dots too; not on InfiniBand), `guid: "b8ce:f603:00ab:cdef"` (node or port GUID, `0x…` too; not with soft_roce) |
+`mac: "52:54:00:aa:bb:cc"` (dashes and dots too; not on InfiniBand), \
+`guid: "b8ce:f603:00ab:cdef"` (node or port GUID, `0x…` too; not with soft_roce) |
 | `address` | IPv4 with prefix length. A RoCE rail needs one for its GID (a warning without, unless \
 `network_manage_addresses` is false); an InfiniBand rail needs one for IPoIB only |
 | `gateway` | in the rail's subnet; needed when hosts have different subnets on the same rail |
@@ -42,7 +43,8 @@ RAILS = """
 PROFILES_INTRO = f"""# Profiles and the catalogue
 
 What a fabric needs, each value with its reason and its source. [V] was read in a primary source, [S] in one other place,
-[I] is inferred, [K] is common knowledge that was not looked up; [sources.md](sources.md) says what was read. Names and values in `nccl_env_overrides` are checked against the
+[I] is inferred, [K] is common knowledge that was not looked up; [sources.md](sources.md) says what was read.
+Names and values in `nccl_env_overrides` are checked against the
 {len(VARIABLES)} variables that NCCL {VERSION} reads.
 """
 
@@ -94,6 +96,7 @@ SYSCTL_INTRO = """
 | sysctl | value | fabrics | why | source |
 |---|---|---|---|---|
 """
+NODE_ROW = "| `NCCL_IB_HCA`, `NCCL_SOCKET_IFNAME` | from the node | From the rails' match and from `bootstrap_interface`. | |\n"
 QOS_INTRO = """
 ## QoS profiles
 
@@ -116,4 +119,4 @@ def _nccl(profile: NcclProfile) -> str:
         why = "Set when all rails of the host are in one subnet."
         text += f"| `NCCL_IB_ADDR_RANGE` | the rails' subnet | {why} | alibabacloud-erdma-controller runbook [V] |\n"
     text += "| `NCCL_IB_TC` | from the QoS profile | | |\n" if "roce" in profile.fabrics else ""
-    return text + "| `NCCL_IB_HCA`, `NCCL_SOCKET_IFNAME` | from the node | Rendered from the rails' match and from `bootstrap_interface`. | |\n"
+    return text + NODE_ROW

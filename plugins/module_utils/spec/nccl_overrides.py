@@ -103,7 +103,7 @@ def _check_value(row, text, path, findings):
             findings.error(path, text, "NCCL reads a leading 0 as octal: %d" % _strtoll(text), "an integer without leading zeros")
     elif row.type == "bool" and text not in ("0", "1"):
         findings.error(path, text, "is a switch; NCCL before 2.28 reads words as 0", "1 or 0")
-    elif row.type == "enum" and not _in_values(row, text):
+    elif row.type == "enum" and row.values and not _in_values(row, text):
         findings.error(path, text, "is not a value of %s" % row.name, ", ".join(row.values))
     elif row.name in ("NCCL_ALGO", "NCCL_PROTO"):
         _check_choice_list(row, text, path, findings)

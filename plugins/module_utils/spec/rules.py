@@ -14,6 +14,11 @@ ROCE_FULL_MTU = 4200
 SWITCH_MTU = 9216  # the largest that switch vendors' RoCE templates carry
 ERDMA_MTUS = (8500, 1400)
 IPOIB_MAX = {"datagram": 4092, "connected": 65520}
+MTU_ALLOWED = {
+    "roce": "1280 to 9216; 9000 is usual",
+    "infiniband": "1280 to 4092 (ipoib_mode datagram), to 65520 (connected)",
+    "erdma": "8500, 1400",
+}
 LINK_LAYER = {"roce": "Ethernet", "erdma": "Ethernet", "infiniband": "InfiniBand"}
 EXPECT = {
     "rate_gbps": ("number", "a number of Gb/s, like 400"),

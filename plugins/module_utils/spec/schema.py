@@ -40,6 +40,7 @@ SITE = (
         "The RDMA ports of a host, in rail order, each {name, match: {pci or mac or guid}, address, gateway, mtu}. A rail is matched by "
         "something that an update cannot rename; address is CIDR; gateway and mtu are optional.",
         "rdma-core's udev rules rename devices (mlx5_0, rocep26s0); see docs/reference/inventory.md", elements="dict",
+        form="a list of {name, match: {pci, mac or guid}, address}",
         example=[{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]),
     Key("nccl_profile", "site", "str", None,
         "Set of NCCL variables. Unset: the fabric's own (roce, infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME,
@@ -63,7 +64,7 @@ SITE = (
         example="eno1"),
     Key("foreign_variables", "site", "list", [],
         "Globs of variables that belong to other collections in the same inventory. Any other unknown variable is an error.",
-        "choice: a misspelt key must not be ignored in silence", elements="str", pattern=r"^[A-Za-z_][A-Za-z0-9_*?\[\]-]*$",
+        "choice: a misspelt key must not be ignored in silence", elements="str", pattern=r"^[A-Za-z0-9_*?\[\]-]+$",
         form="a list of globs of variable names", example=["slurm_*"]),
 )
 
@@ -152,7 +153,7 @@ VALIDATE = (
         "OCI and AZ (96 of 100G, 192 of 200G, 384 of 400G); ERC (eRDMA: by instance type, 108 measured)", minimum=0, maximum=10000,
         example=384),
     Key("validate_max_latency_us", "validate", "number", None,
-        "Typical ib_read_lat in microseconds that no rail may exceed. Unset: measured and reported, not judged.",
+        "Average ib_read_lat in microseconds that no rail may exceed. Unset: measured and reported, not judged.",
         "OCI (5 us for ib_write_lat; a read is a round trip), ERC (eRDMA about 16 us)", minimum=0, maximum=1000000, example=10),
     Key("validate_perftest_seconds", "validate", "int", 10, "How long one bandwidth test runs.", "AZ (ib_write_bw -D 10)", minimum=1,
         maximum=600),
@@ -162,7 +163,7 @@ VALIDATE = (
         minimum=2, maximum=8388608),
     Key("validate_perftest_qps", "validate", "int", 2, "Queue pairs of a bandwidth test.", "AZ and OCI (ib_write_bw -q 2)", minimum=1,
         maximum=128),
-    Key("validate_port", "validate", "int", 18515, "First TCP port of perftest's exchange; a rail uses this plus its index.",
+    Key("validate_port", "validate", "int", 18515, "First TCP port of perftest's exchange; every rail takes two ports from here on.",
         "perftest (default port 18515)", minimum=1024, maximum=65000),
     Key("validate_ping_peers", "validate", "int", 4, "How many peers a node pings on every rail with full-size frames and DF.",
         "kayobe (network-connectivity.yml pings one random peer); choice of 4: all pairs grow with the square", minimum=1, maximum=4096),

@@ -14,7 +14,7 @@ from .findings import Findings, did_you_mean
 from .model import Finding, Spec
 from .nccl_overrides import check_overrides
 from .rails import check_rails
-from .rules import check_expect, check_fabric, check_mtu, check_profiles, check_subnets
+from .rules import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles, check_subnets
 from .schema import FABRICS, KEYS, LATER_STACKS, ROLE_KEYS, SITE_KEYS, STACKS, known_keys
 from .site import validate_site
 from .unknown import check_globs, check_unknown
@@ -56,7 +56,8 @@ def _check_keys(given, findings):
         if value is None:
             # An empty key (``consent:``) means its default; only required keys need a value.
             if key.required:
-                findings.error(key.name, None, "is empty" if key.name in given else "is missing", key.allowed())
+                allowed = MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.name == "mtu" else key.allowed()
+                findings.error(key.name, None, "is empty" if key.name in given else "is missing", allowed)
             else:
                 checked[key.name] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
             continue

@@ -15,6 +15,7 @@ import yaml
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import DEFAULT_NCCL, NCCL_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.rules import MTU_ALLOWED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLES
 
 WIDTH = 110
@@ -68,7 +69,7 @@ def _rule(key: Key, fabric: str) -> str:
     allowed = {
         "nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
         "qos_profile": ", ".join([profile.name for profile in QOS_PROFILES if fabric in profile.fabrics] + [NONE]),
-        "mtu": {"roce": "1280 to 9216", "infiniband": "1280 to 4092 (datagram), to 65520 (connected)", "erdma": "8500, 1400"}[fabric],
+        "mtu": MTU_ALLOWED[fabric],
     }.get(key.name, key.allowed())
     if key.required:
         return f"Allowed: {allowed}. Required."

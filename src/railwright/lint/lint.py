@@ -50,8 +50,17 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
         if finding.host is not None and finding.host not in hosts:
             hosts.append(finding.host)
     result = [
-        LintFinding(file, line, tuple(hosts), finding.key, finding.value, finding.message, finding.allowed, finding.severity,
-                    everywhere=len(hosts) == len(inventory.hosts))
+        LintFinding(
+            file,
+            line,
+            tuple(hosts),
+            finding.key,
+            finding.value,
+            finding.message,
+            finding.allowed,
+            finding.severity,
+            everywhere=len(hosts) == len(inventory.hosts),
+        )
         for (file, line, *_rest), (finding, hosts) in folded.items()
     ]
     return sorted(result, key=lambda item: (item.file, item.line or 0))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""init writes inventories that lint accepts, that explain every key, and that are the examples of the repository."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS, KEYS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from railwright.exitcodes import InputError
+from railwright.init import files, write_inventory
+from railwright.inventory import load
+from railwright.lint import lint
+
+SITE = "group_vars/all/site.yml"
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_lint_accepts_it_without_a_word(tmp_path: Path, fabric: str) -> None:
+    written = write_inventory(tmp_path / "inv", fabric)
+    assert written == [tmp_path / "inv/hosts.yml", tmp_path / "inv" / SITE]
+    assert lint(tmp_path / "inv") == []
+    assert len(load(tmp_path / "inv").hosts) == 2
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_examples_are_what_it_writes(fabric: str, repository: Path) -> None:
+    example = repository / "inventories" / fabric
+    there = {str(path.relative_to(example)): path.read_text(encoding="utf-8") for path in example.rglob("*") if path.is_file()}
+    assert there == files(fabric)
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_every_key_is_explained(fabric: str) -> None:
+    site = files(fabric)[SITE]
+    for key in KEYS:
+        if key.name != "rails":
+            assert len(re.findall(rf"^(?:# )?{key.name}: ", site, re.MULTILINE)) == 1, key.name
+    assert site.count("Allowed: ") == len(KEYS) - 1
+    assert re.search(r"^mtu: \d+$", site, re.MULTILINE), "the MTU is set, at top level"
+    assert set(yaml.safe_load(site)) == {"fabric", "mtu"}
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+@pytest.mark.parametrize("key", [key.name for key in KEYS if key.name != "rails"])
+def test_every_key_can_be_uncommented(fabric: str, key: str) -> None:
+    """Taking the # away from one line gives a value that is right for this fabric."""
+    site = files(fabric)[SITE]
+    values = yaml.safe_load(re.sub(rf"^# ({key}: )", r"\1", site, flags=re.MULTILINE))
+    assert key in values
+    hosts = yaml.safe_load(files(fabric)["hosts.yml"])["all"]["children"]["rdma"]["hosts"]
+    spec, findings = build_spec({**values, **hosts["node1"]}, "node1")
+    assert errors_of(findings) == []
+    assert spec is not None
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_addresses_are_for_documentation(fabric: str) -> None:
+    addresses = re.findall(r"\d+\.\d+\.\d+\.\d+", files(fabric)["hosts.yml"])
+    assert addresses
+    assert all(address.startswith(("192.0.2.", "198.51.100.", "203.0.113.")) for address in addresses)
+    for mac in re.findall(r'mac: "(..):', files(fabric)["hosts.yml"]):
+        assert int(mac, 16) & 2, "a locally administered address is nobody's"
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    write_inventory(tmp_path, "roce")
+    (tmp_path / "hosts.yml").unlink()
+    (tmp_path / SITE).write_text("mine\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{tmp_path}/{SITE}: exists and is not overwritten"):
+        write_inventory(tmp_path, "roce")
+    assert not (tmp_path / "hosts.yml").exists(), "all or nothing"
+    write_inventory(tmp_path, "erdma", force=True)
+    assert "fabric: erdma" in (tmp_path / SITE).read_text(encoding="utf-8")
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match=r"file: is a file; allowed"):
+        write_inventory(tmp_path / "file", "roce")
+    with pytest.raises(InputError, match=r"cannot be written: not a directory"):
+        write_inventory(tmp_path / "file" / "below", "roce")
+    with pytest.raises(InputError, match=r"--fabric ether: is no fabric .* allowed: roce, infiniband, erdma"):
+        write_inventory(tmp_path / "new", "ether")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every mistake of bad_inventories.yml gives exactly its one line, with both ends of the supported ansible-core."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from railwright.exitcodes import ExitCode, InputError
+from railwright.lint import lint
+
+CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_inventories.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_one_clear_line(case: dict[str, Any], make: Callable[[Mapping[str, object]], Path], capfd: pytest.CaptureFixture[str]) -> None:
+    directory = make(case)
+    try:
+        lines = [str(finding) for finding in lint(directory) if finding.severity == "error"]
+    except InputError as error:
+        lines = [str(error)]
+    assert lines == [case["line"]]
+    assert "\n" not in lines[0]
+    assert capfd.readouterr() == ("", ""), "Ansible talks on the terminal"
+
+
+def test_an_inventory_that_cannot_be_read_is_bad_input() -> None:
+    assert InputError.code == ExitCode.USAGE == 64
+
+
+def test_there_are_enough_and_all_different() -> None:
+    assert len({case["name"] for case in CASES}) == len(CASES) >= 25
+    assert len({case["line"] for case in CASES}) > len(CASES) - 3

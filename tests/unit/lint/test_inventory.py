@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inventories as Ansible reads them: forms, precedence, limits, origins, Vault; and inventories that cannot be read."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from railwright.exitcodes import InputError
+from railwright.inventory import load
+from railwright.lint import lint
+
+Make = Callable[[Mapping[str, object]], Path]
+pytestmark = pytest.mark.core
+
+INI = """[rdma]
+gpu[01:02] rails='[{"name": "rail0", "match": {"pci": "1a:00.0"}}]'
+# a comment
+[opensm]
+gpu01
+[rdma:vars]
+fabric=infiniband
+mtu=4092
+"""
+
+
+def test_values_are_templated_and_plain(make: Make) -> None:
+    inventory = load(make({"site": "fabric: roce\nmtu: '{{ _jumbo }}'\n_jumbo: 9000\nconsent: ['{{ \"link\" }}']\n"}))
+    assert list(inventory.hosts) == ["n1", "n2"]
+    values = inventory.hosts["n1"]
+    assert str(values["mtu"]) == "9000"  # text under 2.16, a number under 2.19; build_spec takes both
+    assert [type(item) for item in values["consent"]] == [str]
+    assert "_jumbo" not in values
+    assert lint(Path("inv")) == []
+
+
+def test_ini_with_ranges_and_vars(make: Make) -> None:
+    make({})
+    path = Path("hosts.ini")
+    path.write_text(INI, encoding="utf-8")
+    inventory = load(path)
+    assert list(inventory.hosts) == ["gpu01", "gpu02"]
+    assert lint(path) == []
+    origins = [inventory.origin("gpu02", key) for key in ("rails", "mtu", "nothing")]
+    assert [(str(origin.file), origin.line) if origin else None for origin in origins] == [("hosts.ini", 2), ("hosts.ini", 8), None]
+    assert inventory.hosts["gpu01"]["group_names"] == ["opensm", "rdma"]
+
+
+def test_the_line_that_wins_is_named(make: Make) -> None:
+    directory = make(
+        {
+            "site": "fabric: roce\nmtu: 1300\n",
+            "files": {
+                "group_vars/rdma/a.yml": "# later than all\n\nmtu: 1400\n",
+                "host_vars/n1.yml": "host_tuning_nofile: 2048\nmtu: 1500\n",
+            },
+        }
+    )
+    inventory = load(directory)
+    assert [inventory.hosts[host]["mtu"] for host in ("n1", "n2")] == [1500, 1400]
+    origins = [origin for host in ("n1", "n2") if (origin := inventory.origin(host, "mtu"))]
+    assert [(str(origin.file), origin.line) for origin in origins] == [("inv/host_vars/n1.yml", 2), ("inv/group_vars/rdma/a.yml", 3)]
+
+
+def test_the_deepest_line_of_a_path_is_named(make: Make) -> None:
+    directory = make({"n1": 'rails:\n  - name: rail0\n    match:\n      mac: "02:00:00:00:01:00"\n    address: 198.51.100.11/25\n'})
+    inventory = load(directory)
+    keys = ("rails", "rails[0]", "rails[0].match.mac", "rails[0].gateway")
+    lines = {key: origin.line for key in keys if (origin := inventory.origin("n1", key))}
+    assert lines == {"rails": 6, "rails[0]": 7, "rails[0].match.mac": 9, "rails[0].gateway": 7}
+
+
+def test_limit(make: Make) -> None:
+    directory = make({})
+    assert list(load(directory, "n2").hosts) == ["n2"]
+    assert list(load(directory, "rdma:!n2").hosts) == ["n1"]
+    assert list(load(directory, "n*").hosts) == ["n1", "n2"]
+    with pytest.raises(InputError, match=r"--limit n3: n3 is no host or group of inv; allowed: n1, n2"):
+        load(directory, "n3")
+    with pytest.raises(InputError, match=r"--limit n1,m\*: m\* is no host or group"):
+        load(directory, "n1,m*")
+    with pytest.raises(InputError, match=r"--limit n1:!n1: matches no host of group rdma"):
+        load(directory, "n1:!n1")
+
+
+def test_localhost_is_never_implied(make: Make) -> None:
+    directory = make({"hosts": "all:\n  children:\n    rdma:\n      hosts: {}\n"})
+    for limit in (None, "localhost"):
+        with pytest.raises(InputError, match="has no hosts"):
+            load(directory, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[rdma]\nn1 foo bar=x "\n', "is not an inventory"),
+        ("[rdma:nothing]\nn1\n", "is not an inventory"),
+    ],
+)
+def test_broken_ini(make: Make, text: str, line: str) -> None:
+    make({})
+    Path("hosts").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"^hosts: {line}: [^\n]+; allowed: YAML or INI as Ansible reads it$"):
+        load(Path("hosts"))
+
+
+def test_paths_that_cannot_be_read(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^nowhere: does not exist; allowed"):
+        load(Path("nowhere"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: holds no inventory file; allowed"):
+        load(tmp_path / "empty")
+    binary = make({"files": {"group_vars/rdma.yml": ""}})
+    (binary / "group_vars/rdma.yml").write_bytes(b"mtu: \xff\xfe9000\n")
+    with pytest.raises(InputError, match=r"rdma.yml: is not UTF-8 text \(byte 5\)"):
+        load(binary)
+
+
+def test_a_file_that_cannot_be_opened(make: Make) -> None:
+    """A link that leads nowhere, not a missing permission: root has every permission."""
+    directory = make({})
+    (directory / "group_vars/rdma.yml").symlink_to("nowhere.yml")
+    with pytest.raises(InputError, match=r"group_vars/rdma.yml: cannot be read: no such file or directory"):
+        load(directory)
+
+
+def test_vault_with_its_password(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ansible import constants
+    from ansible.parsing.vault import VaultLib, VaultSecret
+
+    secret = VaultSecret(b"open sesame")
+    text = VaultLib([("default", secret)]).encrypt("performance", secret).decode()
+    block = "\n".join("  " + line for line in text.splitlines())
+    (tmp_path / "password").write_text("open sesame\n", encoding="utf-8")
+    monkeypatch.setattr(constants, "DEFAULT_VAULT_PASSWORD_FILE", str(tmp_path / "password"))
+    inventory = load(make({"site": f"fabric: roce\nmtu: 9000\nhost_tuning_governor: !vault |\n{block}\n"}))
+    assert inventory.hosts["n1"]["host_tuning_governor"] == "performance"
+    assert type(inventory.hosts["n1"]["host_tuning_governor"]) is str
+
+
+def test_a_vaulted_file_without_password(make: Make) -> None:
+    directory = make({"files": {"group_vars/rdma.yml": "$ANSIBLE_VAULT;1.1;AES256\n36616261\n"}})
+    with pytest.raises(InputError, match=r"^inv: is encrypted with Ansible Vault and no password fits; allowed"):
+        load(directory)
+
+
+def test_the_display_is_given_back(make: Make) -> None:
+    from ansible.utils.display import Display
+
+    before = Display().display
+    load(make({}))
+    assert Display().display == before

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""build_spec: defaults, conversions, warnings and rules over several keys. Bad inventories: tests/unit/lint."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec, errors_of
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+
+Judge = Callable[..., tuple[Spec | None, list[Finding]]]
+IB_RAIL = {"name": "rail0", "match": {"pci": "1a:00.0"}}
+
+
+def spec_of(judged: tuple[Spec | None, list[Finding]]) -> Spec:
+    """The Spec of a host without findings."""
+    spec, findings = judged
+    assert findings == []
+    assert spec is not None
+    return spec
+
+
+def keys_of(findings: list[Finding], severity: str) -> list[str]:
+    return [finding.key for finding in findings if finding.severity == severity]
+
+
+def test_every_key_has_its_default(judge: Judge) -> None:
+    spec = spec_of(judge())
+    by_fabric = {"nccl_profile": "roce", "qos_profile": "dscp26-prio3", "opensm_enabled": False}
+    for key in KEYS:
+        if key.name not in ("fabric", "mtu", "rails"):
+            assert spec[key.name] == by_fabric.get(key.name, key.default), key.name
+
+
+def test_a_spec_survives_the_way_to_a_node(judge: Judge) -> None:
+    spec = spec_of(judge(expect={"rate_gbps": 400}, nccl_env_overrides={"NCCL_DEBUG": "WARN"}))
+    assert Spec(spec.as_dict()).as_dict() == spec.as_dict()
+    assert Spec(spec.as_dict()).rails == spec.rails
+    assert spec.rail("rail0").mtu == 9000
+
+
+def test_defaults_are_not_shared_between_hosts(judge: Judge) -> None:
+    spec_of(judge())["consent"].append("reboot")
+    assert spec_of(judge())["consent"] == []
+
+
+@pytest.mark.parametrize(
+    ("fabric", "mtu", "nccl", "qos"),
+    [
+        ("roce", 9000, "roce", "dscp26-prio3"),
+        ("infiniband", 4092, "infiniband", "none"),
+        ("erdma", 8500, "erdma-native", "none"),
+    ],
+)
+def test_profiles_follow_the_fabric(judge: Judge, fabric: str, mtu: int, nccl: str, qos: str) -> None:
+    rails = [{**IB_RAIL, "address": "198.51.100.11/25"}]
+    spec = spec_of(judge(fabric=fabric, mtu=mtu, rails=rails))
+    assert (spec["nccl_profile"], spec["qos_profile"]) == (nccl, qos)
+
+
+def test_text_from_templates_and_ini_files_is_converted(judge: Judge) -> None:
+    spec = spec_of(
+        judge(
+            mtu="9000", accept_eol="yes", network_manage_addresses="False", validate_min_bandwidth_gbps="92.5", host_tuning_memlock=8388608
+        )
+    )
+    assert (spec.mtu, spec["accept_eol"], spec["network_manage_addresses"]) == (9000, True, False)
+    assert (spec["validate_min_bandwidth_gbps"], spec["host_tuning_memlock"]) == (92.5, "8388608")
+
+
+@pytest.mark.parametrize("key", [key.name for key in KEYS if not key.required])
+def test_an_empty_key_means_its_default(judge: Judge, key: str) -> None:
+    spec, findings = judge(**{key: None})
+    assert errors_of(findings) == []
+    assert spec is not None
+    if key != "rails":
+        assert spec[key] == spec_of(judge())[key]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+@pytest.mark.parametrize("value", [object(), float("nan"), {"a": {1: 2}}, [[]], "\n", 3.5, True, -7, {1}])
+def test_no_value_makes_it_crash(judge: Judge, key: Any, value: Any) -> None:
+    """And what is not the key's type is said with the key's name."""
+    spec, findings = judge(**{key.name: value})
+    wrong = key.type in ("int", "number", "list", "dict") and not isinstance(
+        value, {"int": int, "number": (int, float), "list": list, "dict": dict}[key.type]
+    )
+    if wrong:
+        assert spec is None
+        assert any(finding.key.startswith(key.name) and finding.allowed for finding in errors_of(findings))
+
+
+def test_opensm_follows_the_group(judge: Judge) -> None:
+    common: dict[str, Any] = {"fabric": "infiniband", "mtu": 4092, "rails": [IB_RAIL]}
+    assert spec_of(judge(**common, group_names=["opensm", "rdma"]))["opensm_enabled"] is True
+    assert spec_of(judge(**common, group_names=["rdma"]))["opensm_enabled"] is False
+    assert spec_of(judge(**common, group_names=["opensm"], opensm_enabled=False))["opensm_enabled"] is False
+    assert keys_of(judge(group_names=["opensm"])[1], "error") == ["opensm_enabled"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "mtu", "mode", "severity"),
+    [
+        ("roce", 9000, "datagram", None),
+        ("roce", 4200, "datagram", None),
+        ("roce", 4199, "datagram", "warning"),
+        ("roce", 9217, "datagram", "warning"),
+        ("roce", 1279, "datagram", "error"),
+        ("erdma", 8500, "datagram", None),
+        ("erdma", 1400, "datagram", None),
+        ("erdma", 9000, "datagram", "error"),
+        ("erdma", 1500, "datagram", "error"),
+        ("erdma", 8501, "connected", "error"),
+        ("infiniband", 4092, "datagram", None),
+        ("infiniband", 4093, "datagram", "error"),
+        ("infiniband", 65520, "connected", None),
+        ("infiniband", 65521, "connected", "error"),
+        ("infiniband", 2044, "datagram", None),
+    ],
+)
+def test_mtu_by_fabric(judge: Judge, fabric: str, mtu: int, mode: str, severity: str | None) -> None:
+    rails = [{**IB_RAIL, "address": "198.51.100.11/25"}]
+    _spec, findings = judge(fabric=fabric, mtu=mtu, ipoib_mode=mode, rails=rails)
+    assert [(finding.key, finding.severity) for finding in findings] == ([("mtu", severity)] if severity else [])
+
+
+def test_the_mtu_of_one_rail_is_judged_by_itself(judge: Judge) -> None:
+    rails = [{**IB_RAIL, "address": "198.51.100.11/25", "mtu": 9000}]
+    spec, findings = judge(fabric="erdma", mtu=8500, rails=rails)
+    assert spec is None
+    assert keys_of(findings, "error") == ["rails[0].mtu"]
+
+
+def test_a_roce_rail_without_address(judge: Judge) -> None:
+    rails = [{"name": "rail0", "match": {"pci": "1a:00.0"}}]
+    assert keys_of(judge(rails=rails)[1], "warning") == ["rails[0]"]
+    assert judge(rails=rails, network_manage_addresses=False)[1] == []
+
+
+def test_rails_in_one_subnet_are_a_warning(judge: Judge) -> None:
+    rails = [{"name": f"rail{index}", "match": {"pci": f"1{index}:00.0"}, "address": f"198.51.100.1{index}/25"} for index in range(2)]
+    spec, findings = judge(rails=rails)
+    assert spec is not None
+    assert keys_of(findings, "warning") == ["rails"]
+    assert "rail0 and rail1" in findings[0].message
+
+
+def test_a_misspelt_key_is_named_with_the_nearest(judge: Judge) -> None:
+    for wrong, right in (
+        ("mtus", "mtu"),
+        ("rdma_stak", "rdma_stack"),
+        ("nccl_env_override", "nccl_env_overrides"),
+        ("validate_prot", "validate_port"),
+    ):
+        finding = errors_of(judge(**{wrong: 1})[1])[0]
+        assert (finding.key, finding.value) == (wrong, None)
+        assert f"did you mean {right}?" in finding.message
+
+
+@pytest.mark.parametrize(
+    "name", ["ansible_user", "inventory_hostname", "groups", "hostvars", "molecule_yml", "_mine", "__network_x", "railwright_run", "omit"]
+)
+def test_other_peoples_variables(judge: Judge, name: str) -> None:
+    spec_of(judge(**{name: object()}))
+
+
+def test_foreign_variables_cover_names_that_look_like_a_roles(judge: Judge) -> None:
+    assert keys_of(judge(network_interfaces=[])[1], "error") == ["network_interfaces"]
+    spec_of(judge(network_interfaces=[], foreign_variables=["network_interf*"]))
+    assert keys_of(judge(foreign_variables=["network_*"])[1], "error") == ["foreign_variables[0]"]
+
+
+def test_one_mistake_gives_one_error(judge: Judge) -> None:
+    """A wrong fabric must not bring down every rule that reads it."""
+    assert keys_of(judge(fabric="ethernet")[1], "error") == ["fabric"]
+    assert keys_of(judge(fabric=...)[1], "error") == ["fabric"]
+    assert keys_of(judge(rails=[{"name": "rail0", "match": {"mac": "x"}, "address": "y"}])[1], "error") == [
+        "rails[0].match.mac",
+        "rails[0].address",
+    ]
+    assert judge(rails=[{"name": "rail0", "match": {"mac": "x"}, "address": "y"}])[1][-1].severity == "error"
+
+
+def test_host_is_named_in_every_finding(judge: Judge) -> None:
+    _spec, findings = judge(fabric="x", mtu="y", consent=3, rails=[3], nccl_env_overrides={"X": 1})
+    assert len(findings) >= 5
+    assert {finding.host for finding in findings} == {"n1"}
+
+
+def test_a_host_takes_less_than_five_milliseconds() -> None:
+    rails = [{"name": f"rail{index}", "match": {"pci": f"{index:02x}:00.0"}, "address": f"10.{index}.0.2/16"} for index in range(16)]
+    values = {"fabric": "roce", "mtu": 9000, "rails": rails, "nccl_env_overrides": {"NCCL_DEBUG": "WARN"}, "expect": {"hcas": 16}}
+    best = 1.0
+    for _attempt in range(20):
+        started = time.process_time()
+        build_spec(values, "n1")
+        best = min(best, time.process_time() - started)
+    assert best < 0.005

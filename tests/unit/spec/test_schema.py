@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of keys keeps its own rules, and everything generated from it is up to date."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical, wanted_sysctls
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import role_of
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import MISSING, check_key
+
+
+def test_names_are_unique_and_owned() -> None:
+    assert len(set(known_keys())) == len(KEYS)
+    assert set(SITE_KEYS) | {name for names in ROLE_KEYS.values() for name in names} == set(known_keys())
+    assert all(names for names in ROLE_KEYS.values())
+    assert set(ROLE_KEYS) == set(ROLES)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_row(key: Any) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", key.name)
+    assert key.owner == "site" or key.name.startswith(key.owner + "_")
+    assert role_of(key.name) == ("" if key.owner == "site" else key.owner), "the name must not look like another role's"
+    assert key.doc.endswith((".", ")"))
+    assert key.source
+    assert key.type in ("str", "int", "number", "bool", "list", "dict")
+    assert key.pattern is None or key.form, "a pattern is explained in words"
+    assert not (key.required and key.default is not None)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+@pytest.mark.parametrize("field", ["default", "example"])
+def test_defaults_and_examples_are_allowed(key: Any, field: str) -> None:
+    value = getattr(key, field)
+    if value is not None:
+        findings = Findings("n1")
+        assert check_key(key, value, key.name, findings) is not MISSING
+        assert findings.items == []
+
+
+def test_generated_files_are_up_to_date() -> None:
+    """make generate --check, as a contract."""
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(
+        [sys.executable, str(root / "tools/generate"), "--check"],
+        check=False, capture_output=True, text=True, env={"PYTHONPATH": f"{root}/.dev:{root}/src", "PATH": ""},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def spec(**keys: Any) -> Spec:
+    """A host's Spec without rails."""
+    built, _findings = build_spec({"fabric": "roce", "mtu": 9000, **keys}, "n1")
+    assert built is not None
+    return built
+
+
+def test_sysctls_for_each_rail_with_overrides() -> None:
+    rows = {row.name: row for row in wanted_sysctls(spec(), ["eth1", "eth2.100"])}
+    assert rows["net/ipv4/conf/eth1/rp_filter"].value == "2"
+    assert rows["net/ipv4/conf/eth2.100/arp_ignore"].path == "/proc/sys/net/ipv4/conf/eth2.100/arp_ignore"
+    assert not any("{nic}" in name for name in rows)
+    assert len(rows) == len(SYSCTLS) + 3, "three rows are per rail, and there are two rails"
+    overridden = spec(
+        host_tuning_sysctls={
+            "vm.zone_reclaim_mode": None,
+            "net.ipv4.conf.{nic}.arp_ignore": 1,
+            "net.ipv4.conf.eth2/100.rp_filter": 0,
+            "vm.swappiness": 1,
+        }
+    )
+    rows = {row.name: row for row in wanted_sysctls(overridden, ["eth1", "eth2.100"])}
+    assert "vm/zone_reclaim_mode" not in rows
+    assert [rows[f"net/ipv4/conf/{nic}/arp_ignore"].value for nic in ("eth1", "eth2.100")] == ["1", "1"]
+    assert (rows["net/ipv4/conf/eth1/rp_filter"].value, rows["net/ipv4/conf/eth2.100/rp_filter"].value) == ("2", "0")
+    assert rows["vm/swappiness"].value == "1"
+
+
+def test_both_forms_of_a_sysctl_name() -> None:
+    assert canonical("net.ipv4.conf.eth1/100.rp_filter") == "net/ipv4/conf/eth1.100/rp_filter"
+    assert canonical("net/ipv4/conf/eth1.100/rp_filter") == "net/ipv4/conf/eth1.100/rp_filter"
+
+
+@pytest.mark.parametrize("row", SYSCTLS, ids=lambda row: row.name)
+def test_sysctl_rows_have_reason_and_source(row: Any) -> None:
+    assert row.why
+    assert row.source
+    assert "." not in row.name

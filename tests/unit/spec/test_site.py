@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""validate_site: what hosts must agree on and must not share."""
+
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec, validate_site
+
+
+def host(number: int, count: int = 1, **keys: Any) -> Spec:
+    """A good RoCE host; hosts with different numbers go together."""
+    listed = [
+        {"name": f"rail{rail}", "match": {"mac": f"02:00:00:00:{number:02x}:{rail:02x}"}, "address": f"10.{rail}.0.{number}/16"}
+        for rail in range(count)
+    ]
+    spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": listed, **keys}, f"n{number}")
+    assert spec is not None
+    return spec
+
+
+def rail(**keys: Any) -> list[dict[str, Any]]:
+    return [{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": "10.0.0.9/16", **keys}]
+
+
+def short(findings: list[Finding]) -> list[tuple[str | None, str, str]]:
+    return [(finding.host, finding.key, finding.severity) for finding in findings]
+
+
+def test_hosts_that_go_together() -> None:
+    assert validate_site({f"n{number}": host(number, count=8) for number in range(1, 5)}) == []
+    assert validate_site({}) == []
+
+
+def test_pci_addresses_repeat_in_every_node() -> None:
+    specs = {
+        "n1": host(1, rails=rail(address="10.0.0.1/16")),
+        "n2": host(2, rails=rail(address="10.0.0.2/16")),
+    }
+    assert validate_site(specs) == []
+
+
+def test_duplicate_address_whatever_its_prefix() -> None:
+    specs = {"n1": host(1), "n2": host(2, rails=rail(address="10.0.0.1/16"))}
+    findings = validate_site(specs)
+    assert short(findings) == [("n2", "rails[0].address", "error")]
+    assert "rail0 on n1" in findings[0].message
+
+
+def test_duplicate_mac_and_guid() -> None:
+    same = {"mac": "02:00:00:00:01:00"}
+    assert short(validate_site({"n1": host(1), "n2": host(2, rails=rail(match=same))})) == [("n2", "rails[0].match.mac", "error")]
+    guid = {"guid": "b8ce:f603:00ab:cdef"}
+    specs = {name: host(0, rails=rail(match=guid, address=f"10.0.0.{last}/16")) for name, last in (("n1", 1), ("n2", 2))}
+    assert short(validate_site(specs)) == [("n2", "rails[0].match.guid", "error")]
+
+
+def test_the_odd_one_out_is_named() -> None:
+    specs = {f"n{number}": host(number, mtu=4200 if number == 2 else 9000) for number in range(1, 7)}
+    findings = validate_site(specs)
+    assert short(findings) == [("n2", "mtu", "error")]
+    assert "is the value on n2, but 9000 is on n1, n3, n4 and 2 more" in findings[0].message
+
+
+def test_fabric_stack_and_qos_agree() -> None:
+    specs = {"n1": host(1), "n2": host(2), "n3": host(3, rdma_stack="soft_roce", qos_profile="oci-dscp10")}
+    assert short(validate_site(specs)) == [("n3", "rdma_stack", "warning"), ("n3", "qos_profile", "error")]
+    mixed = {"n1": host(1), "n2": host(2), "n3": host(3, fabric="erdma", mtu=8500)}
+    assert ("n3", "fabric", "error") in short(validate_site(mixed))
+
+
+def test_the_mtu_of_one_rail() -> None:
+    findings = validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=rail(mtu=4200))})
+    assert short(findings) == [("n3", "rails[0].mtu", "error")]
+
+
+def test_subnets_of_a_rail_need_a_gateway() -> None:
+    other = rail(address="10.9.0.3/16")
+    assert short(validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=other)})) == [("n3", "rails[0].address", "error")]
+    routed = rail(address="10.9.0.3/16", gateway="10.9.0.1")
+    assert validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=routed)}) == []
+
+
+def test_rails_that_others_have_and_hosts_without_any() -> None:
+    findings = validate_site({"n1": host(1, count=2), "n2": host(2, count=2), "n3": host(3), "n4": host(4, count=0)})
+    assert short(findings) == [("n4", "rails", "warning"), ("n3", "rails", "warning")]
