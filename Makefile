@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
 .PHONY: test
-test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, core216, containers, fabric
+test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, core216, containers, fabric
 	@tools/need containers demo
-	@$(STAGES) lint sanity unit contract core216 containers fabric
+	@$(STAGES) lint sanity unit contract integration core216 containers fabric
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin
@@ -64,6 +64,10 @@ test-unit: $(INSTALLED) ## quick tests of functions on captured nodes
 test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
 	@$(STAGES) contract -- $(ARGS)
 
+.PHONY: test-integration
+test-integration: $(INSTALLED) ## the command line over real ansible-playbook runs on this machine
+	@$(STAGES) integration -- $(ARGS)
+
 .PHONY: test-core216
 test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansible-core 2.16
 	@$(STAGES) core216 -- $(ARGS)
@@ -71,7 +75,7 @@ test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansi
 .PHONY: test-containers
 test-containers: $(INSTALLED) ## every role in a systemd container
 	@tools/need containers
-	@$(STAGES) containers
+	@$(STAGES) containers -- $(ARGS)
 
 .PHONY: test-fabric
 test-fabric: $(INSTALLED) ## the product on Soft-RoCE virtual machines

@@ -74,10 +74,10 @@ def _scenarios(*, fabric: bool, timeout: int) -> tuple[Step, ...]:
     )
 
 
-def _integration(kind: str, *, timeout: int) -> tuple[Step, ...]:
-    """pytest's own part of a stage, where it has one."""
-    directory = f"tests/integration/{kind}"
-    return (_pytest(kind, directory, timeout=timeout),) if (ROOT / directory).is_dir() else ()
+def _suite(kind: str, *, timeout: int) -> tuple[Step, ...]:
+    """pytest's own part of a stage, where there is a directory of that name."""
+    directory = f"tests/{kind}"
+    return (_pytest(f"tests-{kind}", directory, timeout=timeout),) if (ROOT / directory).is_dir() else ()
 
 
 def stages() -> dict[str, Stage]:
@@ -88,9 +88,10 @@ def stages() -> dict[str, Stage]:
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=5 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=5 * MINUTE),)),
+        Stage("integration", _suite("integration", timeout=10 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
-        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _integration("containers", timeout=15 * MINUTE)),
-        Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _integration("fabric", timeout=30 * MINUTE)),
-        Stage("lab", _integration("lab", timeout=60 * MINUTE)),
+        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _suite("containers", timeout=15 * MINUTE)),
+        Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
+        Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
     return {stage.name: stage for stage in table}
