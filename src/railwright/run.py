@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run one playbook of the collection; the only file that imports ansible_runner.
+Import it where a run begins: ansible_runner takes half a second.
 
 The operator's own Ansible configuration stays in force: what the runner would override
 (host key checking, above all) is handed back, and what we add (time limits of ssh, forks)
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from ansible_runner.interface import init_runner
 
 from railwright.ansible_env import NAMESPACE, environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
@@ -58,8 +61,6 @@ def _run(
     collector: Collector,
     stopped: Callable[[], bool],
 ) -> str:
-    from ansible_runner.interface import init_runner  # noqa: PLC0415  # half a second, and facts --sysroot needs none of it
-
     private.chmod(0o700)
     runner = init_runner(
         private_data_dir=str(private),

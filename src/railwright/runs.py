@@ -59,7 +59,11 @@ def timestamp(moment: datetime) -> str:
 def new_id(verb: str, moment: datetime | None = None) -> str:
     """An id that no stored run has; two runs may start in the same second."""
     identity = f"{timestamp(moment or datetime.now(UTC))}-{verb}"
-    return f"{identity}-{secrets.token_hex(2)}" if (runs_directory() / identity).exists() else identity
+    try:
+        taken = (runs_directory() / identity).exists()
+    except OSError:  # not readable: storing will say so, after the run
+        taken = False
+    return f"{identity}-{secrets.token_hex(2)}" if taken else identity
 
 
 def save(run: Run) -> Path:

@@ -60,7 +60,8 @@ def node_names(incomplete: str) -> list[str]:
 Nodes = Annotated[int, typer.Option("--nodes", "-n", min=1, metavar="N", help="How many machines.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="New disks and a new inventory.")]
 NodeName = Annotated[str, typer.Argument(metavar="NODE", help="A machine of the lab.", autocompletion=node_names, show_default=False)]
-Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="What to run there; a shell when left out.", show_default=False)]
+COMMAND_HELP = "What to run there; a shell when left out."
+Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help=COMMAND_HELP, show_default=False)]
 Destroy = Annotated[bool, typer.Option("--destroy", help="Remove disks, keys, state and inventory too.")]
 
 

@@ -7,6 +7,7 @@ help nobody.
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -30,6 +31,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     settings.debug = False
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, never a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = command().main(args=None if argv is None else list(argv), prog_name="railwright", standalone_mode=False)
     except USAGE_ERRORS as error:

@@ -73,7 +73,11 @@ class Session:
             verdicts=verdicts,
             summary=summary,
         )
-        save(run)
+        try:
+            save(run)
+        except OSError as error:
+            # The nodes were judged or changed all the same, and that is the result.
+            console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
 
 
 def echo(line: str) -> None:
@@ -149,4 +153,5 @@ def heading(host: HostOutcome, text: str = "") -> None:
     # A node that fails for its problems has them in a table of its own.
     shown = host.message if host.status != "ok" and not host.problems else text
     where = f" (task: {host.task})" if host.status == "failed" and host.task else ""
+    console.out().line()
     console.say(console.styled(host.name, "node"), console.styled(host.status), shown + where)

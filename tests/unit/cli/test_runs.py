@@ -4,6 +4,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(identity: str, **more: object) -> Run:
-    return Run(identity, "plan", "/inv", None, "2026-01-01T00:00:00+00:00", "0.1.0", **more)  # type: ignore[arg-type]
+def run(identity: str, **more: Any) -> Run:
+    return Run(identity, "plan", "/inv", None, "2026-01-01T00:00:00+00:00", "0.1.0", **more)
 
 
 def test_saved_and_loaded_is_the_same(state: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from railwright.cli.main import run
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -79,15 +81,24 @@ def test_version(tmp_path: Path) -> None:
     assert done.stdout.startswith("railwright ")
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [["init"], ["lint"], ["facts"], ["plan"], ["apply"], ["validate"], ["report"], *(["lab", v] for v in ("up", "status", "ssh", "down"))],
-)
-def test_every_verb_has_help_with_an_example(verb: list[str], tmp_path: Path) -> None:
-    done = railwright(*verb, "--help", state=tmp_path)
-    assert done.returncode == 0
-    assert "Example" in done.stdout
-    assert f"railwright {' '.join(verb)}" in done.stdout.split("Example")[1]
+VERBS = [
+    ["init"],
+    ["lint"],
+    ["facts"],
+    ["plan"],
+    ["apply"],
+    ["validate"],
+    ["report"],
+    *(["lab", verb] for verb in ("up", "status", "ssh", "down")),
+]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_every_verb_has_help_with_an_example(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Example" in shown
+    assert f"railwright {' '.join(verb)}" in shown.split("Example")[1]
 
 
 def test_shell_completion_is_offered(tmp_path: Path) -> None:
@@ -117,3 +128,25 @@ def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
     done = railwright("facts", "--sysroot", "tree", state=tmp_path)
     assert done.returncode == 0
     assert "no RDMA device" in done.stdout
+
+
+@pytest.mark.parametrize("fabric", ["roce", "infiniband", "erdma"])
+def test_init_writes_what_lint_accepts_and_never_overwrites(fabric: str, tmp_path: Path) -> None:
+    done = railwright("init", "site", "--fabric", fabric, state=tmp_path)
+    assert done.returncode == 0
+    written = done.stdout.split()
+    assert written
+    assert all((tmp_path / name).is_file() for name in written)
+    judged = railwright("lint", "-i", "site", state=tmp_path)
+    assert judged.returncode == 0, judged.stdout
+    again = railwright("init", "site", "--fabric", fabric, state=tmp_path)
+    assert (again.returncode, again.stdout) == (64, "")
+    assert again.stderr.startswith("railwright: error: ")
+
+
+def test_a_locale_without_our_characters_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "etc").mkdir(parents=True)
+    (tmp_path / "tree" / "etc" / "os-release").write_text('ID=debian\nPRETTY_NAME="Debian Köln"\n')
+    done = railwright("facts", "--sysroot", "tree", state=tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
