@@ -5,7 +5,7 @@ Every such file starts with the same line, so that a person who opens it knows w
 writes it, and so that we can tell our own file from one that somebody put there first.
 """
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..host import Host
 from ..types import Change, Op, write_file
@@ -30,6 +30,8 @@ class FileState(NamedTuple):
 
 def is_ours(text):
     # type: (str) -> bool
+    if text.startswith("#!"):
+        text = text.partition("\n")[2]  # a script's first line is its interpreter
     return text.startswith(MARK)
 
 
@@ -53,6 +55,21 @@ def plan_file(area, state, content, why, source, mode=0o644, then=(), disruption
     if state.foreign:
         why += "; the file there was not written by railwright, its content is kept in the restore point"
     return [Change(area, what, state.text, content, disruption, why, source, ops)]
+
+
+def later_files(host, directories, name):
+    # type: (Host, Sequence[str], str) -> List[str]
+    """The .conf files of a drop-in directory that are read after ``name`` and so win over it, in order.
+
+    All of sysctl.d, limits.d and systemd read by name, whatever the directory; a file in
+    an earlier one of ``directories`` hides those of the same name in later ones.
+    """
+    paths = {}  # type: Dict[str, str]
+    for directory in directories:
+        for found in host.listdir(directory):
+            if found.endswith(".conf") and found > name:
+                paths.setdefault(found, "%s/%s" % (directory, found))
+    return [paths[found] for found in sorted(paths)]
 
 
 def octal(mode):

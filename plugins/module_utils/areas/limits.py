@@ -8,17 +8,19 @@ root, hence the second pair of lines. The soft limit of open files stays 1024 fo
 services: select(2) cannot handle more, and a service that can raises it itself.
 """
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..host import Host
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, run
-from .files import HEADER, FileState, observe_file, plan_file
+from .files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "limits"
 LOGIN_FILE = "/etc/security/limits.d/90-railwright.conf"
 SYSTEM_FILE = "/etc/systemd/system.conf.d/90-railwright.conf"
 USER_FILE = "/etc/systemd/user.conf.d/90-railwright.conf"
+MANAGER_DIRECTORIES = ("/etc/systemd/system.conf.d", "/run/systemd/system.conf.d", "/usr/local/lib/systemd/system.conf.d",
+                       "/usr/lib/systemd/system.conf.d")
 SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
 REEXEC = run(("systemctl", "daemon-reexec"))  # reading system.conf.d again takes more than a reload on older systemd
 UNLIMITED = "unlimited"
@@ -45,13 +47,14 @@ class Desired(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """``manager`` holds systemd's effective defaults; empty when systemd does not answer."""
+    """``manager``: systemd's effective defaults, empty when it does not answer. ``overrides``: (file, line) pairs that win over ours."""
 
     login: FileState
     system: FileState
     user: FileState
     manager: Dict[str, str]
     nr_open: Optional[int]
+    overrides: Tuple[Tuple[str, str], ...]
 
 
 def desired(spec, identity):
@@ -70,6 +73,7 @@ def observe(host, desired):
     return Observed(
         observe_file(host, LOGIN_FILE), observe_file(host, SYSTEM_FILE), observe_file(host, USER_FILE), manager,
         int(nr_open) if nr_open is not None and nr_open.isdigit() else None,
+        tuple(login_overrides(host, desired) + manager_overrides(host, desired)),
     )
 
 
@@ -95,11 +99,39 @@ def problems(spec, identity, desired):
 
 def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
-    """A nofile above fs.nr_open makes setrlimit fail, and PAM then refuses every login."""
-    if observed.nr_open is None or desired.nofile <= observed.nr_open:
-        return []
-    return [Problem(NAME, "host_tuning_nofile", "%d is above this kernel's fs.nr_open %d; logins would be refused" % (
-        desired.nofile, observed.nr_open))]
+    """Files that win over ours, and a nofile above fs.nr_open: setrlimit fails then, and PAM refuses every login."""
+    found = [Problem(NAME, path, "has %r and is read after our file; remove the line, or set the limit in the inventory" % line)
+             for path, line in observed.overrides]
+    if observed.nr_open is not None and desired.nofile > observed.nr_open:
+        found.append(Problem(NAME, "host_tuning_nofile", "%d is above this kernel's fs.nr_open %d; logins would be refused" % (
+            desired.nofile, observed.nr_open)))
+    return found
+
+
+def login_overrides(host, desired):
+    # type: (Host, Desired) -> List[Tuple[str, str]]
+    """Later lines of limits.d for everybody or root that say something else. (A line for one user or group is meant.)"""
+    wanted = {"memlock": desired.memlock, "nofile": str(desired.nofile)}
+    found = []  # type: List[Tuple[str, str]]
+    for path in later_files(host, (LOGIN_FILE.rsplit("/", 1)[0],), LOGIN_FILE.rsplit("/", 1)[1]):
+        for line in (host.read(path) or "").splitlines():
+            fields = line.partition("#")[0].split()
+            if len(fields) == 4 and fields[0] in ("*", "root") and wanted.get(fields[2], fields[3]) != fields[3]:
+                found.append((path, " ".join(fields)))
+    return found
+
+
+def manager_overrides(host, desired):
+    # type: (Host, Desired) -> List[Tuple[str, str]]
+    """Later drop-ins of systemd with another hard limit."""
+    found = []  # type: List[Tuple[str, str]]
+    for path in later_files(host, MANAGER_DIRECTORIES, SYSTEM_FILE.rsplit("/", 1)[1]) if desired.systemd else ():
+        for line in (host.read(path) or "").splitlines():
+            name, _equals, value = line.strip().partition("=")
+            hard = value.strip().rpartition(":")[2]
+            if desired.manager.get(name.strip(), hard) != hard:
+                found.append((path, line.strip()))
+    return found
 
 
 def login_text(desired):

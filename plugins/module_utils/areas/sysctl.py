@@ -15,7 +15,7 @@ from ..host import Host
 from ..observe.match import match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, set_value
-from .files import HEADER, FileState, observe_file, plan_file
+from .files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "sysctl"
 FILE = "/etc/sysctl.d/90-railwright.conf"
@@ -164,18 +164,11 @@ def read_only(host):
 def find_overrides(host, desired):
     # type: (Host, Desired) -> List[Override]
     wanted = {row.name: row.value for row in desired.rows}
-    paths = {}  # type: Dict[str, str]
-    for directory in DIRECTORIES:
-        for name in host.listdir(directory):
-            if name.endswith(".conf"):
-                paths.setdefault(name, "%s/%s" % (directory, name))
     last = {}  # type: Dict[str, Override]
-    for name in sorted(paths):
-        if name <= FILE.rsplit("/", 1)[-1]:
-            continue
-        for key, value in assignments(host.read(paths[name]) or ""):
+    for path in later_files(host, DIRECTORIES, FILE.rsplit("/", 1)[-1]):
+        for key, value in assignments(host.read(path) or ""):
             if key in wanted:
-                last[key] = Override(key, paths[name], value)
+                last[key] = Override(key, path, value)
     return [found for _key, found in sorted(last.items()) if found.value != wanted[found.name]]
 
 

@@ -72,3 +72,28 @@ def test_nofile_above_the_kernel_s_own_limit_would_lock_everybody_out(planner: C
 def test_no_systemd_no_drop_ins(planner: Callable[..., Any], node: Any) -> None:
     node.put("/proc/1/comm", "bash\n")
     assert planner().keys("limits") == [f"file {limits.LOGIN_FILE}"]
+
+
+@pytest.mark.parametrize(("path", "line"), [
+    ("/etc/security/limits.d/95-site.conf", "* soft memlock 64"),
+    ("/etc/security/limits.d/zz.conf", "root - nofile 1024"),
+    ("/etc/systemd/system.conf.d/99-site.conf", "DefaultLimitMEMLOCK=8M"),
+    ("/usr/lib/systemd/system.conf.d/99-vendor.conf", "DefaultLimitNOFILE=1024:524288"),
+])  # fmt: skip
+def test_a_later_file_that_wins_is_named(planner: Callable[..., Any], node: Any, path: str, line: str) -> None:
+    node.put(path, f"# site\n{line}\n")
+    (problem,) = planner().problems("limits")
+    assert problem.startswith(f"{path}: has {line!r}")
+
+
+@pytest.mark.parametrize(("path", "line"), [
+    ("/etc/security/limits.d/10-early.conf", "* soft memlock 64"),
+    ("/etc/security/limits.d/95-site.conf", "* soft memlock unlimited"),
+    ("/etc/security/limits.d/95-site.conf", "@students hard memlock 64"),
+    ("/etc/security/limits.d/95-site.conf", "* soft core 0"),
+    ("/etc/systemd/system.conf.d/99-site.conf", "DefaultLimitNOFILE=4096:1048576"),
+    ("/etc/systemd/system.conf.d/99-site.conf", "DefaultTasksMax=80%"),
+])  # fmt: skip
+def test_lines_that_do_not_win(planner: Callable[..., Any], node: Any, path: str, line: str) -> None:
+    node.put(path, line + "\n")
+    assert planner().problems("limits") == []
