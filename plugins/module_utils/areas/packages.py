@@ -28,7 +28,7 @@ TOOLS = (
 
 
 class Package(NamedTuple):
-    """One wanted package. ``tool``/``module``: wanted only where that is missing."""
+    """One wanted package. ``tool``/``module``: wanted only where that is missing. ``service``: another version restarts one."""
 
     name: str
     version: Optional[str]  # exact; None: any
@@ -36,6 +36,7 @@ class Package(NamedTuple):
     source: str
     tool: Optional[str]
     module: Optional[str]
+    service: bool
 
 
 class Desired(NamedTuple):
@@ -66,9 +67,9 @@ def wanted_packages(spec, identity):
     # type: (Spec, Identity) -> List[Package]
     """Everything by name, without versions: the stack, what the inventory adds, and what our own areas run."""
     platform = identity.platform
-    rows = [package(row.name, row.why, row.source) for row in inbox_packages(platform)]
+    rows = [package(row.name, row.why, row.source, service=has_service(row.units)) for row in inbox_packages(platform)]
     if spec["opensm_enabled"]:
-        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family"))
+        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", service=True))
     rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [
         package(names[platform.family], why, "file lists of the distributions", tool=tool)
@@ -82,9 +83,15 @@ def wanted_packages(spec, identity):
     return rows
 
 
-def package(name, why, source, tool=None, module=None):
-    # type: (str, str, str, Optional[str], Optional[str]) -> Package
-    return Package(name, None, why, source, tool, module)
+def package(name, why, source, tool=None, module=None, service=False):
+    # type: (str, str, str, Optional[str], Optional[str], bool) -> Package
+    return Package(name, None, why, source, tool, module, service)
+
+
+def has_service(units):
+    # type: (Sequence[str]) -> bool
+    """Whether a package has a service of its own that runs all the time (templates and targets do not)."""
+    return any(unit.endswith(".service") and "@" not in unit for unit in units)
 
 
 def observe(host, desired):
@@ -113,7 +120,8 @@ def plan(desired, observed):
         if row.name in seen or needless(row, observed) or (found is not None and wanted in (None, found)):
             continue
         seen.append(row.name)
-        changes.append(Change(NAME, WHAT + row.name, found, wanted or PRESENT, "none", row.why, row.source, ()))
+        disruption = "restart" if found is not None and row.service else "none"
+        changes.append(Change(NAME, WHAT + row.name, found, wanted or PRESENT, disruption, row.why, row.source, ()))
     return changes
 
 

@@ -66,6 +66,15 @@ def test_a_pin_is_exact(planner: Callable[..., Any], node: Any) -> None:
     ]  # fmt: skip
 
 
+def test_another_version_of_a_service_needs_consent(planner: Callable[..., Any], node: Any) -> None:
+    bring_tools(node)
+    pins = {"rdma-core": "44.0-3", "perftest": "44.0-3"}
+    assert {change.disruption for change in planner(rdma_stack_pins=pins).plan("packages")} == {"none"}
+    install(node, **{name.replace("-", "_"): "44.0-2" for name in STACK})
+    found = {change.what: change.disruption for change in planner(rdma_stack_pins=pins).plan("packages")}
+    assert found == {"package rdma-core": "restart", "package perftest": "none"}
+
+
 def test_extra_packages_and_the_subnet_manager(planner: Callable[..., Any], node: Any) -> None:
     bring_tools(node)
     rails = [{"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}}]
