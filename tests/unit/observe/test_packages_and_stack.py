@@ -74,6 +74,7 @@ def modules_dep(path: str) -> dict[str, str]:
     [
         ({"doca-ofed": "3.2.1", "rdma-core": "2507"}, {}, ("doca", "3.2.1", "package doca-ofed")),
         ({"mlnx-ofed-all": "24.10-1.1.4.0", "rdma-core": "2410"}, {}, ("mlnx_ofed", "24.10-1.1.4.0", "package mlnx-ofed-all")),
+        ({"doca-ofed": "3.2.1"}, {"cmd/ofed_info_-s": "MLNX_OFED_LINUX-24.10-0.7.0.0:\n"}, ("doca", "3.2.1", "package doca-ofed")),
         ({"doca-host": "3.2.1", "rdma-core": "50.0"}, {}, ("inbox", "50.0", "package rdma-core")),  # only the repository is there
         (
             {"rdma-core": "2410mlnx"},

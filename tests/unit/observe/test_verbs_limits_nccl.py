@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gids import port_guid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpudirect import observe_gpudirect
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import observe_hcas
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.limits import observe_limits
@@ -171,3 +172,18 @@ def test_peermem_is_registered_when_ib_core_knows_it(make_tree: MakeTree) -> Non
     assert observe_gpudirect(host, None, {**loaded, "ib_core": {"used_by": []}})["peermem_registered"] is False
     assert observe_gpudirect(host, None, {})["peermem_registered"] is False
     assert observe_gpudirect(host, None, None)["peermem_registered"] is None
+
+
+@pytest.mark.parametrize(
+    ("gid", "link_layer", "guid"),
+    [
+        ("fe80:0000:0000:0000:b8ce:f603:00ab:cdef", "InfiniBand", "b8ce:f603:00ab:cdef"),
+        ("fec0:0000:0000:0001:b8ce:f603:00ab:cdef", "InfiniBand", "b8ce:f603:00ab:cdef"),  # the subnet manager's own prefix
+        ("fe80:0000:0000:0000:bace:f6ff:fe00:1000", "Ethernet", "bace:f6ff:fe00:1000"),
+        ("0000:0000:0000:0000:0000:ffff:0a0a:000b", "Ethernet", None),  # an address is no GUID
+        ("b496:9100:5001:0000:0000:0000:0000:0000", "Ethernet", None),  # iWARP: the MAC
+    ],
+)
+def test_port_guids_are_in_gid_0(gid: str, link_layer: str, guid: str | None) -> None:
+    assert port_guid([{"index": 0, "gid": gid}], link_layer) == guid
+    assert port_guid([{"index": 1, "gid": gid}], link_layer) is None
