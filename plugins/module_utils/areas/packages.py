@@ -67,9 +67,9 @@ def wanted_packages(spec, identity):
     # type: (Spec, Identity) -> List[Package]
     """Everything by name, without versions: the stack, what the inventory adds, and what our own areas run."""
     platform = identity.platform
-    rows = [package(row.name, row.why, row.source, service=has_service(row.units)) for row in inbox_packages(platform)]
+    rows = [package(row.name, row.why, row.source, units=row.units) for row in inbox_packages(platform)]
     if spec["opensm_enabled"]:
-        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", service=True))
+        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
     rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [
         package(names[platform.family], why, "file lists of the distributions", tool=tool)
@@ -83,15 +83,11 @@ def wanted_packages(spec, identity):
     return rows
 
 
-def package(name, why, source, tool=None, module=None, service=False):
-    # type: (str, str, str, Optional[str], Optional[str], bool) -> Package
+def package(name, why, source, tool=None, module=None, units=()):
+    # type: (str, str, str, Optional[str], Optional[str], Sequence[str]) -> Package
+    """A wanted package without a version. Of its units, services run all the time; templates and targets do not."""
+    service = any(unit.endswith(".service") and "@" not in unit for unit in units)
     return Package(name, None, why, source, tool, module, service)
-
-
-def has_service(units):
-    # type: (Sequence[str]) -> bool
-    """Whether a package has a service of its own that runs all the time (templates and targets do not)."""
-    return any(unit.endswith(".service") and "@" not in unit for unit in units)
 
 
 def observe(host, desired):
