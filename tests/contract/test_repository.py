@@ -10,8 +10,8 @@ import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
-# Formats without comments, empty markers, and prose, which LICENSE covers.
-NO_COMMENT = re.compile(r"(^LICENSE|\.md|\.json|\.typed|\.svg|\.png|\.cast)$")
+# Formats without comments, empty markers, and prose, which LICENSE covers; and what `railwright init` writes, which is the operator's.
+NO_COMMENT = re.compile(r"^(LICENSE|inventories/.*|src/railwright/init/templates/.*|.*\.(md|json|typed|svg|png|cast))$")
 
 
 def test_spdx_line_first() -> None:
