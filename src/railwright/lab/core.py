@@ -97,7 +97,7 @@ def _plan(paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails
 def _shape(image: Image, kind: str, rails: int) -> str:
     """A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator."""
     version = tools.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
-    parts = [image.key, kind, str(rails), str(machine.MEMORY_MB), machine.KERNEL_ARGS, version]
+    parts = [image.key, *accel.ARGV[kind], str(rails), str(machine.MEMORY_MB), machine.KERNEL_ARGS, version]
     return sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -129,6 +129,16 @@ def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, 
         progress(f"booting {_names(cold)} ({_accel_text(state)})")
     if restored:
         progress(f"restoring {_names(restored)} from the bare snapshot")
+    try:
+        _boot(state, image, cold, restored, progress)
+    except BaseException:
+        # Half a lab would pass for a whole one at the next `up`, but without its bare snapshot.
+        _stop_all(state, progress, grace=0)
+        raise
+    return state
+
+
+def _boot(state: LabState, image: Image, cold: list[Node], restored: list[Node], progress: Progress) -> None:
     for node in state.nodes:
         machine.start(state, node, image, BARE if node in restored else None)
     ssh.wait(state, list(state.nodes), progress)
@@ -136,7 +146,6 @@ def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, 
     if cold:
         progress("taking the bare snapshot")
         _each(cold, lambda node: _take(state, node, BARE))
-    return state
 
 
 def _accel_text(state: LabState) -> str:

@@ -99,7 +99,7 @@ def ensure(progress: Progress) -> Image:
     image = Image(key, root / key)
     if image.exists():
         return image
-    with locked(root / f"{key}.lock"):
+    with locked(root / f"{key}.lock", wait=True):  # Two labs may want the same image at once.
         if not image.exists():
             progress("building the bare Debian 12 image (once, about two minutes)")
             _build(image, setup, progress)
@@ -112,6 +112,8 @@ def _build(image: Image, setup: apt.AptSetup, progress: Progress) -> None:
     free = shutil.disk_usage(root).free
     if free < NEEDED_BYTES:
         raise LabError(f"{root} has {free / 1024**3:.1f} GiB free; building the image needs {NEEDED_BYTES / 1024**3:.0f}")
+    for leftover in root.glob(f"{image.key}.build.*"):  # Of a build that was killed; ours is the only one, by the lock.
+        subprocess.run([*prefix, "rm", "-rf", "--", str(leftover)], check=False, timeout=120)
     work = Path(tempfile.mkdtemp(prefix=f"{image.key}.build.", dir=root))
     log = root / f"{image.key}.log"
     try:

@@ -93,6 +93,10 @@ def _host(node: Node) -> str:
     return HOST.format(name=node.name, port=node.ssh_port) + rails
 
 
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
 def write(state: LabState, *, fresh: bool = False) -> str:
     """Write the inventory and return the hash of the site file as we wrote it.
 
@@ -100,8 +104,8 @@ def write(state: LabState, *, fresh: bool = False) -> str:
     """
     write_atomic(state.inventory / "hosts.yml", hosts_yml(state))
     site = state.inventory / "group_vars" / "all" / "site.yml"
-    ours = sha256(SITE.encode()).hexdigest()
-    edited = site.exists() and sha256(site.read_bytes()).hexdigest() not in (ours, state.site_hash)
+    ours = digest(SITE)
+    edited = site.exists() and digest(site.read_text(encoding="utf-8", errors="replace")) not in (ours, state.site_hash)
     if fresh or not edited:
         write_atomic(site, SITE)
     return ours

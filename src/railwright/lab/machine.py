@@ -32,10 +32,10 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
         tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *accel.ARGV[state.accel],
         "-m", str(MEMORY_MB), "-nodefaults", "-display", "none", "-daemonize", "-pidfile", str(pid_file(state, node)),
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", KERNEL_ARGS,
-        "-chardev", f"file,id=console,append=on,path={_escape(directory / 'console.log')}", "-serial", "chardev:console",
-        "-qmp", f"unix:{_escape(monitor_path(state, node))},server=on,wait=off",
+        "-chardev", f"file,id=console,append=on,path={net.escape(directory / 'console.log')}", "-serial", "chardev:console",
+        "-qmp", f"unix:{net.escape(monitor_path(state, node))},server=on,wait=off",
         # The disk is disposable: a crash of the controller may cost it, and nothing waits for fsync.
-        "-drive", f"file={_escape(directory / 'disk.qcow2')},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
+        "-drive", f"file={net.escape(directory / 'disk.qcow2')},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
         # The management NIC comes first, so that it is eth0.
         "-netdev", f"user,id=management,ipv6=off,{forward}",
         "-device", f"virtio-net-pci,netdev=management,mac={node.mac}",
@@ -43,11 +43,6 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     return [*command, "-loadvm", loadvm] if loadvm else command
-
-
-def _escape(path: Path) -> str:
-    # A comma ends a value in QEMU's option syntax; doubled, it stands for itself.
-    return str(path).replace(",", ",,")
 
 
 def pid_file(state: LabState, node: Node) -> Path:

@@ -82,18 +82,23 @@ def rail_argv(state: LabState, node: Node) -> list[str]:
 
 def _backend(state: LabState, node: Node, number: int) -> str:
     rail = node.rails[number].name
+    if uses_bridge(state):
+        return f"tap,id={rail},fd={FIRST_TAP_FD + number}"
     if len(state.nodes) == 1:
         return f"hubport,id={rail},hubid={number + 1}"  # A switch with nobody else on it.
-    if len(state.nodes) == 2:
-        # Datagrams, not `stream`: a stream client of QEMU 7.2 never reconnects when its peer was powered off.
-        peer = next(other for other in state.nodes if other.index != node.index)
-        here, there = (_wire(state, end, rail) for end in (node, peer))
-        return f"dgram,id={rail},local.type=unix,local.path={here},remote.type=unix,remote.path={there}"
-    return f"tap,id={rail},fd={FIRST_TAP_FD + number}"
+    # Datagrams, not `stream`: a stream client of QEMU 7.2 never reconnects when its peer was powered off.
+    peer = next(other for other in state.nodes if other.index != node.index)
+    here, there = (_wire(state, end, rail) for end in (node, peer))
+    return f"dgram,id={rail},local.type=unix,local.path={here},remote.type=unix,remote.path={there}"
 
 
-def _wire(state: LabState, node: Node, rail: str) -> Path:
-    return Path(state.socket_dir) / f"{node.name}.{rail}"
+def _wire(state: LabState, node: Node, rail: str) -> str:
+    return escape(Path(state.socket_dir) / f"{node.name}.{rail}")
+
+
+def escape(path: Path) -> str:
+    """A comma ends a value in QEMU's option syntax; doubled, it stands for itself."""
+    return str(path).replace(",", ",,")
 
 
 def uses_bridge(state: LabState) -> bool:

@@ -70,12 +70,12 @@ class LabPaths:
 
 
 @contextmanager
-def locked(lock_file: Path) -> Iterator[None]:
-    """Hold an exclusive lock; a second caller is told instead of left to guess."""
+def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock; a second caller waits or is told, instead of being left to guess."""
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with lock_file.open("a") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             raise LabError(f"another railwright is working on this lab (lock: {lock_file})") from exc
         yield
