@@ -131,7 +131,9 @@ class Container:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def run(self, *argv: str, stdin: str | None = None, check: bool = True, timeout: float = COMMAND_SECONDS) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, stdin: str | None = None, check: bool = True, timeout: float = COMMAND_SECONDS,
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command inside; raises HarnessError with its output when it fails and ``check`` is on."""
         return podman("exec", *(("-i",) if stdin is not None else ()), self.name, *argv, stdin=stdin, check=check, timeout=timeout)
 

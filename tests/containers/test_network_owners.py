@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import harness
 import pytest
+
+import harness
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from harness import Container, Link
 
@@ -89,7 +90,7 @@ class Node:
         rules = self.container.json("ip", "-j", "rule", "show")
         ruled = any(rule.get("src") == self.address.partition("/")[0] and rule.get("table") == str(TABLE) for rule in rules)
         routes = self.container.json("ip", "-j", "route", "show", "table", str(TABLE)) if ruled else []
-        return ruled, sorted(route["dst"] + (" via " + route["gateway"] if "gateway" in route else "") for route in routes)
+        return ruled, sorted({route["dst"] + (" via " + route["gateway"] if "gateway" in route else "") for route in routes})
 
     def holds(self) -> bool:
         wanted = (True, ["10.10.0.0/24", "default via " + GATEWAY]) if self.gateway else (False, [])
@@ -99,8 +100,13 @@ class Node:
         """Managers answer before they are done: wait, with a bound, and show what is there when it passes."""
         deadline = time.monotonic() + 30
         while not self.holds():
-            assert time.monotonic() < deadline, (self.link(), self.policy(), self.journal())
+            assert time.monotonic() < deadline, self.state()
             time.sleep(0.3)
+
+    def state(self) -> str:
+        """What is there, for the message of a failed test."""
+        lines = [f"mtu {self.link()['mtu']}, addresses {self.addresses()}, policy {self.policy()}"]
+        return "\n".join([*lines, self.journal()])
 
     def journal(self) -> str:
         return self.container.run("journalctl", "-b", "-n", "40", "--no-pager", "-u", self.manager.unit, check=False).stdout
@@ -134,7 +140,7 @@ def test_first_apply_configures_the_rail_and_leaves_nothing_to_do(node: Node) ->
     assert f"file {node.manager.path}" in planned
     assert {"MTU of rail0 (eth1)", "address of rail0 (eth1)", "route of rail0 (eth1)"} <= set(planned)
     node.apply()
-    assert node.holds()
+    assert node.holds(), node.state()
     assert node.plan() == []
     assert node.addresses("eth0") == before, "the management interface was touched"
 

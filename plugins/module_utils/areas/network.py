@@ -150,9 +150,20 @@ def address_ops(rail, stale, present):
         undo = ("ip", "addr", "flush", *device, "to", host_part)  # type: Tuple[str, ...]
         if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
-        ops.append(run(("ip", "addr", "replace", rail.address, *device), (undo,)))
-    ops += [run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)) for address in stale]
+        ops.append(run(add_address(rail.address, rail.netdev), (undo,)))
+    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev),)) for address in stale]
     return tuple(ops)
+
+
+def add_address(address, netdev):
+    # type: (str, str) -> Tuple[str, ...]
+    """With its broadcast address, as every manager adds it.
+
+    networkd 252 takes the same address without one for another, fails with ERANGE and then
+    answers nobody (seen with Debian 12's; an address with its broadcast it adopts).
+    """
+    broadcast = () if ":" in address else ("broadcast", "+")  # type: Tuple[str, ...]
+    return ("ip", "addr", "replace", address, *broadcast, "dev", netdev)
 
 
 def problems(spec, identity, desired):

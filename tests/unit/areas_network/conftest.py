@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import network
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import evidence
 from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name

@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
+
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import network
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca
 
@@ -43,9 +44,11 @@ def test_only_the_address_that_was_ours_is_taken_off(ready: "Node") -> None:
     change = ready.change("address of rail0 (eth1)")
     assert (change.before, change.after) == ("10.10.0.11/24, 192.0.2.99/32", "10.10.0.12/24, 192.0.2.99/32")
     assert [op.argv for op in change.ops] == [
-        ("ip", "addr", "replace", "10.10.0.12/24", "dev", "eth1"), ("ip", "addr", "del", "10.10.0.11/24", "dev", "eth1")]
+        ("ip", "addr", "replace", "10.10.0.12/24", "broadcast", "+", "dev", "eth1"),
+        ("ip", "addr", "del", "10.10.0.11/24", "dev", "eth1")]
     assert [op.undo for op in change.ops] == [
-        (("ip", "addr", "flush", "dev", "eth1", "to", "10.10.0.12"),), (("ip", "addr", "replace", "10.10.0.11/24", "dev", "eth1"),)]
+        (("ip", "addr", "flush", "dev", "eth1", "to", "10.10.0.12"),),
+        (("ip", "addr", "replace", "10.10.0.11/24", "broadcast", "+", "dev", "eth1"),)]
 
 
 def test_same_address_with_another_prefix_is_not_flushed_by_the_undo(ready: "Node") -> None:

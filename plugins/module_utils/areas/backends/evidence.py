@@ -17,6 +17,7 @@ from .model import LinkState, Observed, RailWish, UnitState
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
 TOOLS = ("networkctl", "nmcli", "ifup", "netplan")
 UDEV_DIRECTORY = "/etc/udev/rules.d"
+WAIT_ONLINE = ("/usr/lib/systemd/systemd-networkd-wait-online", "/lib/systemd/systemd-networkd-wait-online")
 IFF_UP = 1  # linux/if.h
 RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
 
@@ -28,6 +29,7 @@ def observe(host, rails):
     return Observed(
         {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {})) for rail in rails},
         observe_units(host, UNITS), observe_files(host), tools, "networkctl" in tools and systemd_version(host) >= RELOAD_SINCE,
+        next((path for path in WAIT_ONLINE if host.exists(path)), None),
     )
 
 

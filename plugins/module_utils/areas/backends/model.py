@@ -75,6 +75,7 @@ class Observed(NamedTuple):
     files: Mapping[str, FileState]
     tools: Tuple[str, ...]
     networkd_reloads: bool  # ``networkctl reload`` came with systemd 244
+    networkd_wait: Optional[str]  # path of systemd-networkd-wait-online
 
     def link(self, rail):
         # type: (RailWish) -> LinkState

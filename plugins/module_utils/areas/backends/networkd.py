@@ -66,7 +66,20 @@ def tell(rails, observed):
     """Only links whose file changed are configured again; the management NIC is left alone."""
     if not observed.active(UNIT) or not observed.networkd_reloads:
         return ()  # not running yet: it reads the file when it starts; too old: the live values are set beside it
-    return (run(("networkctl", "reload")),)
+    return (run(("networkctl", "reload")), *settled(rails, observed))
+
+
+def settled(rails, observed):
+    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+    """Wait until networkd is done: it takes addresses off and puts them back after it has answered.
+
+    Only for links with a carrier; without one the IPv6 link-local address never comes.
+    """
+    connected = [rail.netdev for rail in rails if observed.link(rail).carrier]
+    if observed.networkd_wait is None or not observed.networkd_reloads or not connected:
+        return ()
+    argv = (observed.networkd_wait, *("--interface=" + name for name in connected), "--timeout=20")
+    return (run(argv, (("true",),)),)
 
 
 def conflicts(rail, observed):

@@ -130,7 +130,7 @@ def after_files(owned, others, observed):
     classes += ["management" if nic.management else "link" for nic in others
                 if networkd.file_of(nic.name, nic.mac, nic.kind, observed) is not None]
     return [_unit_change(networkd.UNIT, "running", highest(classes), (
-        run(("systemctl", "start", networkd.UNIT), (("systemctl", "stop", networkd.UNIT),)),))]
+        run(("systemctl", "start", networkd.UNIT), (("systemctl", "stop", networkd.UNIT),)),) + networkd.settled(rails, observed))]
 
 
 def uses_networkd(group, observed):

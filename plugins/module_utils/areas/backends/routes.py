@@ -35,7 +35,8 @@ def add_argv(rail, route):
     if route[0] == "from":
         return ("ip", family(rail), "rule", "add", *route, "lookup", table, "priority", str(RULE_PRIORITY))
     # No preferred source: an address that is still being checked for duplicates would make the kernel refuse it.
-    return ("ip", family(rail), "route", "replace", *route, "dev", rail.netdev, "table", table)
+    # Protocol static, as the managers add it: with another one theirs would stand beside ours.
+    return ("ip", family(rail), "route", "replace", *route, "dev", rail.netdev, "table", table, "proto", "static")
 
 
 def del_argv(rail, route):
@@ -79,4 +80,4 @@ def parse_rules(rows, table):
 
 def route_words(routes):
     # type: (Sequence[Route]) -> List[str]
-    return sorted(" ".join(route) for route in routes)
+    return sorted({" ".join(route) for route in routes})  # NetworkManager's routes have a metric, and stand beside ours until a reboot
