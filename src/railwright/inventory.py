@@ -21,7 +21,7 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.inventory.helpers import sort_groups
-from ansible.inventory.manager import InventoryManager
+from ansible.inventory.manager import InventoryManager, split_host_pattern
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar
@@ -121,7 +121,7 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
 def _check_limit(manager: Any, limit: str, path: Path) -> None:
     """Each name of a limit exists: Ansible itself only warns, and goes on without that host."""
     names = [*manager.groups, *manager.hosts]
-    for part in re.split(r"[,:](?![^\[]*\])", limit):
+    for part in split_host_pattern(limit):
         pattern = re.sub(r"\[[-0-9:]+\]$", "", part.strip().lstrip("!&"))
         if not pattern or pattern.startswith(("@", "~")):
             continue

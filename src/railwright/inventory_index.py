@@ -70,7 +70,7 @@ def build_index(source: Path) -> Index:
     """Read an inventory file or directory and the group_vars and host_vars beside it. Raises InputError."""
     index = Index()
     base = source if source.is_dir() else source.parent
-    sources = sorted(path for path in source.iterdir() if _is_source(path)) if source.is_dir() else [source]
+    sources = list(_sources(source)) if source.is_dir() else [source]
     if not sources:
         raise InputError(f"{source}: holds no inventory file; allowed: hosts.yml, hosts or another inventory, with group_vars/ beside it")
     for path in sources:
@@ -81,9 +81,15 @@ def build_index(source: Path) -> Index:
     return index
 
 
-def _is_source(path: Path) -> bool:
-    hidden = path.name.startswith(".")
-    return path.is_file() and not hidden and not path.name.endswith(IGNORED)
+def _sources(directory: Path) -> Iterator[Path]:
+    """The files that Ansible tries to read as inventories, in its order."""
+    for path in sorted(directory.iterdir()):
+        if path.name.startswith(".") or path.name.endswith(IGNORED) or path.name in ("group_vars", "host_vars"):
+            continue
+        if path.is_dir():
+            yield from _sources(path)
+        else:
+            yield path
 
 
 def read(path: Path) -> str:

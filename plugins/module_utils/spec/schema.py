@@ -21,7 +21,7 @@ LATER_STACKS = ("doca", "mlnx_ofed")  # known names, refused with a clear error 
 
 NAME = r"^[a-z][a-z0-9_-]*$"
 PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9]+)?$"
-ABSOLUTE_PATH = r"^(/[A-Za-z0-9._-]+)+$"
+ABSOLUTE_PATH = r"^(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)+$"  # no . or .. on the way
 INTERFACE = r"^[A-Za-z0-9][A-Za-z0-9_.-]{1,14}$"  # NCCL ignores a one-letter value (src/misc/socket.cc)
 
 SITE = (
@@ -136,7 +136,7 @@ NCCL_ENV = (
         form="a path like /etc/profile.d/NAME.sh"),
     Key("nccl_env_conf_path", "nccl_env", "str", "/etc/nccl.conf",
         "NCCL's own file, the only one that reaches systemd units and mpirun without a login shell.",
-        "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=ABSOLUTE_PATH, form="an absolute path"),
+        "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=ABSOLUTE_PATH, form="an absolute path without .."),
 )
 
 OPENSM = (

@@ -61,6 +61,8 @@ def _agree(specs, hosts, findings):
         ("rdma_stack", "warning", "nodes with different stacks fail in different ways"),
         ("qos_profile", "error", "the switches' lossless priority fits one of them only"),
     ):
+        if key != "fabric" and any(item.key == "fabric" for item in findings.items):
+            return  # the rest follows from that
         groups = _groups([(host, specs[host][key]) for host in hosts])
         for value, minority in groups[1:]:
             _report(findings, severity, minority[0], key, value, "is the value on %s, but %s is on %s; %s" % (
@@ -103,7 +105,7 @@ def _same_rail(name, places, findings):
     own = _groups([(host, rail.mtu) for host, rail in places])
     for mtu, minority in own[1:]:
         rail = rails[minority[0]]
-        if any(item.key == "mtu" for item in findings.items):
+        if any(item.key in ("mtu", "fabric") for item in findings.items):
             break  # said already, for all rails at once
         _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s" % (
             name, _some(minority), own[0][0], _some(own[0][1])), "one MTU for a rail")

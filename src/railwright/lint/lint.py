@@ -67,10 +67,10 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
 
 
 def _structure(inventory: Inventory) -> list[LintFinding]:
-    """What is written where nothing reads it."""
+    """What is written where nothing reads it. Warnings: inventories that lie side by side share their group_vars."""
     known_hosts = {host for hosts in inventory.groups.values() for host in hosts}
     found = [
-        LintFinding(str(path), None, (), path.name, None, message, "the name of a group or host of the inventory", "error")
+        LintFinding(str(path), None, (), path.name, None, message, "the name of a group or host of the inventory", "warning")
         for path, message in unread(inventory.index, set(inventory.groups), known_hosts)
     ]
     outside = [host for host in inventory.groups.get("opensm", ()) if host not in inventory.groups.get(GROUP, ())]

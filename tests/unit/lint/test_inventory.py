@@ -62,6 +62,18 @@ def test_the_line_that_wins_is_named(make: Make) -> None:
     assert [(str(origin.file), origin.line) for origin in origins] == [("inv/host_vars/n1.yml", 2), ("inv/group_vars/rdma/a.yml", 3)]
 
 
+def test_inventories_in_nested_directories(make: Make) -> None:
+    directory = make({})
+    (directory / "racks").mkdir()
+    (directory / "hosts.yml").rename(directory / "racks" / "one.yml")
+    (directory / "README.md").write_text("not an inventory\n", encoding="utf-8")
+    inventory = load(directory)
+    origin = inventory.origin("n1", "rails")
+    assert origin is not None
+    assert str(origin.file) == "inv/racks/one.yml"
+    assert lint(directory) == []
+
+
 def test_the_deepest_line_of_a_path_is_named(make: Make) -> None:
     directory = make({"n1": 'rails:\n  - name: rail0\n    match:\n      mac: "02:00:00:00:01:00"\n    address: 198.51.100.11/25\n'})
     inventory = load(directory)
@@ -75,6 +87,8 @@ def test_limit(make: Make) -> None:
     assert list(load(directory, "n2").hosts) == ["n2"]
     assert list(load(directory, "rdma:!n2").hosts) == ["n1"]
     assert list(load(directory, "n*").hosts) == ["n1", "n2"]
+    assert list(load(directory, "rdma[1]").hosts) == ["n2"]
+    assert list(load(directory, "~n[12]").hosts) == ["n1", "n2"]
     with pytest.raises(InputError, match=r"--limit n3: n3 is no host or group of inv; allowed: n1, n2"):
         load(directory, "n3")
     with pytest.raises(InputError, match=r"--limit n1,m\*: m\* is no host or group"):

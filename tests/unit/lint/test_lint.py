@@ -77,6 +77,15 @@ def test_one_host_of_the_group_decides_nothing_for_others(make: Make) -> None:
     assert "(n1, n2)" in str(findings[0])
 
 
+def test_variables_for_a_group_that_does_not_exist(make: Make) -> None:
+    """A warning: two inventories side by side may share their group_vars."""
+    findings = lint(make({"files": {"group_vars/rmda.yml": "mtu: 4200\n", "host_vars/n9/a.yml": "mtu: 4200\n"}}))
+    assert [str(finding).partition("; ")[0] for finding in findings] == [
+        "inv/group_vars/rmda.yml: warning: rmda.yml: no group has this name, so nothing reads it",
+        "inv/host_vars/n9: warning: n9: no host has this name, so nothing reads it",
+    ]
+
+
 def test_json_form(make: Make) -> None:
     findings = lint(make({"site": "fabric: erdma\nmtu: 9000\n"}))
     document = json.loads(json.dumps([finding.as_dict() for finding in findings]))
