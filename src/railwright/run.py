@@ -85,14 +85,14 @@ def _run(
 
 @contextmanager
 def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into a flag: the runner is asked to stop, and its files are cleaned up."""
+    """Turn SIGINT, SIGTERM and SIGHUP into a flag: the runner is asked to stop, and its files are cleaned up."""
     state = {"stopped": False}
 
     def remember(number: int, frame: FrameType | None) -> None:
         del number, frame
         state["stopped"] = True
 
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield lambda: state["stopped"]
     finally:

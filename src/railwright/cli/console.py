@@ -62,7 +62,7 @@ def print_json(document: Any) -> None:
 
 def say(*parts: str | Text) -> None:
     """One line of a text result."""
-    out().print(*(part if isinstance(part, Text) else Text(printable(part)) for part in parts), soft_wrap=True)
+    out().print(*(part if isinstance(part, Text) else Text(printable(part)) for part in parts if part), soft_wrap=True)
 
 
 def note(text: str) -> None:
@@ -86,7 +86,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int 
     padded.add_column(width=indent)
     padded.add_column(overflow="fold")
     padded.add_row("", grid)
-    out().print(padded)
+    if out().is_terminal:
+        out().print(padded)
+        return
+    with out().capture() as captured:
+        out().print(padded)
+    # rich fills every row to the table's width; in a file that is only noise.
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
 def count(number: int, noun: str) -> str:

@@ -7,11 +7,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from rich.text import Text
+
 from railwright.cli import console
 from railwright.report.cases import CLUSTER
-from railwright.report.text import short
+from railwright.report.text import printable, short
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
+WIDE = 150  # columns of a terminal that nine columns of verdicts need
+NARROW_COLUMNS = ("status", "node", "check", "what")
 COLUMNS = ("status", "node", "check", "HCA", "port", "subject", "expected", "found", "message")
 
 
@@ -33,10 +37,20 @@ def ordered(verdicts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def show(verdicts: list[dict[str, Any]], *, passes: bool) -> None:
     """The table of what needs a person; with ``passes`` every verdict."""
     hidden = () if passes else ("pass", "skipped")
-    rows = [_row(verdict) for verdict in ordered(verdicts) if _status(verdict) not in hidden]
-    if rows:
-        console.table(COLUMNS, rows)
+    chosen = [verdict for verdict in ordered(verdicts) if _status(verdict) not in hidden]
+    if chosen and console.out().width < WIDE:
+        console.table(NARROW_COLUMNS, [_narrow_row(verdict) for verdict in chosen])
+    elif chosen:
+        console.table(COLUMNS, [_row(verdict) for verdict in chosen])
     console.say(line(counts(verdicts)))
+
+
+def _narrow_row(verdict: dict[str, Any]) -> tuple[object, ...]:
+    """All that is not the verdict's address goes into one column, line by line: nine columns would be a letter wide."""
+    status, node, check, hca, port, subject, expected, found, message = _row(verdict)
+    place = " ".join(str(part) for part in ("" if hca == "-" else hca, "" if port == "-" else f"port {port}", subject) if part)
+    lines = [place] + ([f"expected {expected}, found {found}"] if (expected, found) != ("-", "-") else []) + ([message] if message else [])
+    return status, node, check, Text("\n".join(printable(text) for text in lines))
 
 
 def line(number: dict[str, int]) -> str:

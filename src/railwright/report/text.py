@@ -46,7 +46,7 @@ def short(value: Any, limit: int = SHORT) -> str:
     if len(lines) > 1:
         first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), lines[0])
         note = f" … ({len(lines)} lines)"
-        return printable(_cut(first, limit - len(note))) + note
+        return printable(_cut(first, limit - len(note)).removesuffix("…")) + note
     return printable(_cut(lines[0], limit))
 
 

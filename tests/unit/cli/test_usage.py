@@ -48,8 +48,22 @@ USAGE_ERRORS = {
 
 
 @pytest.mark.parametrize("argv", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
-def test_usage_errors_are_64_and_one_line(argv: list[str], tmp_path: Path) -> None:
-    done = railwright(*argv, state=tmp_path)
+def test_usage_errors_are_64_and_one_line(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    code = run(argv)
+    out, err = capsys.readouterr()
+    assert (code, out) == (64, "")
+    assert err.startswith("railwright: error: ")
+    assert err.count("\n") == 1
+
+
+# One of each kind of error in a process of its own: nothing between the code and the shell changes it.
+@pytest.mark.parametrize("kind", ["no option i", "no such inventory", "unknown verb", "no such sysroot", "no run to report"])
+def test_usage_errors_reach_the_shell(kind: str, tmp_path: Path) -> None:
+    done = railwright(*USAGE_ERRORS[kind], state=tmp_path)
     assert (done.returncode, done.stdout) == (64, "")
     assert done.stderr.startswith("railwright: error: ")
     assert done.stderr.count("\n") == 1

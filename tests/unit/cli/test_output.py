@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tables and lines: bounded by a terminal's width, whole in a pipe, and never interpreted."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from railwright.cli import changes, console, verdicts
+
+
+class Screen(io.StringIO):
+    """A terminal of some width, as rich sees it."""
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    screen = Screen()
+    terminal = Console(file=screen, force_terminal=True, width=80, color_system=None, highlight=False, markup=False)
+    monkeypatch.setattr(console, "out", lambda: terminal)
+    return screen
+
+
+@pytest.fixture
+def pipe(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
+    console.out.cache_clear()
+    yield capsys
+    console.out.cache_clear()
+
+
+def change(**more: Any) -> dict[str, Any]:
+    base = {"key": "k", "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "link"}
+    return base | more
+
+
+def verdict(**more: Any) -> dict[str, Any]:
+    base = {"check": "port.state", "node": "gpu-node-0001", "hca": "mlx5_0", "port": 1, "subject": "rail0 (ens1f0np0)", "status": "fail"}
+    return base | {"expected": "ACTIVE", "found": "DOWN", "message": "the port is down: " + "look at the cable " * 5} | more
+
+
+def test_a_terminal_is_never_overrun(narrow: Screen) -> None:
+    changes.change_table([change(what="x" * 120, before="b" * 200, after="a" * 200)])
+    verdicts.show([verdict()], passes=False)
+    assert max(len(line) for line in narrow.getvalue().splitlines()) <= 80
+
+
+def test_a_narrow_verdict_still_says_everything(narrow: Screen) -> None:
+    verdicts.show([verdict(message="down")], passes=False)
+    text = " ".join(narrow.getvalue().split())
+    assert "fail gpu-node-0001 port.state mlx5_0 port 1 rail0 (ens1f0np0) expected ACTIVE, found DOWN down" in text
+
+
+def test_a_pipe_gets_whole_lines(pipe: pytest.CaptureFixture[str]) -> None:
+    changes.change_table([change(what="x" * 300)])
+    lines = pipe.readouterr().out.splitlines()
+    assert any("x" * 300 in line and line.endswith("link") for line in lines)
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+def test_node_text_is_neither_markup_nor_control(pipe: pytest.CaptureFixture[str]) -> None:
+    verdicts.show([verdict(message="[red]\x1b[2J:smile:", subject="a\nb")], passes=False)
+    out = pipe.readouterr().out
+    assert "[red]\\u001b[2J:smile:" in out
+    assert "a\\nb" in out
+    assert "\x1b" not in out
+
+
+def test_areas_stay_together_in_the_order_of_the_plan() -> None:
+    plan = [change(area=area, what=what) for area, what in (("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5))]
+    assert [(item["area"], item["what"]) for item in changes.by_area(plan)] == [("b", 1), ("b", 3), ("a", 2), ("a", 5), ("c", 4)]
+
+
+def test_failures_come_first_and_an_odd_status_is_one() -> None:
+    statuses = ["pass", "unknown", "odd", "warn", "fail", "skipped"]
+    items = [verdict(status=status, check=f"{number}") for number, status in enumerate(statuses)]
+    assert [item["status"] for item in verdicts.ordered(items)] == ["odd", "fail", "warn", "unknown", "skipped", "pass"]
+    assert verdicts.counts(items) == {"fail": 2, "warn": 1, "unknown": 1, "skipped": 1, "pass": 1}
