@@ -72,6 +72,13 @@ def _verdict(verdict: dict[str, Any]) -> Case:
         # An unknown status is a newer check's word for something; it must not count as passed.
         result=RESULT_OF_STATUS.get(status, "failed"),
         message=str(verdict.get("message") or status),
-        expected=value_text(verdict.get("expected")),
-        found=value_text(verdict.get("found")),
+        expected=_value(verdict.get("expected"), verdict.get("found")),
+        found=_value(verdict.get("found"), verdict.get("expected")),
     )
+
+
+def _value(value: Any, other: Any) -> str:
+    """A verdict without a value says so only where the other side has one."""
+    if value is None:
+        return "" if other is None else "-"
+    return value_text(value)

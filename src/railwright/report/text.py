@@ -15,7 +15,9 @@ from typing import Any
 
 # XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&-])")
+# What has a meaning inside a line. Without brackets and angles there is no link, image or tag; a list or a heading needs a line of its own.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&@])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}  # a backslash does not stop an @mention
 # Cc: terminal control; Cf: bidirectional overrides that show a text in another order than it has; Cs: lone surrogates.
 _HIDDEN = ("Cc", "Cf", "Cs")
 SHORT = 48
@@ -66,4 +68,4 @@ def xml_text(value: object) -> str:
 
 def markdown_cell(value: object) -> str:
     """Text that is only text in a Markdown table, whichever dialect reads it."""
-    return _MARKDOWN.sub(r"\\\1", printable(value)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return _MARKDOWN.sub(lambda match: _ENTITIES.get(match[1], "\\" + match[1]), printable(value))

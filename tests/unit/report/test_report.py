@@ -23,6 +23,7 @@ HOSTILE = [
     "line one\nline | two\n\n# heading",
     "[link](http://example.invalid) ![img](x) `code` *bold* {{ 7*7 }}",
     '"; rm -rf / #',
+    "\\| back\\\\| @everybody &lt;",
     "\u202eevil",
 ]
 
@@ -129,6 +130,7 @@ def test_hostile_text_stays_in_its_markdown_cell(text: str) -> None:
     assert re.sub(r"\\\\|\\\|", "", document).count("|") == re.sub(r"\\\\|\\\|", "", harmless).count("|")
     assert not re.search(r"(?<!\\)[<>`\x00-\x09\x1b]", document)
     assert not re.search(r"(?<!\\)\]\(", document)
+    assert "@" not in document
 
 
 def _with(text: str) -> tuple[Run, list[Any]]:
