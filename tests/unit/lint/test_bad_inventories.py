@@ -27,6 +27,37 @@ def test_one_clear_line(case: dict[str, Any], make: Callable[[Mapping[str, objec
     assert capfd.readouterr() == ("", ""), "Ansible talks on the terminal"
 
 
+@pytest.mark.parametrize("verb", ["lint", "plan"])
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_the_command_line_ends_64(
+    case: dict[str, Any],
+    verb: str,
+    make: Callable[[Mapping[str, object]], Path],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And no playbook is started, so no node is contacted."""
+    from railwright import run as runner
+    from railwright.cli import console
+    from railwright.cli.main import run
+
+    console.out.cache_clear()  # they hold the streams of the test before
+    console.err.cache_clear()
+
+    def started(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("a playbook was started")
+
+    monkeypatch.setattr(runner, "run_playbook", started)
+    code = run([verb, "-i", str(make(case))])
+    console.out.cache_clear()
+    console.err.cache_clear()
+    assert code == ExitCode.USAGE
+    output = capfd.readouterr()
+    said = output.out + output.err
+    assert case["line"] in said
+    assert "Traceback" not in said
+
+
 def test_an_inventory_that_cannot_be_read_is_bad_input() -> None:
     assert InputError.code == ExitCode.USAGE == 64
 
