@@ -57,6 +57,8 @@ def agree(check, subject, values, what, near=None):
     """One pass when all are equal, one verdict per odd node against a majority, one for all without a majority."""
     where = Where("", None, None, subject)
     known = {node: value for node, value in values.items() if value is not None}
+    if not known:  # Soft-RoCE has no firmware: nothing to compare is not the same as one node that keeps silent
+        return [verdict(check, where, "skipped", None, None, "no node tells: %s" % what)]
     verdicts = [
         verdict(check, Where(node, None, None, subject), "unknown", None, None, "%s cannot be read on this node" % what)
         for node in sorted(values) if values[node] is None]

@@ -38,7 +38,7 @@ def judge_deltas(where, before, after):
             text = ", ".join("%s +%d" % item for item in grown)
             verdicts.append(verdict(check, where, status, "no growth", text, "grew during the test: %s" % text))
         else:
-            verdicts.append(verdict(check, where, "pass", "no growth", "no growth", "%d counters did not grow" % readable))
+            verdicts.append(verdict(check, where, "pass", "no growth", "no growth", "read %d, none grew" % readable))
     return verdicts
 
 

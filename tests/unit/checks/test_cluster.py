@@ -121,3 +121,9 @@ def test_an_unset_guid_is_no_duplicate(four: dict[str, Any]) -> None:
     for node in four.values():
         node.facts["hcas"][0]["node_guid"] = "0000:0000:0000:0000"
     assert others(judge(four)) == []
+
+
+def test_what_no_node_tells_is_skipped_once(four: dict[str, Any]) -> None:
+    for node in four.values():
+        node.facts["hcas"][0]["fw_ver"] = None
+    assert [(item.check, item.node, item.status) for item in others(judge(four))] == [("cluster.fw_ver", "", "skipped")]
