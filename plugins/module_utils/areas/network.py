@@ -23,7 +23,7 @@ from .backends import evidence, nm, persistent
 from .backends.model import Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
 from .backends.persistent import Owned, carrying
-from .backends.routes import route_ops, route_words, wanted_routes
+from .backends.routes import add_argv, extra_routes, missing_routes, route_words, wanted_routes
 
 NAME = "network"
 SOURCE = "inventory: rails, mtu"
@@ -111,15 +111,18 @@ def live_changes(rail, observed, recorded):
         changes.append(mtu_change(NAME, rail, link.mtu, disruption))
     if not link.up:
         changes.append(link_change(rail))
+    if rail.address in link.bare:
+        changes.append(broadcast_change(rail, disruption))
     stale = [address for address in recorded if address != rail.address and address in link.addresses]
-    if stale or (rail.address is not None and rail.address not in link.addresses):
+    moving = bool(stale) or (rail.address is not None and rail.address not in link.addresses)
+    found = [tuple(words.split()) for words in link.routes]
+    if moving:
         kept = [address for address in link.addresses if address not in stale and address != rail.address]
         after = ([rail.address] if rail.address is not None else []) + kept
         changes.append(Change(NAME, "address of " + rail.label, ", ".join(link.addresses) or None, ", ".join(after) or None,
-                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link.addresses)))
-    found = [tuple(words.split()) for words in link.routes]
-    ops = route_ops(rail, found)
-    if ops:
+                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link.addresses, found)))
+    if route_words(found) != route_words(wanted_routes(rail)):
+        ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
         changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
                               disruption, WHY_ROUTE, "inventory: rails (gateway)", ops))
     return changes
@@ -139,11 +142,19 @@ def mtu_change(area, rail, before, disruption):
                   (run(device + (str(rail.mtu),), (device + (str(before),),)),))
 
 
-def address_ops(rail, stale, present):
-    # type: (RailWish, List[str], Tuple[str, ...]) -> Tuple[Op, ...]
-    """The new address first, so that the interface is never without one; only addresses of ours are taken off."""
-    ops = []  # type: List[Op]
+def address_ops(rail, stale, present, found):
+    # type: (RailWish, List[str], Tuple[str, ...], List[Tuple[str, ...]]) -> Tuple[Op, ...]
+    """Our old address off, the new one on, and the rail's routes through it all.
+
+    In this order, since the kernel takes off with an address those of its subnet that were
+    added later, and with the last address all routes of the interface. So routes that go
+    are taken away before, those that stay are put back after, here and in the undo alike.
+    """
     device = ("dev", rail.netdev)
+    staying = [route for route in found if route in wanted_routes(rail) and route[0] != "from"]
+    back = tuple(add_argv(rail, route) for route in staying)
+    ops = list(extra_routes(rail, found))
+    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev), *back)) for address in stale]
     if rail.address is not None and rail.address not in present:
         host_part = str(ipaddress.ip_interface(rail.address).ip)
         # flush and not del: it is no error when the address never got there, and it takes off this address alone.
@@ -151,8 +162,20 @@ def address_ops(rail, stale, present):
         if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
         ops.append(run(add_address(rail.address, rail.netdev), (undo,)))
-    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev),)) for address in stale]
-    return tuple(ops)
+    return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back)
+
+
+def broadcast_change(rail, disruption):
+    # type: (RailWish, str) -> Change
+    """For an address that somebody added by hand: the kernel cannot give it its broadcast address later."""
+    address = rail.address or ""
+    device = ("dev", rail.netdev)
+    ops = (
+        run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
+        run(add_address(address, rail.netdev), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
+    )
+    return Change(NAME, "broadcast address of " + rail.label, None, "of " + address, disruption,
+                  "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252", ops)
 
 
 def add_address(address, netdev):

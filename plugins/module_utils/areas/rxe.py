@@ -157,7 +157,8 @@ def link_changes(link, parents):
         return []
     in_the_way = sorted(name for name, netdev in parents.items() if name == link.name or netdev == link.netdev)
     ops = [run(delete(name), (add(name, parents[name]),)) for name in in_the_way]  # type: List[Op]
-    ops.append(run(add(link.name, link.netdev), (delete(link.name),)))
+    # The script deletes what is there and is content with nothing, so that a failed add can be taken back too.
+    ops.append(run(add(link.name, link.netdev), ((SCRIPT, "delete", link.name),)))
     before = ", ".join("%s on %s" % (name, parents[name]) for name in in_the_way) or None
     disruption = "link" if in_the_way else "none"
     return [Change(NAME, "RDMA link %s on %s" % (link.name, link.label), before, "%s on %s" % (link.name, link.netdev), disruption,

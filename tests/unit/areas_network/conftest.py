@@ -80,7 +80,7 @@ class Node:
         self.write("/run/NetworkManager/devices/3", f"[device]\nmanaged={'true' if managed else 'false'}\n")
 
     def ifupdown(self, interfaces: str = "source /etc/network/interfaces.d/*\n") -> None:
-        self.tool("ifup")
+        self.tool("ifquery")
         self.unit("networking.service", "active", "enabled")
         self.write("/etc/network/interfaces", interfaces)
 
@@ -142,8 +142,10 @@ class Node:
 
 def _address(cidr: str) -> dict[str, Any]:
     local, _slash, length = cidr.partition("/")
-    return {"local": local, "prefixlen": int(length), "family": "inet6" if ":" in local else "inet",
-            "scope": "link" if local.startswith("fe80:") else "global"}
+    bare = length.endswith("!")  # a test's word for "without broadcast"
+    row = {"local": local, "prefixlen": int(length.rstrip("!")), "family": "inet6" if ":" in local else "inet",
+           "scope": "link" if local.startswith("fe80:") else "global"}
+    return row if bare or row["family"] == "inet6" else {**row, "broadcast": "255.255.255.255"}
 
 
 @pytest.fixture

@@ -214,3 +214,9 @@ def test_file_in_etc_hides_the_vendor_file_of_the_same_name(node: "Node") -> Non
     assert len(node.conflicts()) == 1
     node.write("/etc/systemd/network/05-all.network", "")
     assert node.conflicts() == []
+
+
+def test_networkd_file_of_somebody_else_beats_what_netplan_generates(node: "Node") -> None:
+    netplan(node)
+    node.write("/etc/systemd/network/05-site.network", "[Match]\nName=eth1\n")
+    assert "/etc/systemd/network/05-site.network" in node.conflicts()[0].message

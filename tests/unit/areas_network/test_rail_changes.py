@@ -44,11 +44,11 @@ def test_only_the_address_that_was_ours_is_taken_off(ready: "Node") -> None:
     change = ready.change("address of rail0 (eth1)")
     assert (change.before, change.after) == ("10.10.0.11/24, 192.0.2.99/32", "10.10.0.12/24, 192.0.2.99/32")
     assert [op.argv for op in change.ops] == [
-        ("ip", "addr", "replace", "10.10.0.12/24", "broadcast", "+", "dev", "eth1"),
-        ("ip", "addr", "del", "10.10.0.11/24", "dev", "eth1")]
+        ("ip", "addr", "del", "10.10.0.11/24", "dev", "eth1"),  # first: the kernel takes later ones of its subnet off with it
+        ("ip", "addr", "replace", "10.10.0.12/24", "broadcast", "+", "dev", "eth1")]
     assert [op.undo for op in change.ops] == [
-        (("ip", "addr", "flush", "dev", "eth1", "to", "10.10.0.12"),),
-        (("ip", "addr", "replace", "10.10.0.11/24", "broadcast", "+", "dev", "eth1"),)]
+        (("ip", "addr", "replace", "10.10.0.11/24", "broadcast", "+", "dev", "eth1"),),
+        (("ip", "addr", "flush", "dev", "eth1", "to", "10.10.0.12"),)]
 
 
 def test_same_address_with_another_prefix_is_not_flushed_by_the_undo(ready: "Node") -> None:
@@ -146,3 +146,30 @@ def test_device_without_interface_is_a_problem_on_ethernet_only(node: "Node") ->
     assert "no network interface" in problem.message
     node.values["fabric"] = "infiniband"
     assert network.problems(node.spec(), node.identity(), network.desired(node.spec(), node.identity())) == []
+
+
+def test_address_without_broadcast_is_put_there_anew(ready: "Node") -> None:
+    """networkd 252 hangs on such an address, which is what ``ip addr add`` by hand makes."""
+    ready.live(addresses=["10.10.0.11/24!"])
+    change, = ready.plan()
+    assert (change.what, change.disruption) == ("broadcast address of rail0 (eth1)", "link")
+    assert [op.argv for op in change.ops] == [
+        ("ip", "addr", "del", "10.10.0.11/24", "dev", "eth1"),
+        ("ip", "addr", "replace", "10.10.0.11/24", "broadcast", "+", "dev", "eth1")]
+    ready.rail(address="10.10.0.11/31")
+    ready.live(addresses=["10.10.0.11/31!"])
+    assert ready.whats() == [FILE], "a /31 has no broadcast address"
+
+
+def test_routes_that_stay_are_put_back_after_an_address_change(ready: "Node") -> None:
+    """The kernel drops every route of an interface with its last address."""
+    ready.record(("ip", "-j", "-4", "rule", "show"), '[{"priority":4791,"src":"10.10.0.11","table":"47910"}]')
+    ready.record(("ip", "-j", "-4", "route", "show", "table", "47910"),
+                 '[{"dst":"default","gateway":"10.10.0.1","dev":"eth1"},{"dst":"10.10.0.0/24","dev":"eth1","scope":"link"}]')
+    ready.rail(address="10.10.0.12/24", gateway="10.10.0.1")
+    ops = ready.change("address of rail0 (eth1)").ops
+    assert [op.argv[1:5] for op in ops] == [
+        ("-4", "rule", "del", "from"), ("addr", "del", "10.10.0.11/24", "dev"), ("addr", "replace", "10.10.0.12/24", "broadcast"),
+        ("-4", "route", "replace", "default"), ("-4", "route", "replace", "10.10.0.0/24")]
+    assert [argv[3:5] for argv in ops[1].undo[1:]] == [("replace", "default"), ("replace", "10.10.0.0/24")], "and in the undo"
+    assert [op.argv[2:5] for op in ready.change("route of rail0 (eth1)").ops] == [("rule", "add", "from")]

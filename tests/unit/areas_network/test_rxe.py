@@ -48,7 +48,7 @@ def test_from_nothing_to_nothing_left(soft: "Node") -> None:
         f"file {rxe.SCRIPT}", f"file {UNIT}", "unit railwright-rxe0.service enabled", LINK]
     assert {change.disruption for change in changes} == {"none"}
     assert (changes[-1].before, changes[-1].after) == (None, "rxe0 on eth1")
-    assert [(op.argv, op.undo) for op in changes[-1].ops] == [(ADD, (("rdma", "link", "delete", "rxe0"),))]
+    assert [(op.argv, op.undo) for op in changes[-1].ops] == [(ADD, ((rxe.SCRIPT, "delete", "rxe0"),))]
     soft.carry_out(changes)
     enable(soft)
     device(soft, "rxe0", "eth1")

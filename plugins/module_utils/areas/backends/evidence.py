@@ -15,7 +15,7 @@ from . import ifupdown, ini, netplan, networkd, nm, routes
 from .model import LinkState, Observed, RailWish, UnitState
 
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
-TOOLS = ("networkctl", "nmcli", "ifup", "netplan")
+TOOLS = ("networkctl", "nmcli", "ifquery", "netplan")  # ifquery: EL has an ifup that is not ifupdown's
 UDEV_DIRECTORY = "/etc/udev/rules.d"
 WAIT_ONLINE = ("/usr/lib/systemd/systemd-networkd-wait-online", "/lib/systemd/systemd-networkd-wait-online")
 IFF_UP = 1  # linux/if.h
@@ -76,7 +76,8 @@ def observe_link(host, rail, row):
         ifindex, bool(_number(flags, 16) & IFF_UP), host.line(base + "/carrier") == "1",
         _number(host.line(base + "/mtu"), 10) or None, _max_mtu(row), host.line(base + "/mode"),
         _assignments(host.read(base + "/uevent")).get("DEVTYPE"),
-        tuple(_global_addresses(row)),
+        tuple(_cidr(item) for item in _global_addresses(row)),
+        tuple(_cidr(item) for item in _global_addresses(row) if _lacks_broadcast(item)),
         tuple(" ".join(route) for route in observe_routes(host, rail)),
         networkd_state.get("NETWORK_FILE"),
         ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"),
@@ -106,9 +107,18 @@ def _addresses(host):
 
 
 def _global_addresses(row):
-    # type: (Dict[str, Any]) -> List[str]
-    return [str(ipaddress.ip_interface("%s/%s" % (item["local"], item["prefixlen"]))) for item in row.get("addr_info", [])
-            if item.get("scope") != "link" and "local" in item and "prefixlen" in item]
+    # type: (Dict[str, Any]) -> List[Dict[str, Any]]
+    return [item for item in row.get("addr_info", []) if item.get("scope") != "link" and "local" in item and "prefixlen" in item]
+
+
+def _cidr(item):
+    # type: (Dict[str, Any]) -> str
+    return str(ipaddress.ip_interface("%s/%s" % (item["local"], item["prefixlen"])))
+
+
+def _lacks_broadcast(item):
+    # type: (Dict[str, Any]) -> bool
+    return item.get("family") == "inet" and item["prefixlen"] <= 30 and "broadcast" not in item
 
 
 def _max_mtu(row):

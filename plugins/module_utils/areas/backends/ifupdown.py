@@ -13,7 +13,7 @@ from ...host import Host
 from ...types import Op, run
 from ..files import FileState, is_ours, observe_file
 from .model import Observed, RailWish, Wanted, header
-from .routes import add_argv, wanted_routes
+from .routes import add_argv, del_argv, wanted_routes
 
 NAME = "ifupdown"
 UNIT = "networking.service"
@@ -48,6 +48,8 @@ def text(rail):
     if family == "inet6":
         lines.append("    accept_ra 0")
     lines += ["    up " + " ".join(add_argv(rail, route)) for route in wanted_routes(rail)]
+    # Routes go with the interface, the rule does not, and to add it twice is an error.
+    lines += ["    down " + " ".join(del_argv(rail, route)) + " || true" for route in wanted_routes(rail) if route[0] == "from"]
     return header((rail,)) + "\n".join(lines) + "\n"
 
 

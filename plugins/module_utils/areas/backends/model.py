@@ -49,6 +49,7 @@ class LinkState(NamedTuple):
     mode: Optional[str]
     devtype: Optional[str]  # bond, bridge, vlan …; None for hardware, dummies and veths
     addresses: Tuple[str, ...]  # CIDR, link-local ones left out
+    bare: Tuple[str, ...]  # those IPv4 ones of them that lack their broadcast address
     routes: Tuple[str, ...]  # of the rail's own table and its rule, as routes.py writes them
     networkd_file: Optional[str]  # the .network file that networkd configured it by
     nm_managed: bool
@@ -64,7 +65,7 @@ class UnitState(NamedTuple):
 
 
 NO_UNIT = UnitState("", "", "")
-NO_LINK = LinkState(None, False, False, None, None, None, None, (), (), None, False, None)
+NO_LINK = LinkState(None, False, False, None, None, None, None, (), (), (), None, False, None)
 
 
 class Observed(NamedTuple):

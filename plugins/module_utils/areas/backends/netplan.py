@@ -83,7 +83,7 @@ def tell(rails, observed):
 def conflicts(rail, observed):
     # type: (RailWish, Observed) -> List[str]
     """Definitions of the same interface in other files, seen in what netplan generated from them."""
-    found = []  # type: List[str]
+    found = networkd.earlier("/run/systemd/network/10-netplan-%s%s.network" % (PREFIX, rail.rail), rail, observed)
     for state in networkd.effective(observed):
         name = state.path.rpartition("/")[2]
         foreign = name.startswith("10-netplan-") and not name.startswith("10-netplan-" + PREFIX)

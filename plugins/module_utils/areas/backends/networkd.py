@@ -84,12 +84,17 @@ def settled(rails, observed):
 
 def conflicts(rail, observed):
     # type: (RailWish, Observed) -> List[str]
-    """A foreign .network file that would be read before ours for this interface."""
+    return earlier(path(rail), rail, observed)
+
+
+def earlier(own, rail, observed):
+    # type: (str, RailWish, Observed) -> List[str]
+    """Foreign .network files that are read before our own for this interface. netplan's are its own backend's matter."""
     return [
         "%s configures %s and is read before %s; take the interface out of it, or name the file so that it sorts later" % (
-            state.path, rail.netdev, path(rail))
+            state.path, rail.netdev, own)
         for state in effective(observed)
-        if not is_ours(state.text or "") and _basename(state.path) < _basename(path(rail)) and NETPLAN_MARK not in state.path
+        if not is_ours(state.text or "") and _basename(state.path) < _basename(own) and NETPLAN_MARK not in state.path
         and matches(state.text or "", rail.netdev, rail.mac, rail.kind)
     ]
 

@@ -37,7 +37,7 @@ def claims(rail, observed):
     """What names this interface, the surest first."""
     link = observed.link(rail)
     found = []  # type: List[Claim]
-    if "ifup" in observed.tools:
+    if "ifquery" in observed.tools:
         found += [Claim(ifupdown.NAME, "%s has a stanza for it" % state.path)
                   for state in ifupdown.sources(observed) if rail.netdev in ifupdown.interfaces(state.text or "")]
     if observed.active(networkd.UNIT) and link.networkd_file:
@@ -73,7 +73,7 @@ def node_manager(link, observed):
         return netplan.NAME, "%s configures the node" % netplan.yaml_files(observed)[0]
     if observed.active(networkd.UNIT) or observed.unit(networkd.UNIT).enabled == "enabled":
         return networkd.NAME, "systemd-networkd is enabled or running"
-    if "ifup" in observed.tools and observed.unit(ifupdown.UNIT).enabled == "enabled":
+    if "ifquery" in observed.tools and observed.unit(ifupdown.UNIT).enabled == "enabled":
         return ifupdown.NAME, "networking.service is enabled"
     if unusable(networkd.NAME, observed) is None and not link.nm_managed:
         return networkd.NAME, "systemd-networkd is installed"
@@ -98,7 +98,7 @@ def unusable(backend, observed):
         if "netplan" not in observed.tools:
             return "netplan is not installed"
         return None if observed.active(nm.UNIT) else unusable(networkd.NAME, observed)
-    return None if "ifup" in observed.tools else "ifupdown is not installed"
+    return None if "ifquery" in observed.tools else "ifupdown is not installed"
 
 
 def fights(rail, backend, observed):

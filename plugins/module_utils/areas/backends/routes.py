@@ -47,13 +47,17 @@ def del_argv(rail, route):
     return ("ip", family(rail), "route", "del", *route, "table", table)
 
 
-def route_ops(rail, found):
+def extra_routes(rail, found):
     # type: (RailWish, Sequence[Route]) -> Tuple[Op, ...]
-    """From what is there to what is wanted; routes come before the rule that leads to them."""
+    """Take away what is not wanted, the rule before the routes that it leads to."""
     wanted = wanted_routes(rail)
-    ops = [run(del_argv(rail, route), (add_argv(rail, route),)) for route in reversed(list(found)) if route not in wanted]
-    ops += [run(add_argv(rail, route), (del_argv(rail, route),)) for route in wanted if route not in found]
-    return tuple(ops)
+    return tuple(run(del_argv(rail, route), (add_argv(rail, route),)) for route in reversed(list(found)) if route not in wanted)
+
+
+def missing_routes(rail, found):
+    # type: (RailWish, Sequence[Route]) -> Tuple[Op, ...]
+    """Add what is wanted; the rule comes last."""
+    return tuple(run(add_argv(rail, route), (del_argv(rail, route),)) for route in wanted_routes(rail) if route not in found)
 
 
 def parse_routes(rows):
