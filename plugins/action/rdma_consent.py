@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+class ActionModule(ActionBase):
     """Fail the host on problems and, if asked, on missing consent."""
 
     _requires_connection = False
@@ -43,4 +43,5 @@ def refusal(refused: list[dict[str, Any]]) -> str:
         f"{name} ({DISRUPTION_MEANING[name]}): " + ", ".join(change["what"] for change in refused if change["disruption"] == name)
         for name in classes
     )
-    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {', '.join(classes)} to the consent list of the inventory."
+    wanted = ", ".join(classes)
+    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {wanted} to the consent list of the inventory."

@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible-core is untyped
+class ActionModule(ActionBase):
     """Adds what only the controller knows: the validated wishes and its clock."""
 
     TRANSFERS_FILES = False

@@ -146,7 +146,8 @@ class Host:
         env = dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
         with open(self.path(log), "wb") as stream:
             process = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=env, close_fds=True, cwd="/", start_new_session=True)
+                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=env, close_fds=True, cwd="/",
+                start_new_session=True)
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid
 

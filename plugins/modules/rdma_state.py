@@ -119,7 +119,7 @@ notes:
   type: list
   elements: str
 packages:
-  description: The package changes of the plan as the package modules of M(ansible.builtin) take them.
+  description: The package changes of the plan as the package modules of ansible.builtin take them.
   returned: success
   type: dict
   contains:

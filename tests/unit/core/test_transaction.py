@@ -85,7 +85,8 @@ def test_undo_commands_run_in_reverse_and_refreshes_after_them(host: RootedHost,
         return ("sh", "-c", f"echo {word} >> {trace}")
 
     with pytest.raises(ApplyError):
-        carry_out(host, change(run(step("one"), (step("undo-one"),)), run(step("refresh")), run(step("two"), (step("undo-two"),)), run(("false",))))
+        ops = (run(step("one"), (step("undo-one"),)), run(step("refresh")), run(step("two"), (step("undo-two"),)), run(("false",)))
+        carry_out(host, change(*ops))
     assert trace.read_text().split() == ["one", "refresh", "two", "undo-two", "undo-one", "refresh"]
 
 
@@ -102,7 +103,7 @@ def test_the_journal_is_on_disk_before_the_effect(host: RootedHost, tmp_path: Pa
     seen: list[int] = []
 
     class Watching(RootedHost):
-        def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> object:  # type: ignore[override]
+        def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> object:
             seen.append(len(json.loads((tmp_path / "var/lib/railwright/restore/r1/journal.json").read_text())["entries"]))
             return super().run(argv, timeout, stdin)
 
