@@ -139,7 +139,7 @@ def _privileges() -> list[str]:
         raise LabError(
             "building the image as an ordinary user needs user namespaces and a range for this user in /etc/subuid and"
             " /etc/subgid (usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER); or run"
-            " `railwright lab up` once as root"
+            " `railwright lab up` as root"
         )
     return prefix
 
@@ -153,9 +153,8 @@ def hooks(work: Path, setup: apt.AptSetup) -> list[str]:
     early = {target: text.encode() for target, text in EARLY_FILES.items()}
     # Essential hooks run before the kernel package, and with it the initramfs, is installed.
     options = [*_uploads(work, early, "essential"), *_uploads(work, files, "customize")]
-    finish = work / "finish.sh"
-    finish.write_text(FINISH)
-    return [*options, f'--customize-hook=sh {finish} "$1"']
+    # As text, not as a file: inside a user namespace the hook's user may not look into our directory.
+    return [*options, f"--customize-hook={FINISH}"]
 
 
 def _uploads(work: Path, files: dict[str, bytes], stage: str) -> list[str]:
@@ -188,7 +187,7 @@ cp root/boot/initrd.img-* initrd.img
 chmod 644 vmlinuz initrd.img
 truncate -s "$2" base.img
 "$3" -q -F -L railwright-lab -d root base.img
-rm -rf root essential* customize* finish.sh
+rm -rf root essential* customize*
 """
     _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4")], log)
 

@@ -25,8 +25,6 @@ consent: [link, restart]
 # What a healthy port looks like. Written down, never learned from the node that is being judged.
 expect:
   link_layer: Ethernet
-  # Soft-RoCE always reports a single 2.5 Gb/s lane, whatever is below it.
-  rate_gbps: 2.5
   active_mtu: 4096
 
 # Far below any hardware: two emulated machines share a few cores. These prove the path, not its speed.

@@ -19,7 +19,8 @@ from railwright.lab.paths import LabPaths
 from railwright.lab.state import LabState, Node
 
 MEMORY_MB = 1024
-KERNEL_ARGS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0"
+# Under emulation beside other work, 90 s is not enough for every unit to start.
+KERNEL_ARGS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 systemd.default_timeout_start_sec=300"
 POWER_OFF_SECONDS = 60.0
 SNAPSHOT_SECONDS = 300.0
 

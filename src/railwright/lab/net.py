@@ -23,11 +23,15 @@ _MAC = "52:54:00:4d:{nic:02x}:{node:02x}"
 
 
 def check_size(nodes: int, rails: int) -> None:
-    """Refuse what does not fit the addressing plan, by name."""
+    """Refuse what does not fit the addressing plan, or what this user cannot wire, before anything is built."""
     if not 1 <= nodes <= MAX_NODES:
         raise LabError(f"nodes must be 1 to {MAX_NODES}, not {nodes}")
     if not 1 <= rails <= MAX_RAILS:
         raise LabError(f"rails must be 1 to {MAX_RAILS}, not {rails}")
+    if nodes > 2:
+        tools.require(["ip"])
+        if os.geteuid() != 0:
+            raise LabError("more than two nodes need a network namespace: run as root, or use --nodes 2")
 
 
 def make_nodes(count: int, rails: int, ports: dict[str, int]) -> tuple[Node, ...]:
@@ -122,8 +126,6 @@ def ensure_bridges(state: LabState) -> None:
     """One bridge a rail in a namespace of the lab's own, one tap a node on each."""
     if not uses_bridge(state):
         return
-    if os.geteuid() != 0:
-        raise LabError("more than two nodes need a network namespace: run as root, or use --nodes 2")
     name = namespace(state.paths)
     if name in _namespaces():
         return

@@ -119,7 +119,7 @@ def test_certificates_and_configuration_are_uploaded(tmp_path: Path) -> None:
     targets = [option.split()[-1] for option in options if "=upload " in option]
     assert "/usr/local/share/ca-certificates/site.crt" in targets
     assert "/etc/apt/apt.conf.d/80railwright-lab" in targets
-    assert options[-1].startswith("--customize-hook=sh "), "what finishes the image comes after the files"
+    assert options[-1] == f"--customize-hook={image.FINISH}", "what finishes the image comes after the files"
     order = [option.split("-hook")[0] for option in options]
     assert order == sorted(order, key=("--essential", "--customize").index)
 

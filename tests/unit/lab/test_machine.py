@@ -148,3 +148,10 @@ def test_snapshot_names_come_from_the_table(state: LabState, monkeypatch: pytest
 def test_sizes_that_do_not_fit(nodes: int, rails: int, word: str) -> None:
     with pytest.raises(LabError, match=word):
         net.check_size(nodes, rails)
+
+
+def test_a_wide_lab_needs_root_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    net.check_size(2, 8)
+    with pytest.raises(LabError, match="run as root, or use --nodes 2"):
+        net.check_size(3, 1)
