@@ -84,8 +84,8 @@ def test_undo_commands_run_in_reverse_and_refreshes_after_them(host: RootedHost,
     def step(word: str) -> tuple[str, ...]:
         return ("sh", "-c", f"echo {word} >> {trace}")
 
+    ops = (run(step("one"), (step("undo-one"),)), run(step("refresh")), run(step("two"), (step("undo-two"),)), run(("false",)))
     with pytest.raises(ApplyError):
-        ops = (run(step("one"), (step("undo-one"),)), run(step("refresh")), run(step("two"), (step("undo-two"),)), run(("false",)))
         carry_out(host, change(*ops))
     assert trace.read_text().split() == ["one", "refresh", "two", "undo-two", "undo-one", "refresh"]
 
@@ -157,3 +157,9 @@ def test_the_undo_of_the_command_that_failed_is_tried_and_may_fail(host: RootedH
         carry_out(host, change(run(("false",), (("sh", "-c", f"touch {tried}; false"),))))
     assert tried.exists()
     assert caught.value.rolled_back
+
+
+def test_two_applies_of_one_run_keep_two_restore_points(host: RootedHost, tmp_path: Path) -> None:
+    carry_out(host, change(write_file("/etc/a", "a\n")))
+    carry_out(host, change(write_file("/etc/b", "b\n")))
+    assert sorted(p.name for p in (tmp_path / "var/lib/railwright/restore").iterdir()) == ["r1", "r1.2"]
