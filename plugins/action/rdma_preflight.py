@@ -10,7 +10,7 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
 
 from ansible_collections.railwright.rdma.plugins.module_utils.preflight import AREA, preflight_problems, preflight_warnings
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Problem, as_dicts
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem, as_dicts, change_as_dict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import (
     ProbeError,
@@ -27,6 +27,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import 
     fit,
     too_new,
 )
+
+NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
 
 
 class ActionModule(ActionBase):
@@ -67,9 +69,16 @@ class ActionModule(ActionBase):
             problems=as_dicts(problems),
             warnings=warnings,
         )
+        if python is None and not problems:
+            result.update(plan=[change_as_dict(bootstrap_change(spec["preflight_python_package"]))], notes=[NO_PYTHON])
         if problems:
             result.update(failed=True, msg="; ".join(f"{item.subject}: {item.message}" for item in problems))
         return result
+
+
+def bootstrap_change(package: str) -> Change:
+    """Python is the one change that is planned without Python."""
+    return Change("packages", f"package {package}", None, "present", "none", "every module needs Python", "ansible-core", ())
 
 
 def explicit_interpreter(value: Any) -> str | None:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from .apply import apply_plan
+from .apply import Applied, apply_plan
 from .areas.packages import install_arguments
 from .errors import ApplyError, RailwrightError
 from .host import Host
@@ -15,7 +15,7 @@ from .observe.facts import observe_facts
 from .observe.identity import observe_identity
 from .plan import Plan, make_plan
 from .spec.model import Spec
-from .types import as_dicts
+from .types import as_dicts, change_as_dict
 
 
 def connection_address():
@@ -47,17 +47,18 @@ def run_state(module):
     try:
         plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
         result = plan_result(plan)
-        restore_point = ""
+        applied = Applied("", ())
         if params["mode"] == "apply" and not module.check_mode:
             run_id = params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-            restore_point = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"])
+            applied = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"])
     except ApplyError as error:
         module.fail_json(msg=str(error), rolled_back=error.rolled_back, plan=plan.as_dicts(), problems=as_dicts(plan.problems))
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
     changed = params["mode"] == "apply" and bool(plan.changes)
-    module.exit_json(changed=changed, restore_point=restore_point, **result)
+    module.exit_json(
+        changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)
 
 
 def plan_result(plan):

@@ -2,7 +2,7 @@
 """Carry out a plan as one transaction: in order, journalled, undone as a whole on failure."""
 
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .errors import ApplyError, RailwrightError
 from .host import Host
@@ -11,13 +11,21 @@ from .plan import PACKAGES, Plan, check_expected, make_plan, without_consent
 from .spec.model import Spec
 from .types import Change, Op
 
+
+class Applied(NamedTuple):
+    """What an apply left behind."""
+
+    restore_point: str  # path of the journal on the node; empty when there was nothing to do
+    remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
+
+
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
 COMMAND_SECONDS = 120.0
 
 
 def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
-    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]]) -> str
-    """Make the state changes of ``plan``; return the path of the restore point.
+    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]]) -> Applied
+    """Make the state changes of ``plan``; return what it left behind.
 
     Refuses before anything changes: problems, changes without consent, changes that
     ``expected`` (the keys of the plan that was shown) does not hold, packages that are
@@ -26,17 +34,17 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
     refuse(spec, plan, expected)
     changes = [change for change in plan.changes if change.area != PACKAGES]
     if not changes:
-        return ""
+        return Applied("", ())
     lock = host.lock("/run/railwright.lock")
     if lock is None:
         raise RailwrightError("another apply is running on this node (lock /run/railwright.lock is held); nothing was changed")
     try:
         journal = Journal(host, run_id)
         carry_out(host, changes, journal)
-        settle(host, spec, plan, areas, journal)
+        remaining = settle(host, spec, plan, areas, journal)
         journal.close("applied")
         prune(host)
-        return journal.path
+        return Applied(journal.path, remaining)
     finally:
         host.unlock(lock)
 
@@ -76,13 +84,19 @@ def carry_out(host, changes, journal):
 
 
 def settle(host, spec, plan, areas, journal):
-    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> None
-    """Look again until nothing of the plan is left, for a bounded time; else take it all back."""
+    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> Tuple[Change, ...]
+    """Look again until nothing of the plan is left, for a bounded time; else take it all back.
+
+    Returns changes that the plan could not show: loading a module may bring a device
+    to light that has needs of its own. They are for the next plan, not for this one.
+    """
     deadline = time.monotonic() + SETTLE_SECONDS
+    planned = [change.key for change in plan.changes]
     while True:
-        left = [change for change in make_plan(host, spec, areas, plan.management).changes if change.area != PACKAGES]
+        found = [change for change in make_plan(host, spec, areas, plan.management).changes if change.area != PACKAGES]
+        left = [change for change in found if change.key in planned]
         if not left:
-            return
+            return tuple(found)
         if time.monotonic() > deadline:
             fail(host, journal, "did not hold: " + "; ".join(
                 "%s is %r, wanted %r" % (change.key, change.before, change.after) for change in left))

@@ -25,8 +25,8 @@ class Journal:
         if not run_id or not all(char.isalnum() or char in "-_.:" for char in run_id) or run_id.startswith("."):
             raise RailwrightError("run id %r: letters, digits and -_.: only" % run_id)
         self._host = host
-        self.run_id = run_id
-        self.path = "%s/%s/journal.json" % (ROOT, run_id)
+        self.run_id = unused(host, run_id)
+        self.path = "%s/%s/journal.json" % (ROOT, self.run_id)
         self.entries = []  # type: List[Dict[str, Any]]
         self.state = "applying"
 
@@ -54,6 +54,16 @@ class Journal:
         # type: () -> None
         document = {"version": 1, "run": self.run_id, "state": self.state, "entries": self.entries}
         self._host.write(self.path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+
+
+def unused(host, run_id):
+    # type: (Host, str) -> str
+    """The run id, numbered when it is taken: several roles of one run apply one after the other."""
+    name, number = run_id, 1
+    while host.exists("%s/%s" % (ROOT, name)):
+        number += 1
+        name = "%s.%d" % (run_id, number)
+    return name
 
 
 def prune(host):

@@ -131,6 +131,13 @@ packages:
       type: list
       elements: str
       sample: ["perftest", "rdma-core=44.0-2"]
+remaining:
+  description:
+    - Changes of the same form as RV(plan) that came to light only through this apply, such as those of a device
+      that appeared when a module was loaded. They are not made; the next plan shows them.
+  returned: success
+  type: list
+  elements: dict
 restore_point:
   description: The journal on the node; empty when nothing was changed.
   returned: success

@@ -22,7 +22,7 @@ class Package(NamedTuple):
     source: str
 
 
-_DEB = "packages.debian.org file lists, bookworm (rdma-core 44.0); Ubuntu builds the same source"
+_DEB = "Debian file lists, bookworm (rdma-core 44.0); Ubuntu builds the same source"
 _RPM = "linux-rdma/rdma-core redhat/rdma-core.spec; linux-system-roles/hpc"
 _SUSE = "linux-rdma/rdma-core suse/rdma-core.spec"
 _SUSE_UNREAD = "the upstream name, not looked up at SUSE"
@@ -70,6 +70,9 @@ SUSE = (
     Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", _SUSE_UNREAD),
     Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", _SUSE_UNREAD),
 )
+# Of no use where every RDMA device is software: it has no firmware, no InfiniBand subnet and no PCI function.
+# infiniband-diags would bring perl, mstflint 20 MB.
+HARDWARE_ONLY = ("infiniband-diags", "mstflint", "pciutils", "rdma-ndd", "libmlx5-1")
 FAMILIES = {"debian": DEBIAN, "redhat": REDHAT, "suse": SUSE}  # type: Dict[str, Tuple[Package, ...]]
 
 # name in this table -> (name since the change, releases that still have the old one).
@@ -86,10 +89,15 @@ EXTRA_MODULE_PACKAGES = {
 }
 
 
-def inbox_packages(platform):
-    # type: (Platform) -> Tuple[Package, ...]
-    """The RDMA packages of a platform under the names that it uses; () for an unknown family."""
+def inbox_packages(platform, *, software_only=False):
+    # type: (Platform, bool) -> Tuple[Package, ...]
+    """The RDMA packages of a platform under the names that it uses; () for an unknown family.
+
+    ``software_only``: for a node whose RDMA devices are all software (rdma_stack soft_roce).
+    """
     rows = FAMILIES.get(platform.family, ())
+    if software_only:
+        rows = tuple(row for row in rows if row.name not in HARDWARE_ONLY)
     if platform.family != "debian":
         return rows
     return tuple(row._replace(name=_present_name(row.name, platform.codename)) for row in rows)

@@ -10,10 +10,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages imp
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.upgrades import COMMANDS, candidates
 from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
 
-STACK = [
-    "rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "infiniband-diags", "perftest",
-    "mstflint",
-]  # fmt: skip
+# The planner's Spec is Soft-RoCE: no firmware and no InfiniBand subnet, so none of the tools for them.
+STACK = ["rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "perftest"]
+HARDWARE = ["infiniband-diags", "mstflint"]
 TOOLS = {"ip": "iproute2", "rdma": "iproute2", "modprobe": "kmod", "ping": "iputils-ping"}
 
 
@@ -36,6 +35,11 @@ def test_a_bare_node_needs_the_stack_and_its_tools(planner: Callable[..., Any], 
     assert names(planner()) == [*STACK, "iproute2", "kmod", "iputils-ping"]
     bring_tools(node)
     assert names(planner()) == STACK
+
+
+def test_hardware_needs_its_tools_too(planner: Callable[..., Any], node: Any) -> None:
+    bring_tools(node)
+    assert sorted(names(planner(rdma_stack="inbox"))) == sorted([*STACK, *HARDWARE])
 
 
 def test_changes_carry_no_ops_and_say_what_is_there(planner: Callable[..., Any]) -> None:
@@ -79,7 +83,7 @@ def test_extra_packages_and_the_subnet_manager(planner: Callable[..., Any], node
     bring_tools(node)
     rails = [{"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}}]
     plans = planner(fabric="infiniband", rdma_stack="inbox", mtu=2044, rails=rails, opensm_enabled=True, rdma_stack_extra_packages=["ucx"])
-    assert names(plans) == [*STACK, "opensm", "ucx"]
+    assert sorted(names(plans)) == sorted([*STACK, *HARDWARE, "opensm", "ucx"])
 
 
 def test_the_package_of_a_kernel_module_only_where_the_module_is_missing(planner: Callable[..., Any], node: Any) -> None:
