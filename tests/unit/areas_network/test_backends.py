@@ -220,3 +220,13 @@ def test_networkd_file_of_somebody_else_beats_what_netplan_generates(node: "Node
     netplan(node)
     node.write("/etc/systemd/network/05-site.network", "[Match]\nName=eth1\n")
     assert "/etc/systemd/network/05-site.network" in node.conflicts()[0].message
+
+
+def test_netplan_passes_the_rule_through_to_networkmanager(node: "Node") -> None:
+    """netplan 0.106 leaves routing-policy out of the keyfiles that it generates."""
+    node.netplan()
+    node.networkmanager()
+    node.rail(gateway="10.10.0.1")
+    content = node.change(f"file {NETPLAN}").after
+    assert 'ipv4.routing-rule1: "priority 4791 from 10.10.0.11 table 47910"' in content
+    assert "routing-policy" not in content

@@ -63,9 +63,18 @@ def _definition(rail, manager):
         lines += ["  routes:", "    - to: " + quoted(routes[0][0]), "      scope: link", "      table: %d" % rail.table]
         anywhere = "::/0" if ":" in (rail.gateway or "") else "0.0.0.0/0"
         lines += ["    - to: " + quoted(anywhere), "      via: " + quoted(rail.gateway), "      table: %d" % rail.table]
-        lines += ["  routing-policy:", "    - from: " + quoted(routes[2][1])]
-        lines += ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
+        lines += _policy(rail, routes[2][1], manager)
     return lines
+
+
+def _policy(rail, source, manager):
+    # type: (RailWish, str, str) -> List[str]
+    """The rule. netplan leaves routing-policy out of NetworkManager's keyfiles (seen: 0.106), so it is passed through there."""
+    if manager == "networkd":
+        lines = ["  routing-policy:", "    - from: " + json.dumps(source)]
+        return lines + ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
+    key = "ipv6.routing-rule1" if ":" in source else "ipv4.routing-rule1"
+    return ["  networkmanager:", "    passthrough:", "      %s: %s" % (key, json.dumps(nm.rule(rail)))]
 
 
 def tell(rails, observed):

@@ -74,8 +74,14 @@ def _manual(rail):
         anywhere = "::/0" if address.version == 6 else "0.0.0.0/0"
         lines += ["route1=%s" % address.network, "route1_options=table=%d" % rail.table]
         lines += ["route2=%s,%s" % (anywhere, rail.gateway), "route2_options=table=%d" % rail.table]
-        lines.append("routing-rule1=priority %d from %s table %d" % (RULE_PRIORITY, address.ip, rail.table))
+        lines.append("routing-rule1=" + rule(rail))
     return lines
+
+
+def rule(rail):
+    # type: (RailWish) -> str
+    """The rule that sends the rail's address to its table, in NetworkManager's words."""
+    return "priority %d from %s table %d" % (RULE_PRIORITY, ipaddress.ip_interface(rail.address or "").ip, rail.table)
 
 
 def tell(rails, observed):
