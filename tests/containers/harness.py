@@ -28,6 +28,9 @@ SUITE = "bookworm"
 CAPABILITIES = ("NET_ADMIN", "NET_RAW", "SYS_ADMIN")
 BUILD_SECONDS, START_SECONDS, COMMAND_SECONDS = 900, 60, 120
 TOOLS = ("podman", "mmdebstrap")
+# systemd 256 and later refuse to start on cgroup v1 without this word on the command line, which in a container is that of
+# process 1; older ones do not know it, and where there is cgroup v2 nobody asks.
+LEGACY_CGROUPS = "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
 
 
 class HarnessError(Exception):
@@ -81,8 +84,8 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def build(packages: Sequence[str] = ()) -> str:
-    """The image with systemd, Python and these packages: built, imported, or already there."""
+def build(packages: Sequence[str] = (), suite: str = SUITE) -> str:
+    """The image of a Debian release with systemd, Python and these packages: built, imported, or already there."""
     ready = os.environ.get("RAILWRIGHT_TEST_IMAGE")
     if ready:
         return ready
@@ -90,21 +93,21 @@ def build(packages: Sequence[str] = ()) -> str:
     if absent:
         raise HarnessError(f"needed for container tests and not installed: {', '.join(absent)}")
     wanted = sorted({*BASE_PACKAGES, *packages})
-    key = hashlib.sha256(json.dumps([SUITE, wanted]).encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([suite, wanted]).encode()).hexdigest()[:16]
     image = f"localhost/railwright-test:{key}"
     with _locked(cache() / f"{key}.lock"):
         if podman("image", "exists", image, check=False).returncode == 0:
             return image
         archive = cache() / f"{key}.tar"
         if not archive.is_file():
-            _bootstrap(wanted, archive)
+            _bootstrap(wanted, archive, suite)
         podman("import", "--quiet", str(archive), image, timeout=BUILD_SECONDS)
     return image
 
 
-def _bootstrap(packages: Sequence[str], archive: Path) -> None:
+def _bootstrap(packages: Sequence[str], archive: Path, suite: str) -> None:
     temporary = archive.with_suffix(f".{os.getpid()}.tar")
-    argv = ("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", SUITE, str(temporary))
+    argv = ("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", suite, str(temporary))
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
         if done.returncode != 0:
@@ -120,9 +123,10 @@ class Link(NamedTuple):
     network: str
     name: str
     mac: str | None = None
+    ip: str | None = None
 
     def argument(self) -> str:
-        return f"{self.network}:interface_name={self.name}" + (f",mac={self.mac}" if self.mac else "")
+        return f"{self.network}:interface_name={self.name}" + (f",mac={self.mac}" if self.mac else "") + (f",ip={self.ip}" if self.ip else "")
 
 
 class Container:
@@ -189,16 +193,25 @@ def start(image: str, name: str, links: Sequence[Link] = (), *, privileged: bool
     container.remove()
     rights = ["--privileged"] if privileged else [f"--cap-add={','.join(CAPABILITIES)}"]
     networks = [item for link in links for item in ("--network", link.argument())]
-    podman("run", "--detach", "--name", name, "--hostname", name, "--systemd=always", *rights, *networks, *options, image, "/sbin/init")
+    podman("run", "--detach", "--name", name, "--hostname", name, "--systemd=always", *rights, *networks, *options, image,
+           "/sbin/init", LEGACY_CGROUPS)
     container.wait_booted()
     return container
 
 
-def create_network(name: str) -> str:
-    """A bridge without addresses, gateway or way out: a fabric for rails."""
+def create_network(name: str, mtu: int | None = None) -> str:
+    """A bridge without addresses, gateway or way out: a fabric for rails. ``mtu`` is the switch's, and what its interfaces start with."""
     if podman("network", "exists", name, check=False).returncode != 0:
-        podman("network", "create", "--internal", "--disable-dns", "--ipam-driver", "none", name)
+        size = ("--opt", f"mtu={mtu}") if mtu else ()
+        podman("network", "create", "--internal", "--disable-dns", "--ipam-driver", "none", *size, name)
     return name
+
+
+def create_management_network(name: str) -> str:
+    """A network with a way out and a range of its own; returns the range. Package installs and ssh go over it."""
+    if podman("network", "exists", name, check=False).returncode != 0:
+        podman("network", "create", "--disable-dns", name)
+    return str(json.loads(podman("network", "inspect", name).stdout)[0]["subnets"][0]["subnet"])
 
 
 def remove_network(name: str) -> None:

@@ -92,6 +92,10 @@ class Node:
         routes = self.container.json("ip", "-j", "route", "show", "table", str(TABLE)) if ruled else []
         return ruled, sorted({route["dst"] + (" via " + route["gateway"] if "gateway" in route else "") for route in routes})
 
+    def observed(self) -> tuple[object, ...]:
+        """What an apply may change; link-local addresses are the manager's own business."""
+        return self.link()["mtu"], self.addresses(), self.policy(), self.plan()
+
     def holds(self) -> bool:
         wanted = (True, ["10.10.0.0/24", "default via " + GATEWAY]) if self.gateway else (False, [])
         return self.link()["mtu"] == self.mtu and self.address in self.addresses() and self.policy() == wanted
@@ -132,6 +136,17 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
         if container is not None:
             container.remove()
         harness.remove_network(network)
+
+
+def test_failed_apply_leaves_the_node_as_it_was(node: Node) -> None:
+    """The file cannot be written, which is found out after the live interface was changed."""
+    before = node.observed()
+    node.container.run("mkdir", "-p", str(Path(node.manager.path).parent))
+    node.container.run("ln", "-s", "/nowhere/file", node.manager.path)
+    answer = node.ask("apply")
+    assert "No such file or directory" in answer["error"]
+    assert "Everything was rolled back" in answer["error"]
+    assert node.observed() == before
 
 
 def test_first_apply_configures_the_rail_and_leaves_nothing_to_do(node: Node) -> None:

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes of a molecule scenario: containers that Ansible reaches over ssh, and the inventory that names them.
+
+``cluster.py up SCENARIO`` reads ``platforms`` of ``molecule/SCENARIO/molecule.yml`` and boots one container for each
+entry; ``down`` removes them. What an entry may say:
+
+=========  ==========================================================================================
+name       the node's name in the inventory
+suite      Debian release, bookworm when left out
+packages   beside sshd, sudo and ping: what the role under test expects to find
+user       the login, root when left out; another one gets sudo
+rails      how many rail interfaces (eth1 …), 1 when left out
+groups     inventory groups beside ``rdma``
+vars       host variables
+setup      commands to run on the node, argv by argv; ``{file: NAME}`` feeds a file of the scenario to python3
+=========  ==========================================================================================
+
+The inventory is what an operator writes: hosts, and ``site.yml`` of the scenario (or molecule/shared's) as
+``group_vars/all/site.yml``. Host keys are known and checked, and every run has a key pair of its own.
+"""
+
+import hashlib
+import ipaddress
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+import harness
+from harness import Container, Link
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ROOT / "molecule"
+PACKAGES = ("openssh-server", "sudo", "iputils-ping")
+SWITCH_MTU = 9216  # what a RoCE switch is set to; a rail starts with it, and the role lowers it
+KEY_SECONDS = 30
+OPTIONAL_LIMITS = ("sed", "-i", "s/required\\(.*pam_limits.so\\)/optional\\1/", "/etc/pam.d/sshd", "/etc/pam.d/sudo")
+
+
+class Node(NamedTuple):
+    """One entry of ``platforms``, and what follows from its place in the list."""
+
+    place: int
+    entry: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.entry["name"])
+
+    @property
+    def user(self) -> str:
+        return str(self.entry.get("user", "root"))
+
+    @property
+    def rails(self) -> list[dict[str, Any]]:
+        """As the inventory says them. 198.18.0.0/15 is reserved for tests between devices (RFC 2544)."""
+        return [
+            {"name": f"rail{rail}", "match": {"mac": f"02:00:00:00:{self.place + 1:02x}:{rail:02x}"}, "address": f"198.18.{rail}.{self.place + 11}/24"}
+            for rail in range(int(self.entry.get("rails", 1)))
+        ]
+
+
+class Cluster:
+    """The containers, networks and files of one scenario of one checkout."""
+
+    def __init__(self, scenario: str) -> None:
+        self.scenario = scenario
+        self.source = SCENARIOS / scenario
+        with (self.source / "molecule.yml").open(encoding="utf-8") as stream:
+            self.nodes = [Node(place, entry) for place, entry in enumerate(yaml.safe_load(stream)["platforms"])]
+        # Two checkouts on one machine may run the same scenario at the same time.
+        self.prefix = f"railwright-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]}-{scenario.replace('_', '-')}"
+        self.directory = ROOT / "build" / "molecule" / scenario
+        self.inventory = self.directory / "inventory"
+        self.key = self.directory / "id_ed25519"
+        self.known_hosts = self.directory / "known_hosts"
+
+    def container(self, name: str) -> Container:
+        return Container(f"{self.prefix}-{name}")
+
+    def up(self) -> None:
+        """Boot everything. What a run before left behind goes first."""
+        self.down()
+        self.inventory.mkdir(parents=True)
+        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.prefix, "-f", str(self.key)), check=True, timeout=KEY_SECONDS)
+        network = ipaddress.ip_network(harness.create_management_network(f"{self.prefix}-mgmt"))
+        for rail in range(max(len(node.rails) for node in self.nodes)):
+            harness.create_network(f"{self.prefix}-rail{rail}", SWITCH_MTU)
+        addresses = {node.name: str(network[node.place + 11]) for node in self.nodes}
+        keys = [f"{addresses[node.name]} {self.boot(node, addresses[node.name])}" for node in self.nodes]
+        self.known_hosts.write_text("\n".join(keys) + "\n", encoding="utf-8")
+        self.write_inventory(addresses)
+
+    def boot(self, node: Node, address: str) -> str:
+        """Start one node and let Ansible in; returns its host key."""
+        image = harness.build((*PACKAGES, *node.entry.get("packages", ())), str(node.entry.get("suite", harness.SUITE)))
+        rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", rail["match"]["mac"]) for place, rail in enumerate(node.rails)]
+        container = harness.start(image, self.container(node.name).name, (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails))
+        # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.
+        container.run(*OPTIONAL_LIMITS)
+        # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.
+        container.run("mount", "-o", "remount,rw,bind", "/proc/sys")
+        home = "/root" if node.user == "root" else f"/home/{node.user}"
+        if node.user != "root":
+            container.run("useradd", "--create-home", "--shell", "/bin/bash", node.user)
+            container.write(f"/etc/sudoers.d/{node.user}", f"{node.user} ALL=(ALL) NOPASSWD: ALL\n", "0440")
+        container.write(f"{home}/.ssh/authorized_keys", self.key.with_suffix(".pub").read_text(encoding="utf-8"), "0600")
+        container.run("chown", "-R", f"{node.user}:", f"{home}/.ssh")
+        for step in node.entry.get("setup", ()):
+            if isinstance(step, dict):
+                container.run("python3", "-", stdin=(self.source / step["file"]).read_text(encoding="utf-8"))
+            else:
+                container.run(*step)
+        return container.out("cat", "/etc/ssh/ssh_host_ed25519_key.pub").strip()
+
+    def write_inventory(self, addresses: dict[str, str]) -> None:
+        """hosts.yml and group_vars/all/site.yml."""
+        ssh = f"-o UserKnownHostsFile={self.known_hosts} -o GlobalKnownHostsFile=none -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
+        groups: dict[str, Any] = {"rdma": {"hosts": {}}}
+        for node in self.nodes:
+            groups["rdma"]["hosts"][node.name] = {
+                "ansible_host": addresses[node.name], "ansible_user": node.user, "ansible_ssh_private_key_file": str(self.key),
+                "ansible_ssh_common_args": ssh, "rails": node.rails, **node.entry.get("vars", {}),
+            }
+            for group in node.entry.get("groups", ()):
+                groups.setdefault(group, {"hosts": {}})["hosts"][node.name] = {}
+        (self.inventory / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}, sort_keys=False), encoding="utf-8")
+        site = self.source / "site.yml"
+        target = self.inventory / "group_vars" / "all" / "site.yml"
+        target.parent.mkdir(parents=True)
+        shutil.copyfile(site if site.is_file() else SCENARIOS / "shared" / "site.yml", target)
+
+    def down(self) -> None:
+        for node in self.nodes:
+            self.container(node.name).remove()
+        for rail in range(max(len(node.rails) for node in self.nodes)):
+            harness.remove_network(f"{self.prefix}-rail{rail}")
+        harness.remove_network(f"{self.prefix}-mgmt")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def main(argv: Sequence[str]) -> int:
+    if len(argv) != 2 or argv[0] not in ("up", "down"):
+        sys.stderr.write("usage: cluster.py up|down SCENARIO\n")
+        return 64
+    cluster = Cluster(argv[1])
+    try:
+        getattr(cluster, argv[0])()
+    except harness.HarnessError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
