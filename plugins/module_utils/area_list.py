@@ -49,5 +49,5 @@ AREAS = (
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems, sysctl.conflicts, sysctl.notes),
     Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems, cpu.conflicts),
     Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems, no_conflicts, nccl.notes),
-    Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts),
+    Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts, opensm.notes),
 )  # type: Tuple[Area, ...]

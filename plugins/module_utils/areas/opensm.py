@@ -3,6 +3,10 @@
 
 Other hosts are left alone: a subnet manager that somebody runs there is not ours to
 stop. Starting one disturbs nothing: in a fabric that has a master it stands by.
+
+In a container modules belong to the machine below. Where that has no management
+datagrams (ib_umad), systemd skips the unit's start without an error, so it is enabled
+and not asked to run (see ``notes``).
 """
 
 from typing import List, NamedTuple
@@ -16,28 +20,33 @@ from .backends.persistent import ENABLED
 
 NAME = "opensm"
 UNIT = "opensm.service"
+UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
 SOURCE = "opensm(8); inventory: opensm_enabled, group opensm"
 
 
 class Desired(NamedTuple):
     enabled: bool
+    container: bool
 
 
 class Observed(NamedTuple):
+    """``umad``: the node has the kernel's side of management datagrams."""
+
     unit: UnitState
+    umad: bool
 
 
 def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
-    return Desired(bool(spec["opensm_enabled"]))
+    return Desired(bool(spec["opensm_enabled"]), identity.has("container"))
 
 
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
     if not desired.enabled:
-        return Observed(UnitState("", "", ""))
-    return Observed(observe_units(host, (UNIT,)).get(UNIT, UnitState("", "", "")))
+        return Observed(UnitState("", "", ""), False)
+    return Observed(observe_units(host, (UNIT,)).get(UNIT, UnitState("", "", "")), host.exists(UMAD))
 
 
 def plan(desired, observed):
@@ -48,7 +57,7 @@ def plan(desired, observed):
     if observed.unit.enabled not in ENABLED:
         changes.append(Change(NAME, "unit %s enabled" % UNIT, False, True, "none", WHY, SOURCE,
                               (run(("systemctl", "enable", UNIT), (("systemctl", "disable", UNIT),)),)))
-    if observed.unit.active not in ("active", "activating", "reloading"):
+    if observed.unit.active not in ("active", "activating", "reloading") and can_run(desired, observed):
         changes.append(Change(NAME, "unit %s running" % UNIT, False, True, "none", WHY, SOURCE,
                               (run(("systemctl", "start", UNIT), (("systemctl", "stop", UNIT),)),)))
     return changes
@@ -59,6 +68,19 @@ def problems(spec, identity, desired):
     if desired.enabled and spec.fabric != "infiniband":
         return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and fabric is %s: take it out of group opensm" % spec.fabric)]
     return []
+
+
+def notes(desired, observed):
+    # type: (Desired, Observed) -> List[str]
+    if not desired.enabled or can_run(desired, observed):
+        return []
+    return ["opensm: this container has no %s, the unit cannot run here; it is enabled only" % UMAD]
+
+
+def can_run(desired, observed):
+    # type: (Desired, Observed) -> bool
+    """On a machine kernel_modules loads ib_umad before; in a container it is there or it is not."""
+    return observed.umad or not desired.container
 
 
 def conflicts(desired, observed):

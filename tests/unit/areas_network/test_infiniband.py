@@ -118,6 +118,20 @@ def test_subnet_manager_is_enabled_and_running(fabric: "Node") -> None:
     assert sm_plan(fabric, "active", "enabled") == []
 
 
+def test_in_a_container_the_subnet_manager_runs_only_where_the_machine_below_has_umad(fabric: "Node") -> None:
+    fabric.values["opensm_enabled"] = True
+    sm_plan(fabric, "inactive", "disabled")
+    identity = fabric.identity()
+    desired = opensm.desired(fabric.spec(), identity._replace(capabilities=(*identity.capabilities, "container")))
+    without = opensm.observe(fabric.host(), desired)
+    assert [change.what for change in opensm.plan(desired, without)] == ["unit opensm.service enabled"]
+    assert [opensm.UMAD in note for note in opensm.notes(desired, without)] == [True]
+    fabric.write(opensm.UMAD, "5\n")
+    having = opensm.observe(fabric.host(), desired)
+    assert [change.what for change in opensm.plan(desired, having)] == ["unit opensm.service enabled", "unit opensm.service running"]
+    assert opensm.notes(desired, having) == []
+
+
 def test_masked_or_misplaced_subnet_manager_is_a_problem(fabric: "Node") -> None:
     fabric.values["opensm_enabled"] = True
     sm_plan(fabric, "inactive", "masked", "masked")
