@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Carry out a plan as one transaction: in order, journalled, undone as a whole on failure."""
 
+import contextlib
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .errors import ApplyError, RailwrightError
 from .host import Host
-from .journal import Journal, prune
+from .journal import APPLYING, INCOMPLETE, ROOT, Journal, mark_interrupted, prune, snapshot_of
 from .plan import PACKAGES, Plan, check_expected, make_plan, without_consent
 from .spec.model import Spec
 from .types import Change, Op
@@ -17,15 +18,37 @@ class Applied(NamedTuple):
 
     restore_point: str  # path of the journal on the node; empty when there was nothing to do
     remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
+    interrupted: Tuple[str, ...] = ()  # journals of earlier applies that died half-way
 
 
+LOCK = "/run/railwright.lock"
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
 COMMAND_SECONDS = 120.0
 
 
+@contextlib.contextmanager
+def exclusive(host, *, wanted=True):
+    # type: (Host, bool) -> Iterator[None]
+    """Keep every other apply off this node. Begins before the plan: one made while another apply ran would be out of date."""
+    if not wanted:
+        yield
+        return
+    try:
+        lock = host.lock(LOCK)
+    except OSError as error:
+        raise RailwrightError("cannot take the lock %s: %s; nothing was changed (root is needed: become: true)" % (
+            LOCK, error.strerror)) from error
+    if lock is None:
+        raise RailwrightError("another apply is running on this node (lock %s is held); nothing was changed" % LOCK)
+    try:
+        yield
+    finally:
+        host.unlock(lock)
+
+
 def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
     # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]]) -> Applied
-    """Make the state changes of ``plan``; return what it left behind.
+    """Make the state changes of ``plan``; return what it left behind. The caller holds ``exclusive``.
 
     Refuses before anything changes: problems, changes without consent, changes that
     ``expected`` (the keys of the plan that was shown) does not hold, packages that are
@@ -35,18 +58,35 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
     changes = [change for change in plan.changes if change.area != PACKAGES]
     if not changes:
         return Applied("", ())
-    lock = host.lock("/run/railwright.lock")
-    if lock is None:
-        raise RailwrightError("another apply is running on this node (lock /run/railwright.lock is held); nothing was changed")
     try:
+        interrupted = mark_interrupted(host)
+    except OSError as error:
+        raise RailwrightError("cannot write below %s: %s; nothing was changed" % (ROOT, error.strerror)) from error
+    with host.shielded():
         journal = Journal(host, run_id)
-        carry_out(host, changes, journal)
-        remaining = settle(host, spec, plan, areas, journal)
-        journal.close("applied")
-        prune(host)
-        return Applied(journal.path, remaining)
+        with undone_on_error(host, journal):
+            carry_out(host, changes, journal)
+            remaining = settle(host, spec, plan, areas, journal)
+            journal.close("applied")
+        with contextlib.suppress(OSError):  # too many restore points are no reason to fail an apply that held
+            prune(host)
+    return Applied(journal.path, remaining, tuple(interrupted))
+
+
+@contextlib.contextmanager
+def undone_on_error(host, journal):
+    # type: (Host, Journal) -> Iterator[None]
+    """Whatever goes wrong inside, also in our own code, the node does not stay half changed."""
+    try:
+        yield
+    except ApplyError:
+        raise  # rolled back already
+    except (OSError, RailwrightError) as error:
+        fail(host, journal, str(error))
     finally:
-        host.unlock(lock)
+        if journal.state == APPLYING:
+            with contextlib.suppress(ApplyError):  # the error that brought us here says more
+                fail(host, journal, "unexpected error")
 
 
 def refuse(spec, plan, expected):
@@ -75,8 +115,8 @@ def carry_out(host, changes, journal):
     # type: (Host, Sequence[Change], Journal) -> None
     for change in changes:
         for op in change.ops:
-            entry = journal.record(change.key, op)
             try:
+                entry = journal.record(change.key, op)
                 execute(host, op)
             except (OSError, RailwrightError) as error:
                 fail(host, journal, "%s: %s" % (change.key, describe(error, op)))
@@ -123,7 +163,8 @@ def execute(host, op):
 def describe(error, op):
     # type: (Exception, Op) -> str
     if isinstance(error, OSError):
-        return "%s %s: %s" % (op.kind, op.path, error.strerror)
+        place = error.filename if isinstance(error.filename, str) else op.path  # the journal's file may be the one that failed
+        return "%s %s: %s" % (op.kind, place or op.path, error.strerror)
     return str(error)
 
 
@@ -131,7 +172,10 @@ def fail(host, journal, message):
     # type: (Host, Journal, str) -> None
     """Undo everything in the journal, then raise ApplyError saying what came of it."""
     troubles = roll_back(host, journal.entries)
-    journal.close("rollback incomplete" if troubles else "rolled back")
+    try:
+        journal.close(INCOMPLETE if troubles else "rolled back")
+    except OSError:  # a full disk, perhaps what made us fail: the journal on it still holds every entry
+        journal.state = INCOMPLETE if troubles else "rolled back"
     if troubles:
         raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False, troubles)
     raise ApplyError("%s. Everything was rolled back; the node is as it was." % message, True)
@@ -167,11 +211,10 @@ def undo_entry(host, entry):
     # type: (Host, Dict[str, Any]) -> None
     kind = entry["kind"]
     if kind in ("write", "remove"):
-        if entry["content"] is None:
-            host.remove(entry["path"])
-        else:
-            host.write(entry["path"], entry["content"], entry["mode"] if entry["mode"] is not None else 0o644)
-    elif kind == "value" and entry["content"] is not None:
+        host.restore(entry["path"], snapshot_of(entry))
+        for directory in entry["directories"]:
+            host.rmdir(directory)
+    elif kind == "value":
         host.set_value(entry["path"], entry["content"])
     elif kind == "run":
         for argv in entry["undo"]:

@@ -1,46 +1,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The only file of the core that does I/O: read, list, run, write, all bounded.
+"""All I/O of the core but writing (``host_write.py``): read, list, run, lock, all bounded.
 
 ``Host`` is a live node. ``TreeHost`` is a captured directory (``sys/``, ``proc/``,
 ``etc/`` …, with recorded command output under ``cmd/``): it runs nothing and never
 leaves its directory, whatever the symbolic links in it say.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
+import signal
 import stat
 import subprocess
-import tempfile
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from .host_write import Result, Snapshot, Writer
+
+__all__ = ["Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
 MAX_LINKS = 40
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
-class Result(NamedTuple):
-    """What a command did. ``rc`` is 127 when it does not exist and 124 when it ran out of time."""
-
-    rc: int
-    out: str
-    err: str
-
-    @property
-    def ok(self):
-        # type: () -> bool
-        return self.rc == 0
-
-
-class Host:
+class Host(Writer):
     """A live node. Reading never raises: what cannot be read is None (or empty)."""
 
     live = True
-
-    def path(self, path):
-        # type: (str) -> str
-        """Where a node's path lies on this machine."""
-        return path
 
     def read(self, path, limit=READ_LIMIT):
         # type: (str, int) -> Optional[str]
@@ -159,84 +146,47 @@ class Host:
         except ProcessLookupError:
             return
 
-    def write(self, path, content, mode=0o644):
-        # type: (str, str, int) -> None
-        """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
-        full = self.path(path)
-        directory = os.path.dirname(full)
-        os.makedirs(directory, exist_ok=True)
-        if os.path.islink(full):
-            full = os.path.realpath(full)  # keep the operator's link, replace what it names
-            directory = os.path.dirname(full)
-        fd, temporary = tempfile.mkstemp(prefix=".railwright-", dir=directory)
-        try:
-            with os.fdopen(fd, "wb") as stream:
-                stream.write(content.encode("utf-8"))
-                stream.flush()
-                os.fchmod(stream.fileno(), mode)
-                try:
-                    kept = os.stat(full)
-                    os.fchown(stream.fileno(), kept.st_uid, kept.st_gid)
-                except FileNotFoundError:
-                    pass
-                os.fsync(stream.fileno())
-            os.rename(temporary, full)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
-        self._sync_directory(directory)
+    @contextlib.contextmanager
+    def shielded(self):
+        # type: () -> Iterator[None]
+        """What is inside is finished, or undone, though the connection breaks: sshd then hangs up on us.
 
-    def remove(self, path):
-        # type: (str) -> None
+        Commands that run inside inherit it, so that none of them ends half-way either.
+        """
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, signal.SIG_IGN) for number in numbers]  # type: List[Any]
         try:
-            os.unlink(self.path(path))
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                raise
+            yield
+        finally:
+            for number, handler in zip(numbers, before):
+                signal.signal(number, handler)
 
-    def rmdir(self, path):
-        # type: (str) -> None
-        """Remove a directory if it is empty; anything else is left alone."""
+    def modified(self, path):
+        # type: (str) -> float
+        """When a file was last written, 0.0 when it is absent."""
         try:
-            os.rmdir(self.path(path))
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
-                raise
+            return os.stat(self.path(path)).st_mtime
+        except (OSError, ValueError):
+            return 0.0
 
     def lock(self, path):
         # type: (str) -> Optional[int]
-        """Take an exclusive lock that ends with this process; None when another one has it."""
-        fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Take an exclusive lock that ends with this process; None when another one has it. Raises OSError when there can be none."""
+        fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(fd)
             return None
+        except OSError:
+            os.close(fd)
+            raise
         return fd
 
     @staticmethod
     def unlock(lock):
         # type: (int) -> None
         os.close(lock)
-
-    def set_value(self, path, value):
-        # type: (str, str) -> None
-        """Write a kernel attribute in place. Raises OSError with the kernel's answer."""
-        fd = os.open(self.path(path), os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, value.encode("utf-8"))
-        finally:
-            os.close(fd)
-
-    @staticmethod
-    def _sync_directory(directory):
-        # type: (str) -> None
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 class TreeHost(Host):

@@ -4,17 +4,22 @@
 ``/var/lib/railwright/restore/<run>/journal.json`` holds, per effect, what it takes to
 undo it. It is on disk before the effect happens, so that a node that loses power in
 between still knows how it was. Mode 0600: old file contents may hold secrets.
+
+What cannot be kept whole (unreadable, not a regular file) is refused here, before the
+effect: an undo that guesses would destroy it.
 """
 
+import base64
 import json
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from .errors import RailwrightError
-from .host import Host
+from .host import Host, Snapshot
 from .types import Op
 
 ROOT = "/var/lib/railwright/restore"
 KEEP = 20  # restore points kept on a node; older ones are removed after a successful apply
+APPLYING, INTERRUPTED, INCOMPLETE = "applying", "interrupted", "rollback incomplete"
 
 
 class Journal:
@@ -28,20 +33,26 @@ class Journal:
         self.run_id = unused(host, run_id)
         self.path = "%s/%s/journal.json" % (ROOT, self.run_id)
         self.entries = []  # type: List[Dict[str, Any]]
-        self.state = "applying"
+        self.state = APPLYING
 
     def record(self, key, op):
         # type: (str, Op) -> Dict[str, Any]
-        """Write down how to undo ``op``; call before executing it."""
+        """Write down how to undo ``op``; call before executing it. Raises OSError when that cannot be known or written."""
         entry = {"change": key, "kind": op.kind, "path": op.path, "argv": list(op.argv), "undo": [list(item) for item in op.undo],
                  "done": False}
         if op.kind in ("write", "remove"):
-            entry["content"] = self._host.read(op.path)
-            entry["mode"] = self._host.mode(op.path)
+            entry["directories"] = missing_directories(self._host, op.path)
+            entry.update(as_json(self._host.snapshot(op.path)))
         elif op.kind == "value":
             entry["content"] = self._host.line(op.path)
+            if entry["content"] is None:
+                raise RailwrightError("%s cannot be read, so it could not be put back" % op.path)
         self.entries.append(entry)
-        self.save()
+        try:
+            self.save()
+        except OSError:
+            self.entries.pop()  # never on disk, and its effect never happens
+            raise
         return entry
 
     def close(self, state):
@@ -56,6 +67,42 @@ class Journal:
         self._host.write(self.path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
 
 
+def as_json(kept):
+    # type: (Optional[Snapshot]) -> Dict[str, Any]
+    """Text stays readable for a person who restores by hand; any other bytes are base64."""
+    if kept is None:
+        return {"content": None, "encoding": "utf-8", "mode": None, "owner": None, "link": None}
+    content, encoding = None, "utf-8"  # type: Optional[str], str
+    if kept.content is not None:
+        try:
+            content = kept.content.decode("utf-8")
+        except UnicodeDecodeError:
+            content, encoding = base64.b64encode(kept.content).decode("ascii"), "base64"
+    return {"content": content, "encoding": encoding, "mode": kept.mode, "owner": list(kept.owner), "link": kept.link}
+
+
+def snapshot_of(entry):
+    # type: (Dict[str, Any]) -> Optional[Snapshot]
+    """The file that an entry keeps; None when there was none."""
+    if entry["content"] is None and entry["link"] is None:
+        return None
+    content = None  # type: Optional[bytes]
+    if entry["content"] is not None:
+        content = base64.b64decode(entry["content"]) if entry["encoding"] == "base64" else entry["content"].encode("utf-8")
+    return Snapshot(content, entry["mode"], (entry["owner"][0], entry["owner"][1]), entry["link"])
+
+
+def missing_directories(host, path):
+    # type: (Host, str) -> List[str]
+    """The directories that a write would make, the deepest first: the order in which an undo removes them."""
+    found = []  # type: List[str]
+    directory = path.rpartition("/")[0]
+    while directory and not host.exists(directory):
+        found.append(directory)
+        directory = directory.rpartition("/")[0]
+    return found
+
+
 def unused(host, run_id):
     # type: (Host, str) -> str
     """The run id, numbered when it is taken: several roles of one run apply one after the other."""
@@ -66,10 +113,40 @@ def unused(host, run_id):
     return name
 
 
+def mark_interrupted(host):
+    # type: (Host) -> List[str]
+    """Restore points of applies that died half-way (kill -9, power loss). Call with the lock held: nobody is at work on them.
+
+    The plan that follows shows what they left undone; what they did is in their journal.
+    """
+    found = []  # type: List[str]
+    for name in host.listdir(ROOT):
+        path = "%s/%s/journal.json" % (ROOT, name)
+        document = load(host, path)
+        if document is not None and document.get("state") == APPLYING:
+            document["state"] = INTERRUPTED
+            host.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+            found.append(path)
+    return found
+
+
+def load(host, path):
+    # type: (Host, str) -> Optional[Dict[str, Any]]
+    try:
+        document = json.loads(host.read(path) or "")
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
 def prune(host):
     # type: (Host) -> None
-    """Drop the oldest restore points beyond ``KEEP`` (run ids sort by time)."""
-    runs = host.listdir(ROOT)
+    """Drop the oldest restore points beyond ``KEEP``, but none that somebody may still have to restore from."""
+    runs = sorted(host.listdir(ROOT), key=lambda name: (host.modified("%s/%s/journal.json" % (ROOT, name)), name))
     for name in runs[:-KEEP]:
-        host.remove("%s/%s/journal.json" % (ROOT, name))
+        path = "%s/%s/journal.json" % (ROOT, name)
+        document = load(host, path)
+        if document is not None and document.get("state") in (INTERRUPTED, INCOMPLETE):
+            continue
+        host.remove(path)
         host.rmdir("%s/%s" % (ROOT, name))

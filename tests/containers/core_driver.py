@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, "/opt/railwright")
 
 from module_utils import plan as core
-from module_utils.apply import apply_plan
+from module_utils.apply import apply_plan, exclusive
 from module_utils.errors import RailwrightError
 from module_utils.host import Host
 from module_utils.spec.model import Spec
@@ -34,7 +34,8 @@ plan = core.make_plan(host, spec, request["areas"])
 answer = {"plan": plan.as_dicts(), "problems": as_dicts(plan.problems), "error": None, "restore_point": None}
 if request["mode"] == "apply":
     try:
-        answer["restore_point"] = apply_plan(host, spec, plan, "test", request["areas"])
+        with exclusive(host):
+            answer["restore_point"] = apply_plan(host, spec, plan, "test", request["areas"])
     except RailwrightError as error:
         answer["error"] = str(error)
 json.dump(answer, sys.stdout)

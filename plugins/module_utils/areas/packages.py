@@ -67,7 +67,8 @@ def wanted_packages(spec, identity):
     # type: (Spec, Identity) -> List[Package]
     """Everything by name, without versions: the stack, what the inventory adds, and what our own areas run."""
     platform = identity.platform
-    rows = [package(row.name, row.why, row.source, units=row.units) for row in inbox_packages(platform, software_only=spec.rdma_stack == "soft_roce")]
+    stack = inbox_packages(platform, software_only=spec.rdma_stack == "soft_roce")
+    rows = [package(row.name, row.why, row.source, units=row.units) for row in stack]
     if spec["opensm_enabled"]:
         rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
     rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]

@@ -13,20 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils import apply, jour
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, remove_file, run, set_value, write_file
-
-
-class RootedHost(Host):
-    """The real Host with every file under a directory of the test's; commands are real."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = str(root)
-
-    def path(self, path: str) -> str:
-        return self.root + path
-
-
-def change(*ops: Op, what: str = "something") -> Change:
-    return Change("test", what, "old", "new", "none", "why", "source", tuple(ops))
+from rooted import RootedHost, change
 
 
 def carry_out(host: Host, *changes: Change, run_id: str = "r1") -> journal.Journal:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The half of ``Host`` that changes files: replace in one step, keep byte for byte, put back.
+
+A file that is replaced keeps its owner and its SELinux label; one that is new gets the
+label that the node's policy wants.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from typing import NamedTuple, Optional, Sequence, Tuple
+
+SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
+SELINUX = "security.selinux"
+
+
+class Result(NamedTuple):
+    """What a command did. ``rc`` is 127 when it does not exist and 124 when it ran out of time."""
+
+    rc: int
+    out: str
+    err: str
+
+    @property
+    def ok(self):
+        # type: () -> bool
+        return self.rc == 0
+
+
+class Snapshot(NamedTuple):
+    """A file as it is, byte for byte: what it takes to put it back. ``content`` is None for a link that leads nowhere."""
+
+    content: Optional[bytes]
+    mode: int
+    owner: Tuple[int, int]
+    link: Optional[str]
+
+
+class Writer:
+    """Changes files of a node. ``Host`` adds reading and running."""
+
+    def path(self, path):
+        # type: (str) -> str
+        """Where a node's path lies on this machine."""
+        return path
+
+    def run(self, argv, timeout=30.0, stdin=None):
+        # type: (Sequence[str], float, Optional[str]) -> Result
+        raise NotImplementedError
+
+    def snapshot(self, path):
+        # type: (str) -> Optional[Snapshot]
+        """A regular file as it is, or None when there is none. Raises OSError where ``read`` would shrug:
+        a file that cannot be read whole cannot be put back, so it must not be touched."""
+        full = self.path(path)
+        link = os.readlink(full) if os.path.islink(full) else None
+        try:
+            fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None if link is None else Snapshot(None, 0o644, (0, 0), link)
+        with os.fdopen(fd, "rb") as stream:
+            state = os.fstat(fd)
+            if not stat.S_ISREG(state.st_mode):
+                raise OSError(errno.EINVAL, "is not a regular file", path)
+            content = stream.read(SNAPSHOT_LIMIT + 1)
+        if len(content) > SNAPSHOT_LIMIT:
+            raise OSError(errno.EFBIG, "is too large to keep a copy of", path)
+        return Snapshot(content, stat.S_IMODE(state.st_mode), (state.st_uid, state.st_gid), link)
+
+    def restore(self, path, kept):
+        # type: (str, Optional[Snapshot]) -> None
+        """Make a file what ``snapshot`` saw. Raises OSError."""
+        full = self.path(path)
+        if kept is None:
+            return self.remove(path)
+        if kept.link is not None and not os.path.lexists(full):
+            os.symlink(kept.link, full)
+        if kept.content is not None:
+            self._replace(path, kept.content, kept.mode, kept.owner)
+        elif os.path.exists(full):
+            os.unlink(os.path.realpath(full))  # the link led nowhere before
+        return None
+
+    def write(self, path, content, mode=0o644):
+        # type: (str, str, int) -> None
+        """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
+        self._replace(path, content.encode("utf-8"), mode, None)
+
+    def _replace(self, path, content, mode, owner):
+        # type: (str, bytes, int, Optional[Tuple[int, int]]) -> None
+        full = os.path.realpath(self.path(path))  # keep the operator's link, replace what it names
+        directory = os.path.dirname(full)
+        made = None  # type: Optional[str]
+        while not os.path.isdir(directory if made is None else os.path.dirname(made)):
+            made = directory if made is None else os.path.dirname(made)
+        os.makedirs(directory, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(prefix=".railwright-", dir=directory)
+        try:
+            with os.fdopen(fd, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                new = not self._like(stream.fileno(), full, owner)
+                os.fchmod(stream.fileno(), mode)
+                os.fsync(stream.fileno())
+            os.rename(temporary, full)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+        self._sync_directory(directory)
+        if new and os.path.exists(self.path("/sys/fs/selinux/enforce")):
+            self.run(("restorecon", "-R", made or full))  # the policy may want another label than the directory's
+
+    @staticmethod
+    def _like(fd, full, owner):
+        # type: (int, str, Optional[Tuple[int, int]]) -> bool
+        """Owner and SELinux label of the file that is about to be replaced; False when there is none."""
+        try:
+            kept = os.stat(full)
+        except FileNotFoundError:
+            if owner is not None:
+                os.fchown(fd, *owner)
+            return False
+        os.fchown(fd, *(owner or (kept.st_uid, kept.st_gid)))
+        with contextlib.suppress(OSError):  # no SELinux here, or not ours to say (containers)
+            os.setxattr(fd, SELINUX, os.getxattr(full, SELINUX))
+        return True
+
+    def remove(self, path):
+        # type: (str) -> None
+        try:
+            os.unlink(self.path(path))
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                raise
+
+    def rmdir(self, path):
+        # type: (str) -> None
+        """Remove a directory if it is empty; anything else is left alone."""
+        try:
+            os.rmdir(self.path(path))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+    def set_value(self, path, value):
+        # type: (str, str) -> None
+        """Write a kernel attribute in place. Raises OSError with the kernel's answer."""
+        fd = os.open(self.path(path), os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, value.encode("utf-8"))
+        finally:
+            os.close(fd)
+
+    @staticmethod
+    def _sync_directory(directory):
+        # type: (str) -> None
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
