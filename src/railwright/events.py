@@ -34,6 +34,7 @@ class HostOutcome:
     problems: list[Object] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what was left out on this node and why
     refused: list[Object] = field(default_factory=list)
+    remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
     restore_point: str = ""
     judged: bool = False  # verdicts arrived from this node
@@ -202,6 +203,7 @@ class Collector:
         if result.get("changed") and not failed:
             host.applied.extend(str(change.get("key")) for change in changes)
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
+        _merge(host.remaining, _objects(result.get("remaining")), "key")
         notes = result.get("notes")
         if isinstance(notes, list):
             host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console, verdicts
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, note_lines, problem_table
+from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import HostOutcome, RunOutcome
@@ -17,7 +17,8 @@ from railwright.exitcodes import ExitCode, InputError
 HELP = """Make the changes that `plan` shows, as one transaction a node, and nothing else.
 
 Changes that disturb a running node need consent: the inventory's `consent` list, or --consent. Ends 0 also when \
-something was changed, 1 when a task failed or consent was refused, 3 when a node does not answer.
+something was changed, 1 when a task failed or consent was refused, 2 when the changes brought further needs to light \
+(apply again), 3 when a node does not answer.
 
 \b
 Examples:
@@ -34,7 +35,8 @@ def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, 
     session = Session("apply", inventory, limit, form)
     outcome = session.run("apply", extra)
     require(outcome, lambda host: host.planned, "plan")
-    code = overall(outcome)
+    drift = [ExitCode.DRIFT for host in outcome.hosts.values() if host.remaining]
+    code = overall(outcome, *drift)
     nodes = {name: _document(host) for name, host in sorted(outcome.hosts.items())}
     summary = _summary(outcome, nodes, code)
     session.store(nodes, outcome.verdicts, summary, code)
@@ -76,23 +78,25 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCo
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
-    cut = False
     for name, host in sorted(outcome.hosts.items()):
         node = nodes[name]
         heading(host, host_line(host))
         if host.problems:
             problem_table(host.problems)
-        if node["changes"]:
-            cut = change_table(node["changes"], state=True) or cut
         if node["restore_point"]:
             console.say(f"  restore point on the node: {node['restore_point']}")
         note_lines(host.notes)
         _show_refusal(host)
+    cut = show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=True)
     if cut:
         console.say(CUT)
     if outcome.verdicts:
         verdicts.show(outcome.verdicts, passes=False)
     line = change_line(summary["changes"], summary["disruptions"] if not summary["not_applied"] else {})
+    for name, host in sorted(outcome.hosts.items()):
+        if host.remaining:
+            found = ", ".join(str(change.get("what")) for change in host.remaining)
+            console.say(console.styled(name, "node"), f"needs another apply, for what these changes brought to light: {found}")
     left = f", {summary['not_applied']} not applied" if summary["not_applied"] else ""
     console.say(f"{nodes_line(summary)}: {line}{left}")
 

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from railwright.cli import console
 from railwright.events import HostOutcome
 from railwright.report.text import is_shortened, short
 
+NAMES = 6  # nodes named above a table; the rest is counted
 CUT = "Values are shortened here; --format json has them whole."
 
 
@@ -18,6 +20,33 @@ def by_area(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """In the order of the plan, the changes of one area together."""
     areas = {area: index for index, area in reversed(list(enumerate(change.get("area") for change in changes)))}
     return sorted(changes, key=lambda change: areas[change.get("area")])
+
+
+def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str], list[dict[str, Any]]]]:
+    """Changes with the nodes that all have them: what many nodes share is shown once.
+
+    The largest sets of nodes come first; within a set the changes keep the order of the plan.
+    """
+    rows: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    for name, changes in nodes.items():
+        for change in changes:
+            signature = json.dumps([change.get(part) for part in ("key", "before", "after", "disruption", "applied")], sort_keys=True)
+            rows.setdefault(signature, (change, []))[1].append(name)
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for change, names in rows.values():
+        found.setdefault(tuple(names), []).append(change)
+    return [(list(names), changes) for names, changes in sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))]
+
+
+def show_changes(nodes: Mapping[str, list[dict[str, Any]]], *, state: bool = False) -> bool:
+    """Print every change once, below the nodes that have it; True when a value was shortened."""
+    cut = False
+    for names, changes in sections(nodes):
+        if len(nodes) > 1:
+            shown = ", ".join(names[:NAMES]) + (f" … ({len(names)} nodes)" if len(names) > NAMES else "")
+            console.say("on", console.styled(shown, "node"))
+        cut = change_table(changes, state=state) or cut
+    return cut
 
 
 def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:

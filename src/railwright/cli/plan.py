@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.changes import CUT, change_line, change_table, disruptions, host_line, nodes_line, note_lines, problem_table
+from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.events import RunOutcome
@@ -55,14 +55,12 @@ def _summary(outcome: RunOutcome, code: ExitCode) -> dict[str, Any]:
 
 
 def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
-    cut = False
     for _name, host in sorted(outcome.hosts.items()):
         heading(host, host_line(host))
         if host.problems:
             problem_table(host.problems)
-        if host.changes:
-            cut = change_table(host.changes) or cut
         note_lines(host.notes)
+    cut = show_changes({name: host.changes for name, host in sorted(outcome.hosts.items()) if host.changes})
     if cut:
         console.say(CUT)
     changes, problems = change_line(summary["changes"], summary["disruptions"]), console.count(summary["problems"], "problem")

@@ -77,3 +77,27 @@ def test_failures_come_first_and_an_odd_status_is_one() -> None:
     items = [verdict(status=status, check=f"{number}") for number, status in enumerate(statuses)]
     assert [item["status"] for item in verdicts.ordered(items)] == ["odd", "fail", "warn", "unknown", "skipped", "pass"]
     assert verdicts.counts(items) == {"fail": 2, "warn": 1, "unknown": 1, "skipped": 1, "pass": 1}
+
+
+def test_what_many_nodes_share_is_shown_once() -> None:
+    mtu, route = change(), change(key="r", what="route")
+    address = [change(key="a", what="address", after=f"10.0.0.{number}") for number in range(3)]
+    nodes = {f"n{number}": [mtu, address[number]] for number in range(3)}
+    nodes["n2"].append(route)
+    assert changes.sections(nodes) == [
+        (["n0", "n1", "n2"], [mtu]),
+        (["n0"], [address[0]]),
+        (["n1"], [address[1]]),
+        (["n2"], [address[2], route]),
+    ]
+
+
+def test_a_value_that_differs_is_not_folded() -> None:
+    assert len(changes.sections({"n0": [change(before=1500)], "n1": [change(before=4200)]})) == 2
+
+
+def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> None:
+    changes.show_changes({f"n{number:03d}": [change()] for number in range(400)})
+    text = pipe.readouterr().out
+    assert "(400 nodes)" in text
+    assert text.count("MTU of rail0") == 1
