@@ -32,7 +32,9 @@ class Nic(NamedTuple):
     pci: Optional[str]  # 0000:1a:00.0
     driver: Optional[str]
     kind: str  # ethernet, infiniband, virtual, loopback
-    management: bool  # carries the default route or the controller's connection
+    management: bool  # carries the default route or the controller's connection, or lies below what does
+    uplink: Optional[int] = None  # 0, 1 … for those that carry it themselves, the one that the kernel prefers first
+    bond: Optional[str] = None  # the bond that it is a member of: that one carries the addresses
 
 
 class Hca(NamedTuple):

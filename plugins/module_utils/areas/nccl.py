@@ -130,9 +130,14 @@ def hca_ports(spec, identity):
 
 def management_interface(spec, identity):
     # type: (Spec, Identity) -> Optional[str]
-    """The interface that the controller or the default route uses; one that is no rail comes first."""
+    """The interface of the preferred default route, else of the controller's connection; one that is no rail comes first.
+
+    Only interfaces that carry an address themselves: the members of a bond, bridge or VLAN are management too, but NCCL cannot
+    listen on them.
+    """
     rails = {target.netdev for target in match_rails(spec, identity)[0]}
-    names = [nic.name for nic in identity.nics if nic.management and DEVICE.fullmatch(nic.name)]
+    carrying = [(nic.uplink, nic.name) for nic in identity.nics if nic.uplink is not None and DEVICE.fullmatch(nic.name)]
+    names = [name for _uplink, name in sorted(carrying)]
     return next((name for name in names if name not in rails), names[0] if names else None)
 
 

@@ -35,7 +35,7 @@ def match_rails(spec, identity):
     targets = []  # type: List[RailTarget]
     problems = []  # type: List[Problem]
     for rail in spec.rails:
-        target = match_rail(rail, identity)
+        target = match_rail(rail, identity, spec.fabric)
         if target is None:
             problems.append(Problem("network", rail.name, "no device with %s %s on this node; it has %s" % (
                 rail.match, rail.value, _present(rail.match, identity))))
@@ -51,33 +51,61 @@ def match_rails(spec, identity):
     return targets, problems
 
 
-def match_rail(rail, identity):
-    # type: (Rail, Identity) -> Optional[RailTarget]
-    """The device of one rail, or None."""
+def match_rail(rail, identity, fabric=None):
+    # type: (Rail, Identity, Optional[str]) -> Optional[RailTarget]
+    """The device of one rail, or None. With ``fabric`` a PCI function that has ports of several kinds gives the one that fits."""
     if rail.match == "guid":
-        for hca in identity.hcas:
-            if hca.node_guid == rail.value:
-                return RailTarget(rail, _first_nic(hca, identity), hca, hca.ports[0] if hca.ports else None)
-            if rail.value in hca.port_guids:
-                at = hca.port_guids.index(rail.value)
-                return RailTarget(rail, _nic_of_port(hca, at, identity), hca, hca.ports[at])
-        return None
-    for nic in identity.nics:
-        if (nic.mac if rail.match == "mac" else nic.pci) == rail.value and nic.kind != "loopback":
-            found = _hca_of(nic, identity)
-            return RailTarget(rail, nic, found, _port_of(nic, found))
-    if rail.match == "pci":
-        for hca in identity.hcas:
-            if hca.pci == rail.value:
-                return RailTarget(rail, None, hca, hca.ports[0] if hca.ports else None)
+        return _by_guid(rail, identity)
+    fitting = [nic for nic in identity.nics if (nic.mac if rail.match == "mac" else nic.pci) == rail.value and nic.kind != "loopback"]
+    # A bridge or VLAN repeats the MAC of the hardware below it; a sibling of the other kind is another port of the same HCA.
+    wanted = "infiniband" if fabric == "infiniband" else "ethernet"
+    ranked = sorted(fitting, key=lambda nic: (nic.kind == "virtual", nic.kind != wanted, _port_rank(nic, identity)))
+    if ranked:
+        nic = _carrier(ranked[0], identity)
+        found = _hca_of(nic, identity)
+        return RailTarget(rail, nic, found, _port_of(nic, found))
+    for hca in identity.hcas if rail.match == "pci" else ():
+        if hca.pci == rail.value:  # InfiniBand without IPoIB, or eRDMA, whose interface is another function
+            return RailTarget(rail, _nic_of_port(hca, 0, identity), hca, hca.ports[0] if hca.ports else None)
     return None
+
+
+def _by_guid(rail, identity):
+    # type: (Rail, Identity) -> Optional[RailTarget]
+    for hca in identity.hcas:
+        if rail.value in hca.port_guids:
+            at = hca.port_guids.index(rail.value)
+            return RailTarget(rail, _nic_of_port(hca, at, identity), hca, hca.ports[at])
+    for hca in identity.hcas:
+        if hca.node_guid == rail.value:
+            return RailTarget(rail, _nic_of_port(hca, 0, identity), hca, hca.ports[0] if hca.ports else None)
+    return None
+
+
+def _carrier(nic, identity):
+    # type: (Nic, Identity) -> Nic
+    """The bond of a member: it has the addresses, and with LAG its HCA has one port for all members."""
+    for other in identity.nics:
+        if nic.bond is not None and other.name == nic.bond:
+            return other
+    return nic
+
+
+def _port_rank(nic, identity):
+    # type: (Nic, Identity) -> Tuple[bool, int]
+    """The interfaces that are ports themselves (not children of one, ib0.8001) by port number."""
+    for hca in identity.hcas:
+        if nic.name in hca.port_netdevs:
+            return False, hca.ports[hca.port_netdevs.index(nic.name)]
+    return True, 0
 
 
 def _hca_of(nic, identity):
     # type: (Nic, Identity) -> Optional[Hca]
-    for hca in identity.hcas:
-        if nic.name in hca.netdevs:
-            return hca
+    for name in [nic.name] + [other.name for other in identity.nics if other.bond == nic.name]:
+        for hca in identity.hcas:
+            if name in hca.netdevs:
+                return hca
     return None
 
 
@@ -91,28 +119,20 @@ def _port_of(nic, hca):
 
 def _nic_of_port(hca, at, identity):
     # type: (Hca, int, Identity) -> Optional[Nic]
-    if not hca.port_netdevs:
-        return _first_nic(hca, identity)
+    """The interface of a port. Where ports are not told apart, any of the HCA's."""
+    names = (hca.port_netdevs[at],) if at < len(hca.port_netdevs) else hca.netdevs
     for nic in identity.nics:
-        if nic.name == hca.port_netdevs[at]:
-            return nic
-    return None
-
-
-def _first_nic(hca, identity):
-    # type: (Hca, Identity) -> Optional[Nic]
-    for nic in identity.nics:
-        if nic.name in hca.netdevs:
-            return nic
+        if nic.name in names:
+            return _carrier(nic, identity)
     return None
 
 
 def _present(kind, identity):
     # type: (str, Identity) -> str
     if kind == "guid":
-        values = [hca.node_guid for hca in identity.hcas]
+        values = list({hca.node_guid for hca in identity.hcas} | {guid for hca in identity.hcas for guid in hca.port_guids})
     elif kind == "mac":
         values = [nic.mac for nic in identity.nics if nic.kind not in ("loopback", "virtual")]
     else:
-        values = [nic.pci for nic in identity.nics]
+        values = list({nic.pci for nic in identity.nics} | {hca.pci for hca in identity.hcas})
     return ", ".join(sorted(value for value in values if value)) or "none"

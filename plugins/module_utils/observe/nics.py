@@ -25,20 +25,42 @@ def observe_nics(host, management_address=None):
     # type: (Host, Optional[str]) -> Tuple[Nic, ...]
     """Every interface in natural order. ``management_address``: the node's own end of the controller's connection."""
     names = entries(host, CLASS_NET)
-    carrying = default_route_netdevs(host)
+    carrying = [name for name in uplinks(host, management_address) if name in names]
+    management = _with_lower(host, set(carrying))
+    return tuple(_nic(host, name, name in management, carrying.index(name) if name in carrying else None) for name in names)
+
+
+def uplinks(host, management_address):
+    # type: (Host, Optional[str]) -> List[str]
+    """The interfaces of the default routes as the kernel prefers them, then those of the controller's connection.
+
+    The routes come first: they are the same whoever looks, over ssh or from the node itself.
+    """
+    found = _by_preference(host)
     if management_address is not None:
-        carrying |= netdevs_with_address(host, management_address)
-    management = _with_lower(host, carrying & set(names))
-    return tuple(_nic(host, name, name in management) for name in names)
+        found += sorted(netdevs_with_address(host, management_address), key=parse.natural_key)
+    return [name for at, name in enumerate(found) if name not in found[:at]]
 
 
-def _nic(host, name, management):
-    # type: (Host, str, bool) -> Nic
+def _nic(host, name, management, uplink):
+    # type: (Host, str, bool, Optional[int]) -> Nic
     path = CLASS_NET + "/" + name
     hardware = host.exists(path + "/device") or host.readlink(path + "/device") is not None
     return Nic(
         name, _permanent_mac(host, path) or "", pci_of(host, path) if hardware else None,
-        driver_of(host, path) if hardware else None, _kind(host, path, hardware), management)
+        driver_of(host, path) if hardware else None, _kind(host, path, hardware), management, uplink, _bond(host, path))
+
+
+def _bond(host, path):
+    # type: (Host, str) -> Optional[str]
+    """A bridge or a VRF is a master too, but only a bond takes the member's place as the port of its HCA."""
+    if not host.exists(path + "/bonding_slave"):
+        return None
+    link = host.readlink(path + "/master")
+    if link is not None:
+        return parse.name(link.rstrip("/").rpartition("/")[2])
+    lower = "lower_" + path.rpartition("/")[2]  # a capture may have one end of the relation only
+    return next((name for name in entries(host, CLASS_NET) if lower in host.listdir(CLASS_NET + "/" + name)), None)
 
 
 def _permanent_mac(host, path):
@@ -76,20 +98,26 @@ def _with_lower(host, names):
 def default_route_netdevs(host):
     # type: (Host) -> Set[str]
     """Interfaces of the IPv4 and IPv6 default routes of the main table."""
-    found = {route[0] for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0}
+    return set(_by_preference(host))
+
+
+def _by_preference(host):
+    # type: (Host) -> List[str]
+    """The same, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
+    found = [(0, route[3], parse.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
     for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
         fields = line.split()
         if len(fields) != 10 or fields[0] != "0" * 32 or fields[1] != "00" or not parse.is_name(fields[9]):
             continue
         flags = parse.integer("0x" + fields[8])
         if flags is not None and flags & RTF_UP and not flags & RTF_REJECT:
-            found.add(fields[9])
-    return found
+            found.append((1, parse.integer("0x" + fields[5]) or 0, parse.natural_key(fields[9]), fields[9]))
+    return [name for _family, _metric, _key, name in sorted(found)]
 
 
 def _ipv4_routes(host):
-    # type: (Host) -> List[Tuple[str, int, int]]
-    """(interface, network, mask) in host order of every IPv4 route that is up."""
+    # type: (Host) -> List[Tuple[str, int, int, int]]
+    """(interface, network, mask, metric) in host order of every IPv4 route that is up."""
     routes = []
     for line in (host.read("/proc/net/route") or "").splitlines()[1:]:
         fields = line.split()
@@ -97,7 +125,7 @@ def _ipv4_routes(host):
             continue
         values = [parse.integer("0x" + fields[at]) for at in (1, 3, 7)]
         if None not in values and (values[1] or 0) & RTF_UP:
-            routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0)))
+            routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0), parse.integer(fields[6]) or 0))
     return routes
 
 
@@ -120,7 +148,7 @@ def netdevs_with_address(host, address):
         number = int(struct.unpack(">I", socket.inet_aton(bare))[0])
     except OSError:
         return set()
-    fitting = [(mask, name) for name, network, mask in _ipv4_routes(host) if mask and number & mask == network]
+    fitting = [(mask, name) for name, network, mask, _metric in _ipv4_routes(host) if mask and number & mask == network]
     longest = max((mask for mask, _name in fitting), default=0)
     return {name for mask, name in fitting if mask == longest}
 

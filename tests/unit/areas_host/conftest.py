@@ -113,7 +113,7 @@ def make_spec() -> Callable[..., Spec]:
 @pytest.fixture
 def nics() -> tuple[Nic, ...]:
     return (
-        Nic("eth0", MAC % 9, "0000:00:03.0", "virtio_net", "ethernet", True),
+        Nic("eth0", MAC % 9, "0000:00:03.0", "virtio_net", "ethernet", True, 0),
         *(Nic(f"eth{i}", MAC % i, f"0000:00:0{3 + i}.0", "mlx5_core", "ethernet", False) for i in (1, 2)),
     )
 

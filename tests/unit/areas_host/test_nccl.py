@@ -102,9 +102,9 @@ def test_bootstrap_interface(planner: Callable[..., Any], nics: Any) -> None:
 
 
 def test_a_rail_is_the_last_choice_for_the_bootstrap(planner: Callable[..., Any], nics: Any) -> None:
-    both = (nics[1]._replace(management=True), nics[0], nics[2])
+    both = (nics[1]._replace(management=True, uplink=0), nics[0]._replace(uplink=1), nics[2])
     assert read_conf(planner(nics=both).plan("nccl")[0].after)["NCCL_SOCKET_IFNAME"] == "=eth0"
-    only = (nics[1]._replace(management=True), nics[2])
+    only = (nics[1]._replace(management=True, uplink=0), nics[2])
     assert read_conf(planner(nics=only).plan("nccl")[0].after)["NCCL_SOCKET_IFNAME"] == "=eth1"
 
 
