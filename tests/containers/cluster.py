@@ -12,11 +12,12 @@ user       the login, root when left out; another one gets sudo
 rails      how many rail interfaces (eth1 …), 1 when left out
 groups     inventory groups beside ``rdma``
 vars       host variables
-setup      commands to run on the node, argv by argv; ``{file: NAME}`` feeds a file of the scenario to python3
+idle       true: the scenario's role has nothing to do there
+setup      commands to run on the node, argv by argv; ``{file: NAME, with: [...]}`` feeds a file of the scenario to python3
 =========  ==========================================================================================
 
-The inventory is what an operator writes: hosts, and ``site.yml`` of the scenario (or molecule/shared's) as
-``group_vars/all/site.yml``. Host keys are known and checked, and every run has a key pair of its own.
+The inventory is what an operator writes: hosts, and ``group_vars/all/site.yml`` of the scenario, or that of
+molecule/shared where it has none. Host keys are known and checked, and every run has a key pair of its own.
 """
 
 import hashlib
@@ -59,7 +60,8 @@ class Node(NamedTuple):
     def rails(self) -> list[dict[str, Any]]:
         """As the inventory says them. 198.18.0.0/15 is reserved for tests between devices (RFC 2544)."""
         return [
-            {"name": f"rail{rail}", "match": {"mac": f"02:00:00:00:{self.place + 1:02x}:{rail:02x}"}, "address": f"198.18.{rail}.{self.place + 11}/24"}
+            {"name": f"rail{rail}", "match": {"mac": f"02:00:00:00:{self.place + 1:02x}:{rail:02x}"},
+             "address": f"198.18.{rail}.{self.place + 11}/24"}
             for rail in range(int(self.entry.get("rails", 1)))
         ]
 
@@ -86,7 +88,8 @@ class Cluster:
         """Boot everything. What a run before left behind goes first."""
         self.down()
         self.inventory.mkdir(parents=True)
-        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.prefix, "-f", str(self.key)), check=True, timeout=KEY_SECONDS)
+        argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.prefix, "-f", str(self.key))
+        subprocess.run(argv, check=True, timeout=KEY_SECONDS)
         network = ipaddress.ip_network(harness.create_management_network(f"{self.prefix}-mgmt"))
         for rail in range(max(len(node.rails) for node in self.nodes)):
             harness.create_network(f"{self.prefix}-rail{rail}", SWITCH_MTU)
@@ -112,14 +115,16 @@ class Cluster:
         container.run("chown", "-R", f"{node.user}:", f"{home}/.ssh")
         for step in node.entry.get("setup", ()):
             if isinstance(step, dict):
-                container.run("python3", "-", stdin=(self.source / step["file"]).read_text(encoding="utf-8"))
+                container.run("python3", "-", *step.get("with", ()), stdin=(self.source / step["file"]).read_text(encoding="utf-8"))
             else:
                 container.run(*step)
         return container.out("cat", "/etc/ssh/ssh_host_ed25519_key.pub").strip()
 
     def write_inventory(self, addresses: dict[str, str]) -> None:
-        """hosts.yml and group_vars/all/site.yml."""
-        ssh = f"-o UserKnownHostsFile={self.known_hosts} -o GlobalKnownHostsFile=none -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
+        """hosts.yml and group_vars."""
+        # A control path of our own: another scenario may get the same addresses while connections of this one linger.
+        ssh = (f"-o UserKnownHostsFile={self.known_hosts} -o GlobalKnownHostsFile=none -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
+               f" -o ControlPath={self.directory}/%r@%h")
         groups: dict[str, Any] = {"rdma": {"hosts": {}}}
         for node in self.nodes:
             groups["rdma"]["hosts"][node.name] = {
@@ -129,10 +134,8 @@ class Cluster:
             for group in node.entry.get("groups", ()):
                 groups.setdefault(group, {"hosts": {}})["hosts"][node.name] = {}
         (self.inventory / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}, sort_keys=False), encoding="utf-8")
-        site = self.source / "site.yml"
-        target = self.inventory / "group_vars" / "all" / "site.yml"
-        target.parent.mkdir(parents=True)
-        shutil.copyfile(site if site.is_file() else SCENARIOS / "shared" / "site.yml", target)
+        own = self.source / "group_vars"
+        shutil.copytree(own if own.is_dir() else SCENARIOS / "shared" / "group_vars", self.inventory / "group_vars")
 
     def down(self) -> None:
         for node in self.nodes:

@@ -126,7 +126,8 @@ class Link(NamedTuple):
     ip: str | None = None
 
     def argument(self) -> str:
-        return f"{self.network}:interface_name={self.name}" + (f",mac={self.mac}" if self.mac else "") + (f",ip={self.ip}" if self.ip else "")
+        fixed = "".join(f",{key}={value}" for key, value in (("mac", self.mac), ("ip", self.ip)) if value)
+        return f"{self.network}:interface_name={self.name}{fixed}"
 
 
 class Container:
