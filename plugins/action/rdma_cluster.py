@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -26,6 +27,7 @@ OPTIONS = {
     "ping_peers": {"type": "int", "default": 4},
     "perftest": {"type": "bool", "default": True},
 }
+RAIL_FIELDS = ("name", "label", "address", "mtu", "netdev", "hca", "port", "gid_index", "gid_needed")  # checks.node.rail_views
 
 
 class ActionModule(ActionBase):
@@ -39,7 +41,8 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
         everybody = names(variables, "ansible_play_hosts_all")
-        views = {node: view for node in everybody if (view := result_of(variables, node, options["check"])) is not None}
+        results = {node: result_of(variables, node, options["check"]) for node in everybody}
+        views = {node: view for node, view in results.items() if view is not None and usable(view)}
         result["changed"] = False
         if options["mode"] == "schedule":
             ordered = sorted(views)
@@ -63,10 +66,44 @@ def lost(node: str) -> Verdict:
 
 
 def verdicts_in(variables: dict[str, Any], node: str, name: str) -> list[dict[str, Any]]:
-    """The verdicts in a registered result, or in a list of verdicts that a task file collected."""
+    """The verdicts in a registered result, or in a list of verdicts that a task file collected.
+
+    A node speaks for itself only, and in our words: it must not pass another one, nor stop the judgement of all.
+    """
     value = variable_of(variables, node, name)
     found = value.get("verdicts") if isinstance(value, dict) else value
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return [own_verdict(node, item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def own_verdict(node: str, item: dict[str, Any]) -> dict[str, Any]:
+    given = {field: item.get(field) for field in Verdict._fields}
+    status = given["status"] if given["status"] in VERDICT_STATUSES else "fail"
+    texts = {field: str(given[field] or "") for field in ("check", "subject", "message")}
+    return {**given, **texts, "node": node, "status": status}
+
+
+def usable(view: dict[str, Any]) -> bool:
+    """Whether a result has the shape that rdma_check gives it; a node that answers anything else has not answered.
+
+    What is in it goes to other nodes: they ping the addresses and connect to them.
+    """
+    rails = view.get("rails")
+    return isinstance(view.get("facts"), dict) and isinstance(rails, list) and all(usable_rail(rail) for rail in rails)
+
+
+def usable_rail(rail: Any) -> bool:
+    if not isinstance(rail, dict) or not set(RAIL_FIELDS) <= set(rail) or type(rail["mtu"]) is not int:
+        return False
+    texts = [rail["name"], rail["label"]] + [rail[key] for key in ("address", "netdev", "hca") if rail[key] is not None]
+    return all(isinstance(text, str) for text in texts) and (rail["address"] is None or is_address(rail["address"]))
+
+
+def is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def summarise(nodes: list[str], verdicts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

@@ -6,6 +6,7 @@ works after a lost connection or a killed controller, and every server runs unde
 ``timeout`` in a session of its own, so that it ends even if ``stop`` never comes.
 """
 
+import ipaddress
 import json
 import re
 import signal
@@ -37,9 +38,13 @@ class Server(NamedTuple):
 
 def check_test(test):
     # type: (Measurement) -> None
-    """Device names become paths here; they came from a node once."""
+    """Device names become paths here, the address the last word of a command line; they came from a node once, maybe from another one."""
     if not DEVICE.match(test.hca) or test.hca.startswith("."):
         raise RailwrightError("%r is no name of an RDMA device" % test.hca)
+    try:
+        ipaddress.ip_address(test.address)
+    except ValueError as error:
+        raise RailwrightError("the address of %s: %s" % (test.rail, error)) from error
     if test.name not in TOOLS:
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 

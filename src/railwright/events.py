@@ -215,7 +215,10 @@ class Collector:
             host.restore_point = result["restore_point"]
         if isinstance(result.get("verdicts"), list):
             host.judged = True
-            self._add_verdicts(_objects(result["verdicts"]))
+            verdicts = _objects(result["verdicts"])
+            if not _action(data).endswith("rdma_cluster"):  # that one runs here; what a node says is about itself, whatever it says
+                verdicts = [{**verdict, "node": host.name} for verdict in verdicts]
+            self._add_verdicts(verdicts)
 
     def _add_verdicts(self, verdicts: list[Object]) -> None:
         for verdict in verdicts:

@@ -7,7 +7,7 @@ from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
 from .judge import Where, equal, verdict
-from .rail import judge_rail
+from .rail import expected_device, judge_rail
 from .wire import port_facts, roce_gid_index
 
 
@@ -21,7 +21,8 @@ def judge_node(node, spec, identity, facts):
         if rail.name in found:
             verdicts.extend(judge_rail(node, spec, found[rail.name], facts))
         else:
-            verdicts.append(verdict("rail.device", Where(node, None, None, rail.name), "fail", "%s %s" % (rail.match, rail.value), None,
+            name, port = expected_device(spec, rail.index)
+            verdicts.append(verdict("rail.device", Where(node, name, port, rail.name), "fail", "%s %s" % (rail.match, rail.value), None,
                                     "no device with %s %s on this node" % (rail.match, rail.value)))
     if not spec.rails:
         where = Where(node, None, None, "rails")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on one rail: its device, link, MTUs, GID, firmware. Pure over facts and Spec."""
 
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Tuple
 
 from ..observe.match import RailTarget
 from ..spec.model import Spec
@@ -17,15 +17,15 @@ CONSTANT_RATE = {
     "erdma": "eRDMA always reports 100 Gb/sec",
     "rdma_rxe": "Soft-RoCE reports a made-up rate",
 }
+SOFTWARE = ("rdma_rxe", "siw")
 
 
 def judge_rail(node, spec, target, facts):
     # type: (str, Spec, RailTarget, Mapping[str, Any]) -> List[Verdict]
     """Every verdict on a rail whose interface was found."""
-    where = Where(node, target.hca.name if target.hca else None, target.port, target.label)
     if target.hca is None:
-        return [verdict("rail.device", where, "fail", "an RDMA device on %s" % target.netdev, None,
-                        "%s is there, but no RDMA device is on it" % target.netdev)]
+        return [_gone(node, spec, target)]
+    where = Where(node, target.hca.name, target.port, target.label)
     hca = hca_facts(facts, target.hca.name)
     port = port_facts(facts, target.hca.name, target.port)
     if hca is None or port is None:
@@ -37,9 +37,33 @@ def judge_rail(node, spec, target, facts):
     verdicts.append(_netdev_mtu(where, spec, target, facts))
     verdicts.append(_address(where, target, facts))
     verdicts.append(_gid(where, spec, target, hca, port))
-    verdicts.append(equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware"))
+    verdicts.append(_firmware(where, spec, hca))
     verdicts.append(equal("hca.hca_type", where, spec.expect.get("hca_type"), hca.get("hca_type"), "expect.hca_type", "HCA type"))
     return verdicts
+
+
+def _gone(node, spec, target):
+    # type: (str, Spec, RailTarget) -> Verdict
+    """Name what should be there: Soft-RoCE's link has its name from us, a driver's device only its rail's match."""
+    name, port = expected_device(spec, target.rail.index)
+    wanted = "%s on %s" % (name or "an RDMA device", target.netdev)
+    if name is None:
+        wanted += " (%s %s)" % (target.rail.match, target.rail.value)
+    return verdict("rail.device", Where(node, name, port, target.label), "fail", wanted, None,
+                   "%s is there, but no RDMA device is on it" % target.netdev)
+
+
+def expected_device(spec, index):
+    # type: (Spec, int) -> Tuple[Optional[str], Optional[int]]
+    """Name and port of a rail's device where the inventory alone decides it."""
+    return ("rxe%d" % index, 1) if spec.rdma_stack == "soft_roce" else (None, None)
+
+
+def _firmware(where, spec, hca):
+    # type: (Where, Spec, Mapping[str, Any]) -> Verdict
+    if hca.get("driver") in SOFTWARE:
+        return verdict("hca.fw_ver", where, "skipped", None, None, "%s is software: it has no firmware" % hca.get("driver"))
+    return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware")
 
 
 def _link(where, spec, hca, port):

@@ -112,7 +112,7 @@ def test_no_hca_at_all(nodes: Path) -> None:
     verdicts = judge(
         nodes / "nohca", {**RXE, "rails": [{"name": "rail0", "match": {"mac": "3c:ec:ef:00:00:01"}, "address": "10.10.0.11/24"}]}
     )
-    assert sick(verdicts) == {("rail.device", None, "fail"), ("node.hcas", None, "fail")}
+    assert sick(verdicts) == {("rail.device", "rxe0", "fail"), ("node.hcas", None, "fail")}
 
 
 def test_a_port_that_is_down(nodes: Path) -> None:

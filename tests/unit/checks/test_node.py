@@ -173,6 +173,26 @@ def test_a_made_up_rate_is_never_judged(node: Any, driver: str) -> None:
     assert [item.status for item in node.verdicts() if item.check == "port.rate"] == ["skipped", "skipped"]
 
 
+def test_software_has_no_firmware_to_judge(node: Any) -> None:
+    node.facts["hcas"][0].update(driver="rdma_rxe", fw_ver=None)
+    first, second = [item for item in node.verdicts() if item.check == "hca.fw_ver"]
+    assert (first.status, second.status) == ("skipped", "pass")
+    assert "no firmware" in first.message
+
+
+def test_an_hca_that_is_gone_is_named_by_what_the_inventory_says_of_it(node: Any) -> None:
+    node.identity = node.identity._replace(hcas=())
+    gone = [item for item in node.verdicts() if item.check == "rail.device"]
+    assert [(item.hca, item.port, item.status, item.found) for item in gone] == [(None, None, "fail", None)] * 2
+    assert gone[1].expected == "an RDMA device on eth2 (mac 52:54:00:00:01:01)"
+    node.values.update(rdma_stack="soft_roce")
+    gone = [item for item in node.verdicts() if item.check == "rail.device"]
+    assert [(item.hca, item.port, item.expected) for item in gone] == [("rxe0", 1, "rxe0 on eth1"), ("rxe1", 1, "rxe1 on eth2")]
+    node.identity = node.identity._replace(nics=())
+    gone = [item for item in node.verdicts() if item.check == "rail.device"]
+    assert [(item.hca, item.expected) for item in gone] == [("rxe0", "mac 52:54:00:00:00:01"), ("rxe1", "mac 52:54:00:00:01:01")]
+
+
 @pytest.mark.parametrize(("effective", "status"), [("infinity", "pass"), (8388608, "fail"), (None, "unknown")])
 def test_locked_memory_is_what_systemd_has_in_effect(node: Any, effective: Any, status: str) -> None:
     node.facts["limits"]["systemd_effective"]["memlock"] = effective

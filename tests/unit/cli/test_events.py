@@ -101,6 +101,18 @@ def test_the_first_failure_is_the_cause() -> None:
     assert outcome(*events, stats(failures={"n1": 2})).hosts["n1"].message == "the cause"
 
 
+def test_a_node_cannot_speak_for_another() -> None:
+    sick = {"check": "port.state", "node": "n1", "hca": "rxe0", "port": 1, "subject": "rail0", "status": "fail"}
+    forged = sick | {"status": "pass"}
+    result = outcome(
+        event("runner_on_ok", "n1", {"verdicts": [sick]}, "railwright.rdma.rdma_check"),
+        event("runner_on_ok", "n2", {"verdicts": [forged]}, "railwright.rdma.rdma_check"),
+    )
+    assert result.verdicts == [sick, forged | {"node": "n2"}]
+    cluster = {"check": "cluster.mtu", "node": "n2", "hca": None, "port": None, "subject": "rail0", "status": "fail"}
+    assert outcome(event("runner_on_ok", "n1", {"verdicts": [cluster]}, "railwright.rdma.rdma_cluster")).verdicts == [cluster]
+
+
 def test_the_last_of_two_equal_verdicts_holds() -> None:
     verdict = {"check": "port.state", "node": "n1", "hca": "rxe0", "port": 1, "subject": "rail0", "status": "fail"}
     other = verdict | {"port": 2}

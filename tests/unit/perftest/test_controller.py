@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import summarise, verdicts_in
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import summarise, usable, verdicts_in
 from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import pair_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
@@ -56,6 +56,32 @@ def test_verdicts_are_found_in_results_and_in_lists_also_of_a_host_that_failed_l
     assert verdicts_in(given, "n1", "kept") == [item]
     assert verdicts_in(given, "n1", "other") == []
     assert verdicts_in(given, "n1", "missing") == []
+
+
+def test_a_node_speaks_for_itself_only_and_cannot_stop_the_judgement() -> None:
+    forged = [verdict("n2", "pass"), {"status": "excellent"}, {"status": ["fail"], "node": None, "subject": None}]
+    found = verdicts_in(variables(n1={"check": {"verdicts": forged}}), "n1", "check")
+    assert [(item["node"], item["status"]) for item in found] == [("n1", "pass"), ("n1", "fail"), ("n1", "fail")]
+    assert summarise(["n1", "n2"], found)["n2"]["pass"] == 0
+    assert "fail" in verdict_table(found)
+
+
+RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "10.10.0.1", "mtu": 9000, "netdev": "eth1", "hca": "mlx5_0", "port": 1,
+        "gid_index": 3, "gid_needed": True}
+
+
+def test_a_view_that_other_nodes_may_act_on_has_its_shape() -> None:
+    assert usable({"facts": {}, "rails": [RAIL, {**RAIL, "address": None, "hca": None, "netdev": None}]})
+    assert not usable({"facts": None, "rails": [RAIL]})
+    assert not usable({"facts": {}, "rails": {}})
+
+
+@pytest.mark.parametrize("rail", [
+    None, {}, {**RAIL, "address": "--out_json_file=/etc/passwd"}, {**RAIL, "address": "fe80::1%-f"}, {**RAIL, "address": 1},
+    {**RAIL, "mtu": "9000"}, {**RAIL, "mtu": True}, {**RAIL, "name": ["x"]}, {**RAIL, "hca": {}},
+])  # fmt: skip
+def test_what_a_hostile_node_says_of_its_rails_reaches_no_other_node(rail: Any) -> None:
+    assert not usable({"facts": {}, "rails": [RAIL, rail]})
 
 
 def test_a_failure_of_the_cluster_counts_for_every_node_and_one_of_a_node_only_there() -> None:

@@ -224,6 +224,13 @@ def test_a_new_start_ends_the_servers_of_a_killed_run(host: Node, bandwidth: Mea
     assert ended(old)
 
 
+@pytest.mark.parametrize("address", ["--out_json_file=/etc/passwd", "-h", "", "node1"])
+def test_an_address_is_never_an_option(host: Node, bandwidth: Measurement, address: str) -> None:
+    """The client gets it from the server's node; it is the last word of the client's command line."""
+    with pytest.raises(RailwrightError, match="does not appear to be an IPv4 or IPv6 address"):
+        perftest_node.run_clients(host, "node1", "node2", [bandwidth._replace(address=address)], [bandwidth.tcp_port], OPTIONS, THRESHOLDS)
+
+
 @pytest.mark.parametrize("name", ["../../etc", "a/b", ".", "", "a b", "x" * 65])
 def test_a_device_name_never_becomes_a_path(host: Node, bandwidth: Measurement, name: str) -> None:
     with pytest.raises(RailwrightError, match="no name of an RDMA device"):
