@@ -59,12 +59,15 @@ class PlainProgress:
         self._verb, self._console, self._clock = verb, console, clock
         self._begin = clock()
         self._nodes: set[str] = set()
+        self._task = ""
 
     def listen(self, update: Update) -> None:
         if update.host:
             self._nodes.add(update.host)
         if update.kind == "task":
-            self._print(update.task)
+            if update.task != self._task:  # Ansible announces a step like reset_connection once a node
+                self._print(update.task)
+            self._task = update.task
         elif update.kind in ("failed", "unreachable"):
             self._print(f"{update.host}: {update.kind}: {update.message}")
         elif update.kind == "end":

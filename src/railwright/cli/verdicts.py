@@ -14,6 +14,7 @@ from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
+SHOWN = 3  # different values found that are shown for a check that passed
 WIDE = 150  # columns of a terminal that nine columns of verdicts need
 NARROW_COLUMNS = ("status", "node", "check", "what")
 COLUMNS = ("status", "node", "check", "HCA", "port", "subject", "expected", "found", "message")
@@ -42,7 +43,24 @@ def show(verdicts: list[dict[str, Any]], *, passes: bool) -> None:
         console.table(NARROW_COLUMNS, [_narrow_row(verdict) for verdict in chosen])
     elif chosen:
         console.table(COLUMNS, [_row(verdict) for verdict in chosen])
+    if not passes:
+        _show_passed([verdict for verdict in verdicts if _status(verdict) == "pass"])
     console.say(line(counts(verdicts)))
+
+
+def _show_passed(passed: list[dict[str, Any]]) -> None:
+    """What was proven, a line for every check: how often, and what was found."""
+    found: dict[str, Counter[str]] = {}
+    for verdict in sorted(passed, key=lambda verdict: str(verdict.get("check"))):
+        value = "" if verdict.get("found") is None else short(verdict["found"])
+        found.setdefault(str(verdict.get("check")), Counter())[value] += 1
+    rows = []
+    for check, values in found.items():
+        shown = [value for value in values if value]
+        more = f" … {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+        rows.append((console.styled("pass"), check, sum(values.values()), ", ".join(shown[:SHOWN]) + more))
+    if rows:
+        console.table(("status", "check", "times", "found"), rows)
 
 
 def _narrow_row(verdict: dict[str, Any]) -> tuple[object, ...]:

@@ -101,3 +101,15 @@ def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> 
     text = pipe.readouterr().out
     assert "(400 nodes)" in text
     assert text.count("MTU of rail0") == 1
+
+
+def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[str]) -> None:
+    good = [verdict(status="pass", found="ACTIVE", node=f"n{number}") for number in range(5)]
+    speeds = [verdict(status="pass", check="perftest.write_bw", found=f"{number}.5 Gb/s", node="n0") for number in range(5)]
+    verdicts.show([*good, *speeds, verdict(check="rail.mtu", expected=9000, found=1500)], passes=False)
+    text = pipe.readouterr().out
+    assert text.index("fail") < text.index("perftest.write_bw")
+    (state,) = [line.split() for line in text.splitlines() if "port.state" in line]
+    assert state == ["pass", "port.state", "5", "ACTIVE"]
+    (speed,) = [line for line in text.splitlines() if "perftest.write_bw" in line]
+    assert speed.endswith("0.5 Gb/s, 1.5 Gb/s, 2.5 Gb/s … 2 more")
