@@ -4,7 +4,8 @@
 Registering memory for RDMA pins it, and the kernel counts pinned pages against
 RLIMIT_MEMLOCK. limits.d reaches login sessions only; slurmd, kubelet and sshd are
 services and get systemd's default, so both are set. ``*`` in limits.d does not cover
-root, hence the second pair of lines. The soft limit of open files stays 1024 for
+root, hence the second pair of lines. What runs already keeps the limits that it was
+started with: nothing of ours restarts it (see ``notes``). The soft limit of open files stays 1024 for
 services: select(2) cannot handle more, and a service that can raises it itself.
 """
 
@@ -24,6 +25,8 @@ MANAGER_DIRECTORIES = ("/etc/systemd/system.conf.d", "/run/systemd/system.conf.d
 SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
 REEXEC = run(("systemctl", "daemon-reexec"))  # reading system.conf.d again takes more than a reload on older systemd
 UNLIMITED = "unlimited"
+PAM = "/etc/pam.d"
+MAX_INCLUDES = 8
 SOFT_NOFILE = 1024
 WHY_MEMLOCK = "RDMA pins the memory it registers; a small locked-memory limit fails ibv_reg_mr"
 SOURCE = "azhpc-images (limits.d and DefaultLimitMEMLOCK=infinity), linux-system-roles/hpc (nofile 1048576)"
@@ -55,6 +58,7 @@ class Observed(NamedTuple):
     manager: Dict[str, str]
     nr_open: Optional[int]
     overrides: Tuple[Tuple[str, str], ...]
+    pam: bool  # ssh logins read limits.d; True also where there is no PAM configuration to look at
 
 
 def desired(spec, identity):
@@ -74,6 +78,7 @@ def observe(host, desired):
         observe_file(host, LOGIN_FILE), observe_file(host, SYSTEM_FILE), observe_file(host, USER_FILE), manager,
         int(nr_open) if nr_open is not None and nr_open.isdigit() else None,
         tuple(login_overrides(host, desired) + manager_overrides(host, desired)),
+        not host.exists(PAM + "/sshd") or pam_limits(host, "sshd"),
     )
 
 
@@ -106,6 +111,32 @@ def conflicts(desired, observed):
         found.append(Problem(NAME, "host_tuning_nofile", "%d is above this kernel's fs.nr_open %d; logins would be refused" % (
             desired.nofile, observed.nr_open)))
     return found
+
+
+def notes(desired, observed):
+    # type: (Desired, Observed) -> List[str]
+    """Whom the limits do not reach."""
+    said = []  # type: List[str]
+    if any(change.what == "file " + SYSTEM_FILE or change.what.startswith("systemd ") for change in plan(desired, observed)):
+        said.append("limits: services that run already (sshd, slurmd, kubelet, user managers) keep the limits they were started with; "
+                    "restart them when it suits, or reboot")
+    if not observed.pam:
+        said.append("limits: %s/sshd does not use pam_limits.so, so ssh logins do not read %s; they inherit sshd's own limits" % (
+            PAM, LOGIN_FILE))
+    return said
+
+
+def pam_limits(host, service, depth=0):
+    # type: (Host, str, int) -> bool
+    """Whether a PAM service has pam_limits, itself or in a file that it includes."""
+    for line in (host.read("%s/%s" % (PAM, service)) or "").splitlines():
+        words = line.partition("#")[0].split()
+        if any(word.rpartition("/")[2] == "pam_limits.so" for word in words):
+            return True
+        including = words[:1] == ["@include"] or words[1:2] in (["include"], ["substack"])
+        if including and "/" not in words[-1] and depth < MAX_INCLUDES and pam_limits(host, words[-1], depth + 1):
+            return True
+    return False
 
 
 def login_overrides(host, desired):

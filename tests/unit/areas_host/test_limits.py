@@ -97,3 +97,28 @@ def test_a_later_file_that_wins_is_named(planner: Callable[..., Any], node: Any,
 def test_lines_that_do_not_win(planner: Callable[..., Any], node: Any, path: str, line: str) -> None:
     node.put(path, line + "\n")
     assert planner().problems("limits") == []
+
+
+def test_what_runs_already_is_not_promised_anything(planner: Callable[..., Any], node: Any) -> None:
+    plans = planner()
+    (note,) = plans.notes("limits")
+    assert "keep the limits they were started with" in note
+    plans.converge("limits")
+    assert plans.notes("limits") == []
+
+
+@pytest.mark.parametrize(("files", "reached"), [
+    ({}, True),  # no PAM configuration to look at
+    ({"sshd": "session required pam_limits.so\n"}, True),
+    ({"sshd": "@include common-session\n", "common-session": "session  required  /lib/security/pam_limits.so conf=x\n"}, True),
+    ({"sshd": "session include password-auth\n", "password-auth": "session required pam_limits.so\n"}, True),
+    ({"sshd": "# session required pam_limits.so\nsession required pam_unix.so\n"}, False),
+    ({"sshd": "@include sshd\nsession substack ../../etc/passwd\n"}, False),
+])  # fmt: skip
+def test_logins_that_pam_leaves_out_are_named(planner: Callable[..., Any], node: Any, files: dict[str, str], *, reached: bool) -> None:
+    plans = planner()
+    plans.converge("limits")
+    for name, text in files.items():
+        node.put("/etc/pam.d/" + name, text)
+    assert ["pam_limits" in note for note in plans.notes("limits")] == ([] if reached else [True])
+    assert plans.plan("limits") == [], "a note is no drift"
