@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from .apply import Applied, apply_plan, exclusive
+from .apply import Applied, apply_plan, exclusive, refuse
 from .areas.packages import install_arguments
 from .errors import ApplyError, RailwrightError
 from .host import Host
@@ -44,19 +44,23 @@ def run_state(module):
         module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
     spec = Spec(params["spec"])
     host = Host()
+    refused = {}  # type: Dict[str, Any]
     applying = params["mode"] == "apply" and not module.check_mode
     try:
         with exclusive(host, wanted=applying):
             plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
             result = plan_result(plan)
+            refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:
                 run_id = params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
                 applied = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"])
+            elif params["mode"] == "apply":
+                refuse(spec, plan, params["expected"], check=True)  # what apply would refuse, check mode must not call fine
     except ApplyError as error:
         module.fail_json(msg=str(error), rolled_back=error.rolled_back, plan=plan.as_dicts(), problems=as_dicts(plan.problems))
     except RailwrightError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), **refused)
     # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
     changed = params["mode"] == "apply" and bool(plan.changes)
     result["notes"] += ["an earlier apply was cut off half-way; its restore point is %s" % path for path in applied.interrupted]

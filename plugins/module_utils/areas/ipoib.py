@@ -74,16 +74,28 @@ def plan(desired, observed):
             continue  # the interface went away since it was matched; the checks say so
         disruption = "management" if rail.management else "link" if observed.up[rail.netdev] else "none"
         mode = observed.modes[rail.netdev]
-        if mode != rail.mode and rail.mode is not None:
+        switch = mode is not None and mode != rail.mode
+        if switch and rail.mode is not None:
             changes.append(Change(NAME, "mode of " + rail.label, mode, rail.mode, disruption, WHY_MODE, SOURCE,
                                   (set_value("/sys/class/net/%s/mode" % rail.netdev, rail.mode),)))
         if mtu != str(rail.mtu):
             changes.append(network.mtu_change(NAME, rail, int(mtu), disruption))
-        elif mode != rail.mode:
+        elif switch:
             # The kernel sets the MTU back with the mode, so it is set again after it; no difference of its own to show.
             ops = changes[-1].ops + (run(("ip", "link", "set", "dev", rail.netdev, "mtu", mtu), (("true",),)),)
             changes[-1] = changes[-1]._replace(ops=ops)
     return changes
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    """A driver without connected mode has no ``mode`` file: it is in datagram mode, and stays there."""
+    return [
+        Problem(NAME, rail.label, "the driver of %s has no connected mode; set ipoib_mode: datagram and an mtu of at most %d" % (
+            rail.netdev, MAX_MTU["datagram"]))
+        for rail in desired.rails
+        if rail.mode == "connected" and observed.modes[rail.netdev] is None and observed.mtus[rail.netdev] is not None
+    ]
 
 
 def problems(spec, identity, desired):

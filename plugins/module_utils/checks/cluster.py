@@ -152,6 +152,8 @@ def _of_port(key):
 
 def _netdev_mtu(facts, rail):
     # type: (Mapping[str, Any], Mapping[str, Any]) -> Any
+    if not rail["gid_needed"] and rail["address"] is None:
+        return None  # InfiniBand without IP: the interface is nobody's business
     return netdev_facts(facts, rail["netdev"]).get("mtu")
 
 

@@ -123,9 +123,9 @@ PATH_MTU_NEEDED = "a netdev MTU of at least 352"
 
 def _netdev_mtu(where, spec, target, facts):
     # type: (Where, Spec, RailTarget, Mapping[str, Any]) -> Verdict
+    if spec.fabric == "infiniband" and target.rail.address is None:  # nor does apply touch its interface, if it has one
+        return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
     if target.netdev is None:
-        if spec.fabric == "infiniband" and target.rail.address is None:
-            return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
         return unreadable("rail.mtu", where, target.rail.mtu, "the rail's network interface")
     found = netdev_facts(facts, target.netdev).get("mtu")
     return equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)

@@ -97,6 +97,19 @@ def test_port_without_interface_gets_one(fabric: "Node") -> None:
     assert plan(fabric) == []
 
 
+def test_a_driver_without_connected_mode_is_in_datagram_mode(fabric: "Node") -> None:
+    """No ``mode`` file: nothing could be written to it, and a plan that asks for it would never come to an end."""
+    (fabric.root / "sys/class/net/ib0/mode").unlink()
+    desired = ipoib.desired(fabric.spec(), fabric.identity())
+    conflict, = ipoib.conflicts(desired, ipoib.observe(fabric.host(), desired))
+    assert "no connected mode" in conflict.message
+    fabric.values["ipoib_mode"] = "datagram"
+    fabric.rail(match="guid", value=GUID, mtu=2044)
+    assert plan(fabric) == []
+    desired = ipoib.desired(fabric.spec(), fabric.identity())
+    assert ipoib.conflicts(desired, ipoib.observe(fabric.host(), desired)) == []
+
+
 def test_nothing_on_other_fabrics(node: "Node") -> None:
     assert plan(node) == []
 
