@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
@@ -45,6 +46,10 @@ class ActionModule(ActionBase):
         views = {node: view for node, view in results.items() if view is not None and usable(view)}
         result["changed"] = False
         if options["mode"] == "schedule":
+            late = not_looked_at(variables, names(variables, "ansible_play_hosts"), options["check"])
+            if late:
+                raise AnsibleActionFail(f"the nodes of a fabric are judged together, and {', '.join(late)} were not looked at before this: "
+                                        "run the play without serial, and with strategy linear")
             ordered = sorted(views)
             result["peers"] = {node: peers_of(node, ordered, options["ping_peers"]) for node in ordered}
             result["rounds"] = pairs(ordered) if options["perftest"] else []
@@ -58,6 +63,11 @@ class ActionModule(ActionBase):
         result["summary"] = summarise(everybody, [*collected, *result["verdicts"]])
         self._display.display(verdict_table([*collected, *result["verdicts"]]))
         return result
+
+
+def not_looked_at(variables: dict[str, Any], alive: list[str], name: str) -> list[str]:
+    """Nodes still in the play that have no result at all, not even a failed one: a later batch, or a strategy without barriers."""
+    return [node for node in alive if variable_of(variables, node, name) is None]
 
 
 def lost(node: str) -> Verdict:

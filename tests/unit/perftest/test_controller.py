@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import summarise, usable, verdicts_in
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, summarise, usable, verdicts_in
 from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import pair_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
@@ -56,6 +56,12 @@ def test_verdicts_are_found_in_results_and_in_lists_also_of_a_host_that_failed_l
     assert verdicts_in(given, "n1", "kept") == [item]
     assert verdicts_in(given, "n1", "other") == []
     assert verdicts_in(given, "n1", "missing") == []
+
+
+def test_nodes_of_a_later_batch_are_not_passed_over_in_silence() -> None:
+    given = variables(n1={"check": {"rails": []}}, n2={"check": {"failed": True}}, n3={})
+    assert not_looked_at(given, ["n1", "n2", "n3"], "check") == ["n3"]
+    assert not_looked_at(given, ["n1"], "check") == []
 
 
 def test_a_node_speaks_for_itself_only_and_cannot_stop_the_judgement() -> None:
