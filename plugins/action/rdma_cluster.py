@@ -105,15 +105,19 @@ def usable_rail(rail: Any) -> bool:
     if not isinstance(rail, dict) or not set(RAIL_FIELDS) <= set(rail) or type(rail["mtu"]) is not int:
         return False
     texts = [rail["name"], rail["label"]] + [rail[key] for key in ("address", "netdev", "hca") if rail[key] is not None]
-    return all(isinstance(text, str) for text in texts) and (rail["address"] is None or is_address(rail["address"]))
+    addresses = [address for address in (rail["address"], rail.get("exchange")) if address is not None]
+    return all(isinstance(text, str) for text in texts) and all(is_address(address) for address in addresses)
 
 
-def is_address(text: str) -> bool:
+def is_address(text: Any) -> bool:
+    """Text, because a number is an address to ``ipaddress`` too; no scope, because anything may follow the ``%``."""
+    if not isinstance(text, str) or "%" in text:
+        return False
     try:
         ipaddress.ip_address(text)
     except ValueError:
         return False
-    return "%" not in text
+    return True
 
 
 def summarise(nodes: list[str], verdicts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

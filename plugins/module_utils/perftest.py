@@ -87,7 +87,9 @@ def tcp_port(base, index, name):
 def plan_tests(client_rails, server_rails, base):
     # type: (Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], int) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]
     """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name."""
+    # Only the set-up goes over it, the traffic over the HCA: any address that the client reaches will do.
     exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
+    exchange = exchange or next((rail["exchange"] for rail in server_rails if rail.get("exchange")), None)
     serving, asking, left = [], [], []  # type: List[Measurement], List[Measurement], List[Tuple[str, str]]
     for index, rail in enumerate(client_rails):
         theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
@@ -109,7 +111,7 @@ def _cannot(mine, theirs, exchange):
     if theirs is None:
         return "the peer has no rail of this name"
     if exchange is None:
-        return "no rail of the peer has an address to exchange the connection data over"
+        return "the peer has no address, on a rail or on its management interface, to exchange the connection data over"
     for whose, rail in (("this node", mine), ("the peer", theirs)):
         if rail["hca"] is None or rail["port"] is None:
             return "%s has no RDMA device on the rail" % whose

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on one node: every rail, the HCAs in all, and what is left of the plan. Pure."""
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
 from .judge import Where, equal, verdict
 from .rail import expected_device, judge_rail
-from .wire import port_facts, roce_gid_index
+from .wire import netdev_facts, port_facts, roce_gid_index
 
 
 def judge_node(node, spec, identity, facts):
@@ -83,6 +83,7 @@ def rail_views(spec, identity, facts):
     # type: (Spec, Identity, Mapping[str, Any]) -> List[Dict[str, Any]]
     """The rails as the controller needs them for pings, perftest and the cluster's verdicts: names and places only."""
     views = []  # type: List[Dict[str, Any]]
+    exchange = management_address(identity, facts)
     for target in match_rails(spec, identity)[0]:
         port = port_facts(facts, target.hca.name, target.port) if target.hca is not None else None
         gid_index = None
@@ -98,8 +99,19 @@ def rail_views(spec, identity, facts):
             "port": target.port,
             "gid_index": gid_index,
             "gid_needed": spec.fabric != "infiniband",
+            "exchange": exchange,
         })
     return views
+
+
+def management_address(identity, facts):
+    # type: (Identity, Mapping[str, Any]) -> Optional[str]
+    """An IPv4 address of the interface that the node's peers reach it by when no rail has one (InfiniBand without IPoIB)."""
+    for nic in sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0):
+        for address in netdev_facts(facts, nic.name).get("addresses") or []:
+            if ":" not in address:
+                return str(address.partition("/")[0])
+    return None
 
 
 def targets_of(spec, identity):

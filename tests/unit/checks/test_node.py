@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_plan, targets_of
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem, Verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Nic, Problem, Verdict
 
 RAIL_CHECKS = {
     "rail.device",
@@ -171,6 +172,22 @@ def test_a_made_up_rate_is_never_judged(node: Any, driver: str) -> None:
     assert [item.status for item in node.verdicts() if item.check == "port.rate"] == ["unknown", "pass"]
     del node.values["expect"]["rate_gbps"]
     assert [item.status for item in node.verdicts() if item.check == "port.rate"] == ["skipped", "skipped"]
+
+
+def test_infiniband_without_ip_is_measured_over_the_management_network(node: Any) -> None:
+    """The rails have no address; perftest's set-up needs one all the same."""
+    node.values.update(fabric="infiniband", mtu=4092)
+    node.values["rails"] = [{"name": "rail0", "match": {"guid": node.facts["hcas"][0]["node_guid"]}}]
+    node.values["expect"] = {}
+    upper = Nic("mgmt", "52:54:00:00:00:ff", None, None, "virtual", management=True, uplink=0)
+    node.identity = node.identity._replace(nics=(*node.identity.nics, upper))
+    node.facts["netdevs"].append({"name": "mgmt", "addresses": ["fd00::1/64", "192.0.2.7/24"]})
+    (view,) = node.view()["rails"]
+    assert (view["address"], view["exchange"]) == (None, "192.0.2.7")
+    serving, asking, left = plan_tests([view], [view], 18515)
+    assert ({test.address for test in serving + asking}, left) == ({"192.0.2.7"}, [])
+    _serving, _asking, left = plan_tests([view], [{**view, "exchange": None}], 18515)
+    assert "no address" in left[0][1]
 
 
 def test_software_has_no_firmware_to_judge(node: Any) -> None:

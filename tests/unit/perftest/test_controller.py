@@ -84,6 +84,7 @@ def test_a_view_that_other_nodes_may_act_on_has_its_shape() -> None:
 
 @pytest.mark.parametrize("rail", [
     None, {}, {**RAIL, "address": "--out_json_file=/etc/passwd"}, {**RAIL, "address": "fe80::1%-f"}, {**RAIL, "address": 1},
+    {**RAIL, "exchange": "--help"}, {**RAIL, "exchange": 7},
     {**RAIL, "mtu": "9000"}, {**RAIL, "mtu": True}, {**RAIL, "name": ["x"]}, {**RAIL, "hca": {}},
 ])  # fmt: skip
 def test_what_a_hostile_node_says_of_its_rails_reaches_no_other_node(rail: Any) -> None:

@@ -63,7 +63,7 @@ def test_both_ends_get_the_same_port_and_their_own_device_and_gid() -> None:
     ("mine", "theirs", "why"),
     [
         (rail("rail0", "10.0.0.1"), rail("rail1", "10.0.0.2"), "no rail of this name"),
-        (rail("rail0", "10.0.0.1"), rail("rail0", None), "no rail of the peer has an address"),
+        (rail("rail0", "10.0.0.1"), rail("rail0", None), "the peer has no address"),
         (rail("rail0", "10.0.0.1", gid_index=None), rail("rail0", "10.0.0.2"), "this node has no RoCE v2 GID"),
         (rail("rail0", "10.0.0.1"), rail("rail0", "10.0.0.2", gid_index=None), "the peer has no RoCE v2 GID"),
         (rail("rail0", "10.0.0.1"), rail("rail0", "10.0.0.2", hca=None), "the peer has no RDMA device"),
