@@ -18,6 +18,7 @@ from .upgrades import candidates
 NAME = "packages"
 PRESENT = "present"
 WHAT = "package "
+PROVIDERS = "/etc/libibverbs.d"  # one file a provider, in every distribution's packages
 # Tools that our own areas run, with the package that has them; minimal images lack some.
 TOOLS = (
     ("ip", {"debian": "iproute2", "redhat": "iproute", "suse": "iproute2"}, "addresses, MTU and RDMA links"),
@@ -43,6 +44,7 @@ class Desired(NamedTuple):
     packages: Tuple[Package, ...]
     identity: Identity
     latest: bool
+    provider: Optional[str]  # the verbs provider that the fabric cannot do without
 
 
 class Observed(NamedTuple):
@@ -52,6 +54,7 @@ class Observed(NamedTuple):
     tools: Tuple[str, ...]
     modules: Optional[Tuple[str, ...]]  # None: the kernel's list cannot be read
     candidates: Dict[str, str]  # newer versions, looked for only where the latest are wanted
+    provider: bool  # it is there
 
 
 def desired(spec, identity):
@@ -60,7 +63,8 @@ def desired(spec, identity):
     rows = wanted_packages(spec, identity)
     known = [row.name for row in rows]
     rows += [package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
-    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity, spec["rdma_stack_packages_state"] == "latest")
+    return Desired(tuple(row._replace(version=pins.get(row.name)) for row in rows), identity, spec["rdma_stack_packages_state"] == "latest",
+                   "erdma" if spec.fabric == "erdma" else None)
 
 
 def wanted_packages(spec, identity):
@@ -102,6 +106,7 @@ def observe(host, desired):
         tuple(row.tool for row in desired.packages if row.tool is not None and host.which(row.tool) is not None),
         kernel_modules.kernel_has(host, desired.identity.kernel, modules),
         candidates(host, desired.identity.platform.package_manager, free),
+        desired.provider is None or host.exists("%s/%s.driver" % (PROVIDERS, desired.provider)),
     )
 
 
@@ -133,6 +138,15 @@ def conflicts(desired, observed):
         return []
     return [Problem(NAME, "package database", "cannot be read (%s); what is installed is not known" % (
         desired.identity.platform.package_manager))]
+
+
+def notes(desired, observed):
+    # type: (Desired, Observed) -> List[str]
+    """The package may be there and the provider not: rdma-core has erdma since version 43 (Debian 11: 33, Ubuntu 22.04: 39)."""
+    if observed.provider or any(change.before is None for change in plan(desired, observed)):
+        return []
+    return ["packages: the installed rdma-core has no provider for %s (%s/%s.driver), so libibverbs finds no device; it comes with "
+            "rdma-core 43, or from Alibaba's own repository" % (desired.provider, PROVIDERS, desired.provider)]
 
 
 def needless(row, observed):

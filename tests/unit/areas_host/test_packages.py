@@ -174,3 +174,17 @@ def test_latest_upgrades_what_is_not_pinned(planner: Callable[..., Any], node: A
     assert planner(rdma_stack_pins=pins).plan("packages") == []
     (change,) = planner(rdma_stack_pins=pins, rdma_stack_packages_state="latest").plan("packages")
     assert (change.what, change.before, change.after) == ("package rdma-core", "44.0-2", "44.0-2+deb12u1")
+
+
+def test_an_rdma_core_without_the_fabrics_provider_is_named(planner: Callable[..., Any], node: Any) -> None:
+    """Ubuntu 22.04's rdma-core 39 installs well and knows no eRDMA device."""
+    plans = planner(fabric="erdma", mtu=8500, rdma_stack="inbox")
+    assert plans.notes("packages") == [], "nothing is installed yet: nothing is known"
+    bring_tools(node)
+    install(node, **{name.replace("-", "_"): "39.0-1" for name in STACK + HARDWARE})
+    assert plans.plan("packages") == []
+    (note,) = plans.notes("packages")
+    assert "no provider for erdma" in note
+    node.put("/etc/libibverbs.d/erdma.driver", "driver erdma\n")
+    assert plans.notes("packages") == []
+    assert planner().notes("packages") == [], "other fabrics need no such provider"
