@@ -21,7 +21,7 @@ LATER_STACKS = ("doca", "mlnx_ofed")  # known names, refused with a clear error 
 
 NAME = r"^[a-z][a-z0-9_-]*$"
 PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9]+)?$"
-ABSOLUTE_PATH = r"^(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)+$"  # no . or .. on the way
+CONF_PATH = r"^(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)+\.conf$"  # no . or .. on the way, and no /etc/passwd at its end
 INTERFACE = r"^[A-Za-z0-9][A-Za-z0-9_.-]{1,14}$"  # NCCL ignores a one-letter value (src/misc/socket.cc)
 
 SITE = (
@@ -136,7 +136,8 @@ NCCL_ENV = (
         form="a path like /etc/profile.d/NAME.sh"),
     Key("nccl_env_conf_path", "nccl_env", "str", "/etc/nccl.conf",
         "NCCL's own file, the only one that reaches systemd units and mpirun without a login shell.",
-        "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=ABSOLUTE_PATH, form="an absolute path without .."),
+        "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=CONF_PATH,
+        form="an absolute path like /etc/NAME.conf, with no . or .. on the way"),
 )
 
 OPENSM = (

@@ -115,5 +115,5 @@ def _counts(specs, hosts, findings):
     # type: (Mapping[str, Spec], List[str], Findings) -> None
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
-        _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s have %s" % (
+        _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
             _some(minority), _some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")

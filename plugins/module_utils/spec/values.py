@@ -45,7 +45,8 @@ def type_name(value):
     for python, name in ((str, "text"), (int, "an integer"), (float, "a number"), (dict, "a mapping"), (list, "a list")):
         if isinstance(value, python):
             return name
-    return "a %s" % type(value).__name__
+    # A tagged subclass of ansible-core 2.19 is named by what it is a subclass of.
+    return "a %s" % next((kind.__name__ for kind in type(value).__mro__ if kind.__module__ in ("datetime", "builtins")), "value")
 
 
 def as_int(value):
