@@ -29,13 +29,16 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
 from ansible.vars.manager import VariableManager
 
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import is_foreign
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import plain
 from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index
+from railwright.report.text import short
 
 GROUP = "rdma"  # every managed node is in it
+UNREADABLE_VAULT = "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
 HINT = f"allowed: at least one host in group {GROUP}"
 
 
@@ -80,7 +83,10 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
             membership[name] = tuple(str(group.name) for group in _sorted_groups(host))
             values[name] = _values(name, variables.get_vars(host=host), loader, index, membership[name])
     except AnsibleError as error:
-        raise InputError(f"{path}: {_one_line(error)}") from error
+        why = _one_line(error)
+        # Ansible does not name the file that no password fits.
+        where = index.encrypted[0] if why == UNREADABLE_VAULT and index.encrypted else path
+        raise InputError(f"{where}: {why}") from error
     return Inventory(path, limit, values, groups, membership, index)
 
 
@@ -105,7 +111,7 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
         known = sorted(host.name for host in manager.get_hosts())
         if not known:
             raise InputError(f"{path}: has no hosts; {HINT}")
-        what = "is empty" if GROUP in manager.groups else "does not exist"
+        what = "is empty" if GROUP in manager.groups else f"does not exist{did_you_mean(GROUP, tuple(sorted(manager.groups)))}"
         raise InputError(f"{path}: group {GROUP} {what}, so no host is managed; {HINT}")
     if limit is None:
         return list(members)
@@ -153,7 +159,9 @@ def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, 
         except AnsibleError as error:
             origin = index.find(host, list(groups), str(name))
             where = f"{origin.file}:{origin.line}: " if origin is not None else ""
-            raise InputError(f"{where}{name}: on {host}: {_one_line(error)}") from error
+            raw = variables[name]
+            written = f"{short(plain(raw))}: " if isinstance(raw, str) and "{{" in raw else ""
+            raise InputError(f"{where}{name}: {written}on {host}: {_one_line(error)}") from error
     values["group_names"] = [name for name in groups if name != "all"]
     return values
 
@@ -186,7 +194,7 @@ def _one_line(error: Exception) -> str:
     """Ansible's message without its excerpts and hints."""
     text = str(getattr(error, "message", "") or error)
     if re.search(r"vault", text, re.IGNORECASE) and re.search(r"secret|decrypt", text, re.IGNORECASE):
-        return "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
+        return UNREADABLE_VAULT
     first = re.split(r"\n\s*\n|\nThe error appears|\nOrigin:|<<< caused by", text)[0]
     # ansible-core 2.16 says some things twice in one message.
     return re.sub(r"^(.+?)\. \1$", r"\1", " ".join(first.split()))[:300]

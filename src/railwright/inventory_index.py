@@ -2,8 +2,7 @@
 """Where every variable of an inventory is written: file and line, found by reading the files as Ansible does.
 
 Ansible itself forgets the line of a number or a boolean (and, before 2.19, of nearly
-everything), so the files are composed once more here. On the way, what Ansible lets
-pass is refused: a YAML key that is written twice, where the last one wins in silence.
+everything), so the files are composed once more here.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
+from railwright.inventory_yaml import MERGE, TEXT, compose, read
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")  # what Ansible's host_group_vars plugin reads
 # What Ansible's inventory manager passes over in a directory (its INVENTORY_IGNORE_EXTS).
 IGNORED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".ini", ".cfg", ".retry")
 GROUP_PARTS = ("hosts", "vars", "children")
 VAULT = "$ANSIBLE_VAULT;"
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ class Index:
     inline: Definitions = field(default_factory=dict)
     files: Definitions = field(default_factory=dict)
     named: list[tuple[str, str, Path]] = field(default_factory=list)  # group_vars and host_vars entries: kind, name, path
+    encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: they have no lines that we could name
 
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
         """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
@@ -92,20 +92,13 @@ def _sources(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def read(path: Path) -> str:
-    """The text of a file of the inventory. Raises InputError."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); allowed: YAML or INI text") from error
-
-
 def _read_source(path: Path, index: Index) -> None:
     text = read(path)
-    if text.startswith(("#!", VAULT)):
-        return  # a script prints its variables, a vault hides them: neither has lines that we could name
+    if text.startswith(VAULT):
+        index.encrypted.append(path)
+        return
+    if text.startswith("#!"):
+        return  # a script prints its variables: they have no lines that we could name
     if path.suffix in (".yml", ".yaml", ".json"):
         top = compose(path, text)
         groups = list(_items(top))
@@ -118,45 +111,20 @@ def _read_source(path: Path, index: Index) -> None:
         _read_ini(path, text, index)
 
 
-def compose(path: Path, text: str) -> yaml.Node | None:
-    """The YAML tree of a file. Raises InputError for a syntax error and for a key written twice."""
-    try:
-        node = yaml.compose(text, Loader=LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
-        what = error.problem or error.context or "cannot be parsed"
-        raise InputError(f"{path}{where}: is not YAML: {' '.join(what.split())}") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    _refuse_twice(path, node, set())
-    return node
-
-
-def _refuse_twice(path: Path, node: yaml.Node | None, visited: set[int]) -> None:
-    if node is None or id(node) in visited:
-        return
-    visited.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            _refuse_twice(path, child, visited)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    seen: dict[str, int] = {}
-    for key, value in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-            mark = key.start_mark
-            if key.value in seen:
-                where = f"{path}:{mark.line + 1}:{mark.column + 1}"
-                raise InputError(f"{where}: {key.value}: is written twice (first in line {seen[key.value]}); allowed: each key once")
-            seen[key.value] = mark.line + 1
-        _refuse_twice(path, value, visited)
-
-
 def _expect_mapping(path: Path, node: yaml.Node | None, what: str) -> None:
     empty = isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
     if node is not None and not empty and not isinstance(node, yaml.MappingNode):
         raise InputError(f"{path}:{node.start_mark.line + 1}: {what} must be a mapping; allowed: lines of NAME: VALUE")
+
+
+def _expect_names(path: Path, node: yaml.Node | None) -> None:
+    """Ansible takes 5, on and ~ for names of variables and stumbles over them later."""
+    for key, _value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.tag not in (TEXT, MERGE):
+            kind = key.tag.rpartition(":")[2]
+            raise InputError(
+                f"{path}:{key.start_mark.line + 1}: {key.value}: YAML reads this as {kind}, not as a name; allowed: a variable's name"
+            )
 
 
 def _items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
@@ -179,8 +147,9 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
         if part == "vars":
             _store(index.inline, ("group", name), path, value)
         elif part == "hosts":
-            for pattern, _host_line, variables in _items(value):
-                for host in expand(pattern):
+            for pattern, host_line, variables in _items(value):
+                _expect_mapping(path, variables, f"host {pattern}")
+                for host in _expanded(path, pattern, host_line):
                     _store(index.inline, ("host", host), path, variables)
         elif part == "children":
             for child, _child_line, body in _items(value):
@@ -189,6 +158,7 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
 
 def _store(store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
     known = store.setdefault(owner, {})
+    _expect_names(path, node)
     for key, line, value in _items(node):
         known[key] = (path, value, line)
 
@@ -201,7 +171,9 @@ def _read_vars(entry: Path, kind: str, index: Index) -> None:
     index.named.append((kind, name, entry))
     for path in _vars_files(entry):
         text = read(path)
-        if not text.startswith(VAULT):
+        if text.startswith(VAULT):
+            index.encrypted.append(path)
+        else:
             top = compose(path, text)
             _expect_mapping(path, top, "a file of variables")
             _store(index.files, (kind, name), path, top)
@@ -229,8 +201,31 @@ def expand(pattern: str) -> list[str]:
         return []  # Ansible refuses the inventory with its own words
 
 
+def _expanded(path: Path, pattern: str, line: int) -> list[str]:
+    """The hosts of a line. Ansible drops a range that runs backwards in silence."""
+    found = expand(pattern)
+    if (
+        not found
+        and (ends := re.search(r"\[(\w+):(\w+)", pattern))
+        and ends[1].isdigit()
+        and ends[2].isdigit()
+        and int(ends[1]) > int(ends[2])
+    ):
+        raise InputError(f"{path}:{line}: {pattern}: this range holds no host; allowed: a range that runs upwards, like node[01:04]")
+    return found
+
+
 SECTION = re.compile(r"\s*\[(?P<name>[^:\]]+)(?::(?P<kind>\w+))?\]\s*(?:#.*)?$")
+SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
 ASSIGNMENT = re.compile(r"(?P<key>[A-Za-z_]\w*)\s*=")
+
+
+def _expect_section(where: str, line: str, kind: str, *, is_section: bool) -> None:
+    """Ansible takes ``[rdma`` for a range of hosts. A range may stand first in a line: ``[01:04]-gpu``."""
+    if is_section and kind not in GROUP_PARTS:
+        raise InputError(f"{where}: a group has no such part; allowed: {SECTIONS}")
+    if not is_section and line.startswith("[") and ("]" not in line or line.endswith("]")):
+        raise InputError(f"{where}: is no section; allowed: {SECTIONS}")
 
 
 def _read_ini(path: Path, text: str, index: Index) -> None:
@@ -243,13 +238,16 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         section = SECTION.match(line)
         if section is not None:
             name, kind = section["name"], section["kind"] or "hosts"
-        elif kind == "vars":
+        _expect_section(f"{path}:{number}: {stripped}", stripped, kind, is_section=section is not None)
+        if section is not None:
+            continue
+        if kind == "vars":
             found = ASSIGNMENT.match(stripped)
             if found is not None:
                 index.inline.setdefault(("group", name), {})[found["key"]] = (path, None, number)
         elif kind == "hosts":
             host, _blank, rest = stripped.partition(" ")
-            for name_of_host in expand(host):
+            for name_of_host in _expanded(path, host, number):
                 for found in ASSIGNMENT.finditer(rest):
                     index.inline.setdefault(("host", name_of_host), {})[found["key"]] = (path, None, number)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Inventories as Ansible reads them: forms, precedence, limits, origins, Vault; and inventories that cannot be read."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -104,18 +105,37 @@ def test_localhost_is_never_implied(make: Make) -> None:
             load(directory, limit)
 
 
+SECTIONS = r"; allowed: \[GROUP\], \[GROUP:vars\] or \[GROUP:children\]$"
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('[rdma]\nn1 foo bar=x "\n', "is not an inventory"),
-        ("[rdma:nothing]\nn1\n", "is not an inventory"),
+        ('[rdma]\nn1 foo bar=x "\n', r"^hosts: is not an inventory: [^\n]+; allowed: YAML or INI as Ansible reads it$"),
+        ("[rdma:nothing]\nn1\n", r"^hosts:1: \[rdma:nothing\]: a group has no such part" + SECTIONS),
+        ("# a comment\n[rdma\nn1\n", r"^hosts:2: \[rdma: is no section" + SECTIONS),
+        ("[rdma]\nn[5:1]\n", r"^hosts:2: n\[5:1\]: this range holds no host; allowed: a range that runs upwards"),
     ],
 )
 def test_broken_ini(make: Make, text: str, line: str) -> None:
     make({})
     Path("hosts").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=rf"^hosts: {line}: [^\n]+; allowed: YAML or INI as Ansible reads it$"):
+    with pytest.raises(InputError, match=line):
         load(Path("hosts"))
+
+
+@pytest.mark.parametrize("name", ["hosts.yml", "group_vars/pipe.yml", "host_vars/n1.yml"])
+def test_a_pipe_is_refused_not_waited_for(make: Make, name: str) -> None:
+    path = make({}) / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(InputError, match=rf"^inv/{name}: is not a regular file; allowed: a file of YAML or INI text$"):
+        load(Path("inv"))
+
+
+def test_aliases_that_do_not_multiply_are_welcome(make: Make) -> None:
+    assert lint(make({"site": "_f: &f roce\nfabric: *f\n_x: &x {mtu: 9000}\n<<: *x\n"})) == []
 
 
 def test_paths_that_cannot_be_read(make: Make, tmp_path: Path) -> None:
@@ -154,7 +174,7 @@ def test_vault_with_its_password(make: Make, tmp_path: Path, monkeypatch: pytest
 
 def test_a_vaulted_file_without_password(make: Make) -> None:
     directory = make({"files": {"group_vars/rdma.yml": "$ANSIBLE_VAULT;1.1;AES256\n36616261\n"}})
-    with pytest.raises(InputError, match=r"^inv: is encrypted with Ansible Vault and no password fits; allowed"):
+    with pytest.raises(InputError, match=r"^inv/group_vars/rdma\.yml: is encrypted with Ansible Vault and no password fits; allowed"):
         load(directory)
 
 
