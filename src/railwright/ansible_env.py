@@ -41,6 +41,12 @@ def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
         "SSH_ASKPASS": environ.get("SSH_ASKPASS", "/bin/false"),
         "SSH_ASKPASS_REQUIRE": environ.get("SSH_ASKPASS_REQUIRE", "force"),
     }
+    # Nobody sees a question of ansible-playbook's here, so it would wait for ever; without an answer the node fails and says why.
+    added |= dict.fromkeys(("ANSIBLE_ASK_PASS", "ANSIBLE_BECOME_ASK_PASS", "ANSIBLE_ASK_VAULT_PASS"), "False")
+    # The runner's callback builds on this one and takes no other; what it prints is seen with --debug only.
+    added["ANSIBLE_STDOUT_CALLBACK"] = "default"
+    if environ.get("LC_ALL") in ("C", "POSIX"):
+        added["LC_ALL"] = "C.UTF-8"  # Ansible runs in UTF-8 locales only; this one differs in nothing else
     if not config.says("ssh_connection", "ssh_args", environ, "ANSIBLE_SSH_ARGS"):
         added["ANSIBLE_SSH_ARGS"] = SSH_ARGS
     if not config.says("defaults", "forks", environ, "ANSIBLE_FORKS"):

@@ -8,6 +8,7 @@ are large (whole plans and facts) and many: each is reduced at once and then for
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -261,17 +262,21 @@ def _task_name(data: Object) -> str:
     return name.rpartition(" : ")[2]
 
 
+# Messages that say no more than that the reason is in what was printed.
+SILENT = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed")
+
+
 def failure_message(result: Object) -> str:
     """The one text a person needs out of a failed result: a loop keeps it in its items."""
     failed_items = [item for item in _objects(result.get("results")) if item.get("failed")]
     if failed_items:
         return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
     # ansible-core 2.19 puts this before every message of a failed task.
-    text = str(result.get("msg") or "").strip().removeprefix("Task failed: ")
+    text = re.sub(r"\s*\r\n\s*", "; ", str(result.get("msg") or "").strip().removeprefix("Task failed: "))  # ssh ends its lines so
     if result.get("censored"):
         return "the task failed; its output is hidden (no_log)"
     for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):
         extra = str(result.get(stream) or "").strip()
-        if extra and text in ("", "non-zero return code", "MODULE FAILURE"):
-            return (text + ": " if text else "") + extra.splitlines()[-1]
+        if extra and (not text or text.startswith(SILENT)):
+            return (text.splitlines()[0] + ": " if text else "") + extra.splitlines()[-1]
     return text or "the task failed and gave no reason"

@@ -11,6 +11,7 @@ runner's working directory, which holds the environment, is private and removed.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -111,11 +112,15 @@ def _judge(outcome: RunOutcome, playbook: str, inventory: Path, limit: str | Non
     raise RunError(f"playbook {NAMESPACE}.{playbook} could not be run: {explain(outcome.output)}")
 
 
-def explain(output: list[str]) -> str:
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def explain(coloured: list[str]) -> str:
     """Ansible's own error out of its output, on one line."""
+    output = [COLOUR.sub("", line) for line in coloured]
     for index, line in enumerate(output):
         head, mark, rest = line.partition("ERROR")
-        if mark and not head.strip(" [\x1b0123456789;m"):
+        if mark and not head.strip(" ["):
             first = rest.lstrip("!]: ").strip()
             following = " ".join(part.strip() for part in output[index + 1 : index + 3])
             return (first + " " + following).strip() if len(first) < 30 else first

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
 from railwright.exitcodes import ExitCode, InputError
+
+WIDE = 128  # columns of a terminal that the table of twelve columns needs
 
 HELP = """Print what is observed on each node. Nothing is judged and nothing is changed.
 
@@ -75,7 +78,9 @@ def show(facts: dict[str, Any]) -> None:
     """A table of HCAs and ports; the rest is in the JSON form."""
     console.say(f"  {_system(facts)}")
     rows = [_row(hca, port) for hca in facts.get("hcas") or [] for port in hca.get("ports") or [{}]]
-    if rows:
+    if rows and console.out().width < WIDE:
+        console.table(("HCA", "port", "what"), [_narrow_row(row) for row in rows])
+    elif rows:
         console.table(("HCA", "port", "state", "phys", "Gb/s", "link layer", "MTU", "netdev", "GIDs", "type", "firmware", "PCI"), rows)
     else:
         console.say("  no RDMA device")
@@ -106,6 +111,13 @@ def _row(hca: dict[str, Any], port: dict[str, Any]) -> tuple[object, ...]:
         _shown(hca.get("fw_ver")),
         _shown(hca.get("pci_address")),
     )
+
+
+def _narrow_row(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Twelve columns would be two letters wide each; three lines say the same on 60."""
+    name, number, state, phys, rate, layer, mtu, netdev, gids, kind, firmware, pci = (console.styled(cell, "") for cell in row)
+    lines = (f"{state} {phys}, {rate} Gb/s, {layer}", f"MTU {mtu}, {netdev}, GIDs {gids}", f"{kind} {firmware}, {pci}")
+    return name, number, Text("\n".join(lines))
 
 
 def _shown(value: object) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -40,4 +41,4 @@ def command(
         raise InputError(str(error)) from error
     for path in written:
         console.say(str(path))
-    console.note(f"Edit these files, then: railwright lint -i {directory}")
+    console.note(f"Edit these files, then: railwright lint -i {shlex.quote(str(directory))}")

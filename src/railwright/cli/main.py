@@ -8,6 +8,7 @@ help nobody.
 from __future__ import annotations
 
 import io
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import typer
 
 from railwright.cli.app import command
 from railwright.cli.options import settings
-from railwright.exitcodes import CommandError, ExitCode
+from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.report.text import printable
 
 # typer carries its own copy of click from some version on; the base of its public exceptions is right in both cases.
@@ -35,8 +36,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         # A terminal that cannot show a character gets its escape, never a traceback.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = command().main(args=None if argv is None else list(argv), prog_name="railwright", standalone_mode=False)
+        _refuse_empty(arguments)
+        code = command().main(args=arguments, prog_name="railwright", standalone_mode=False)
     except USAGE_ERRORS as error:
         return _usage(error)
     except CommandError as error:
@@ -49,6 +52,16 @@ def run(argv: Sequence[str] | None = None) -> int:
     if code == ExitCode.INTERRUPTED:
         return _stopped()
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """`--limit "$NODE"` with NODE unset must not mean every node, and `-i ""` not this directory."""
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for place, argument in enumerate(ours):
+        option = ours[place - 1] if place and not argument else argument.rstrip("=") if re.fullmatch(r"--[a-z-]+=", argument) else None
+        # No class at all is something that --consent can say.
+        if option is not None and option != "--consent":
+            raise InputError(f"{option}: the value is empty; is a shell variable not set?")
 
 
 def _usage(error: Exception) -> int:

@@ -6,7 +6,9 @@ An inventory with errors stops here: no node is contacted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,8 @@ class Session:
 
     def __init__(self, verb: str, inventory: Path, limit: str | None, form: Format) -> None:
         self.verb = verb
-        self.inventory = present(inventory)
+        with bad_input(inventory, form):
+            self.inventory = present(inventory)
         self.limit = limit
         self.form = form
         self.started = datetime.now(UTC)
@@ -44,11 +47,15 @@ class Session:
 
     def _checked_nodes(self) -> list[str]:
         """The nodes that the run is about. Raises InputError when the inventory has errors."""
-        from railwright.inventory import load
-        from railwright.lint import judge
+        with bad_input(self.inventory, self.form):
+            from railwright.ansible_start import check_configuration
 
-        inventory = load(self.inventory, self.limit)
-        findings = judge(inventory)
+            check_configuration()
+            from railwright.inventory import load
+            from railwright.lint import judge
+
+            inventory = load(self.inventory, self.limit)
+            findings = judge(inventory)
         errors = [finding for finding in findings if finding.severity == "error"]
         for finding in findings:
             console.note(str(finding))
@@ -88,7 +95,9 @@ def echo(line: str) -> None:
 def present(inventory: Path) -> Path:
     """The path itself, if there is something; whether it is an inventory is lint's to say."""
     if not inventory.exists():
-        raise InputError(f"inventory {inventory} does not exist; write one with: railwright init {inventory} --fabric roce")
+        raise InputError(
+            f"inventory {inventory} does not exist; write one with: railwright init {shlex.quote(str(inventory))} --fabric roce"
+        )
     return inventory
 
 
@@ -99,6 +108,20 @@ def findings_document(findings: list[Any]) -> dict[str, Any]:
         "findings": [finding.as_dict() for finding in findings],
         "summary": {"errors": severities.count("error"), "warnings": severities.count("warning")},
     }
+
+
+@contextmanager
+def bad_input(inventory: Path, form: Format) -> Iterator[None]:
+    """Whoever reads JSON gets a document also when the inventory cannot be read at all: its one line as a finding."""
+    try:
+        yield
+    except InputError as error:
+        if form is Format.JSON:
+            # Spelt out: the class is in a package that imports Ansible, which may be what does not work.
+            place: dict[str, Any] = {"file": str(inventory), "line": None, "hosts": [], "key": "", "value": None}
+            finding = place | {"message": str(error), "allowed": "", "severity": "error"}
+            console.print_json({"findings": [finding], "summary": {"errors": 1, "warnings": 0}})
+        raise
 
 
 def complete(outcome: RunOutcome, nodes: Iterable[str]) -> None:

@@ -40,6 +40,22 @@ def test_what_the_operator_did_not_set_is_set(tmp_path: Path) -> None:
     assert "ANSIBLE_CONFIG" not in added
 
 
+def test_nothing_waits_for_an_answer_that_nobody_can_give(tmp_path: Path) -> None:
+    (tmp_path / "ansible.cfg").write_text("[defaults]\nask_pass = true\n[privilege_escalation]\nbecome_ask_pass = true\n")
+    for environ in ({}, {"ANSIBLE_ASK_PASS": "1", "ANSIBLE_ASK_VAULT_PASS": "1", "ANSIBLE_BECOME_ASK_PASS": "1"}):
+        added = environment(environ, tmp_path)
+        assert [added[f"ANSIBLE_{what}"] for what in ("ASK_PASS", "BECOME_ASK_PASS", "ASK_VAULT_PASS")] == ["False"] * 3
+
+
+def test_a_callback_that_the_runner_cannot_build_on_is_not_used(tmp_path: Path) -> None:
+    assert environment({"ANSIBLE_STDOUT_CALLBACK": "json"}, tmp_path)["ANSIBLE_STDOUT_CALLBACK"] == "default"
+
+
+@pytest.mark.parametrize(("locale", "wanted"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", None), ("", None)])
+def test_ansible_needs_utf8(tmp_path: Path, locale: str, wanted: str | None) -> None:
+    assert environment({"LC_ALL": locale}, tmp_path).get("LC_ALL") == wanted
+
+
 def test_the_operators_environment_wins(tmp_path: Path) -> None:
     added = environment({"ANSIBLE_SSH_ARGS": "-o X=1", "ANSIBLE_FORKS": "3", "SSH_ASKPASS_REQUIRE": "never"}, tmp_path)
     assert "ANSIBLE_SSH_ARGS" not in added
@@ -82,3 +98,10 @@ def test_a_missing_collection_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
 def test_path_has_no_entry_twice(tmp_path: Path) -> None:
     own = str(Path(sys.executable).parent)
     assert environment({"PATH": os.pathsep.join(["/usr/bin", own])}, tmp_path)["PATH"].split(":") == [own, "/usr/bin"]
+
+
+def test_ansibles_error_comes_without_its_colours() -> None:
+    from railwright.run import explain
+
+    output = ["\x1b[1;31m[ERROR]: Invalid play strategy specified: nope\x1b[0m"]
+    assert explain(output) == "Invalid play strategy specified: nope"

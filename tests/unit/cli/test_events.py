@@ -173,6 +173,18 @@ def test_listeners_hear_every_step() -> None:
             {"msg": "All items completed", "results": [{"failed": True, "msg": "one"}, {"msg": "fine"}, {"failed": True, "msg": "two"}]},
             "one; two",
         ),
+        (
+            {
+                "msg": "Module result deserialization failed: No start of json char found",
+                "module_stdout": "/bin/sh: 1: sudo: not found\r\n",
+            },
+            "Module result deserialization failed: No start of json char found: /bin/sh: 1: sudo: not found",
+        ),
+        (
+            {"msg": "MODULE FAILURE\nSee stdout/stderr", "module_stderr": "/bin/sh: sudo: not found"},
+            "MODULE FAILURE: /bin/sh: sudo: not found",
+        ),
+        ({"msg": "Failed to connect: timed out\r\nConnection to n1 timed out"}, "Failed to connect: timed out; Connection to n1 timed out"),
         ({"censored": "the output has been hidden"}, "the task failed; its output is hidden (no_log)"),
         ({}, "the task failed and gave no reason"),
     ],

@@ -3,12 +3,17 @@
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 from railwright.cli import changes, console, verdicts
+from railwright.cli.facts import show
+
+NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 
 
 class Screen(io.StringIO):
@@ -113,3 +118,11 @@ def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[st
     assert state == ["pass", "port.state", "5", "ACTIVE"]
     (speed,) = [line for line in text.splitlines() if "perftest.write_bw" in line]
     assert speed.endswith("0.5 Gb/s, 1.5 Gb/s, 2.5 Gb/s … 2 more")
+
+
+def test_facts_on_a_narrow_terminal_keep_every_word_whole(narrow: Screen) -> None:
+    show(facts_of_tree(str(NODES / "roce8-bond")))
+    shown = narrow.getvalue()
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    for part in ("mlx5_bond_0", "ACTIVE LinkUp, 100 Gb/s, Ethernet", "MTU 1024/1500, bond0, GIDs 4", "MT4125 22.41.1000, 0000:41:00.0"):
+        assert part in shown

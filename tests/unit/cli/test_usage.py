@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from railwright.cli.main import run
+from railwright.lint.finding import LintFinding
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,6 +45,10 @@ USAGE_ERRORS = {
     "no nodes": ["lab", "up", "--nodes", "0"],
     "not a number": ["lab", "up", "--nodes", "two"],
     "unknown lab verb": ["lab", "fly"],
+    "limit from an unset variable": ["apply", "-i", ".", "--limit", ""],
+    "limit from an unset variable, joined": ["apply", "-i", ".", "--limit="],
+    "inventory from an unset variable": ["lint", "-i", ""],
+    "directory from an unset variable": ["init", "", "--fabric", "roce"],
     "too many arguments": ["lint", "-i", ".", "more"],
 }
 
@@ -164,3 +170,48 @@ def test_a_locale_without_our_characters_is_no_traceback(tmp_path: Path) -> None
     done = railwright("facts", "--sysroot", "tree", state=tmp_path, PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
+
+
+BAD_CONFIGURATION = {
+    "a home that cannot be written": ("plan", {"HOME": "/proc/nobody"}, "", "Unable to create local directories"),
+    "a value of the wrong type": ("lint", {"ANSIBLE_FORKS": "banana"}, "", "ANSIBLE_FORKS"),
+    "a file that is no ini file": ("lint", {}, "garbage [[[\n", "no section headers"),
+}
+
+
+@pytest.mark.parametrize(("verb", "environment", "config", "reason"), BAD_CONFIGURATION.values(), ids=BAD_CONFIGURATION.keys())
+def test_a_configuration_that_ansible_refuses_is_one_line(
+    verb: str, environment: dict[str, str], config: str, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "hosts.yml").write_text("rdma: {hosts: {n1: {}}}\n", encoding="utf-8")
+    if config:
+        (tmp_path / "ansible.cfg").write_text(config, encoding="utf-8")
+    done = railwright(verb, "-i", "hosts.yml", "--format", "json", state=tmp_path, **environment)
+    assert done.returncode == 64
+    assert reason in json.loads(done.stdout)["findings"][0]["message"]
+    assert done.stderr.startswith("railwright: error: Ansible's configuration: ")
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("verb", "text"), [("lint", None), ("facts", None), ("lint", "rdma: [\n"), ("plan", "rdma: [\n")])
+def test_json_is_a_document_also_when_the_inventory_cannot_be_read(verb: str, text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "hosts.yml").write_text(text, encoding="utf-8")
+    done = railwright(verb, "-i", "hosts.yml", "--format", "json", state=tmp_path)
+    assert done.returncode == 64
+    document = json.loads(done.stdout)
+    assert set(document["findings"][0]) == {field.name for field in fields(LintFinding)} - {"everywhere"}
+    assert document["summary"] == {"errors": 1, "warnings": 0}
+    assert [finding["severity"] for finding in document["findings"]] == ["error"]
+    assert done.stderr == f"railwright: error: {document['findings'][0]['message']}\n"
+
+
+def test_no_consent_at_all_can_be_said(tmp_path: Path) -> None:
+    done = railwright("apply", "-i", "missing", "--consent", "", state=tmp_path)
+    assert "missing does not exist" in done.stderr
+
+
+def test_the_hint_of_init_can_be_pasted(tmp_path: Path) -> None:
+    done = railwright("init", "my cluster", "--fabric", "roce", state=tmp_path)
+    assert done.stderr.endswith("railwright lint -i 'my cluster'\n")
