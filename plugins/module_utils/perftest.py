@@ -120,10 +120,15 @@ def _cannot(mine, theirs, exchange):
     return None
 
 
+# QP timeout, 4.096 us * 2^18 = 1.07 s, seven times. perftest's own 14 gives up after half a second of silence, which
+# Soft-RoCE on a busy machine exceeds; NCCL waits 18 (2.14) or 20 (since 2.23). A lost packet costs bandwidth all the same.
+QP_TIMEOUT = "18"
+
+
 def arguments(test, options, tool, server=None, extra=()):
     # type: (Measurement, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
     """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
-    argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F"]
+    argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F", "-u", QP_TIMEOUT]
     if test.gid_index is not None:
         argv += ["-x", str(test.gid_index)]
     if ":" in test.address:

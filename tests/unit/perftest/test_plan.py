@@ -96,6 +96,8 @@ def test_command_lines() -> None:
         "-p",
         "18515",
         "-F",
+        "-u",
+        "18",
         "-x",
         "3",
         "--report_gbits",
