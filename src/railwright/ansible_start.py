@@ -16,5 +16,5 @@ def check_configuration() -> None:
         importlib.import_module("ansible.constants")
     except AnsibleError as error:
         text = " ".join(str(error).split())
-        hint = "; allowed: a home that can be written, or another directory in ANSIBLE_HOME" if "Unable to create local" in text else ""
+        hint = "; allowed: a HOME that can be written" if "Unable to create local" in text else ""
         raise InputError(f"Ansible's configuration: {text}{hint}") from error

@@ -111,8 +111,8 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
         known = sorted(host.name for host in manager.get_hosts())
         if not known:
             raise InputError(f"{path}: has no hosts; {HINT}")
-        what = "is empty" if GROUP in manager.groups else f"does not exist{did_you_mean(GROUP, tuple(sorted(manager.groups)))}"
-        raise InputError(f"{path}: group {GROUP} {what}, so no host is managed; {HINT}")
+        what = "is empty" if GROUP in manager.groups else "does not exist"
+        raise InputError(f"{path}: group {GROUP} {what}, so no host is managed{did_you_mean(GROUP, tuple(sorted(manager.groups)))}; {HINT}")
     if limit is None:
         return list(members)
     _check_limit(manager, limit, path)
