@@ -130,7 +130,7 @@ APT = """rdma-core:
   Candidate: 44.0-2+deb12u1
   Version table:
      44.0-2+deb12u1 500
-        500 http://deb.debian.org/debian bookworm/main amd64 Packages
+        500 http://mirror.example/debian bookworm/main amd64 Packages
 perftest:
   Installed: 44.0-2
   Candidate: 44.0-2
