@@ -142,8 +142,9 @@ def test_failed_apply_leaves_the_node_as_it_was(node: Node) -> None:
     """The file cannot be written, which is found out after the live interface was changed."""
     before = node.observed()
     node.container.run("mkdir", "-p", str(Path(node.manager.path).parent))
-    node.container.run("ln", "-s", "/nowhere/file", node.manager.path)
+    node.container.run("ln", "-s", "/proc/nowhere/file", node.manager.path)  # links are followed, and nobody can make a directory there
     answer = node.ask("apply")
+    node.container.run("rm", node.manager.path)
     assert "No such file or directory" in answer["error"]
     assert "Everything was rolled back" in answer["error"]
     assert node.observed() == before
