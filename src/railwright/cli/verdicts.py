@@ -14,6 +14,7 @@ from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
+UNITS = {"perftest.write_bw": "Gb/s", "perftest.read_lat": "us"}
 SHOWN = 3  # different values found that are shown for a check that passed
 WIDE = 150  # columns of a terminal that nine columns of verdicts need
 NARROW_COLUMNS = ("status", "node", "check", "what")
@@ -51,8 +52,9 @@ def show(verdicts: list[dict[str, Any]], *, passes: bool) -> None:
 def _show_passed(passed: list[dict[str, Any]]) -> None:
     """What was proven, a line for every check: how often, and what was found."""
     found: dict[str, Counter[str]] = {}
-    for verdict in sorted(passed, key=lambda verdict: str(verdict.get("check"))):
-        value = "" if verdict.get("found") is None else short(verdict["found"])
+    # Measurements last, where the eye rests when the run has ended.
+    for verdict in sorted(passed, key=lambda verdict: (verdict.get("check") in UNITS, str(verdict.get("check")))):
+        value = "" if verdict.get("found") is None else f"{short(verdict['found'])} {UNITS.get(str(verdict.get('check')), '')}".rstrip()
         found.setdefault(str(verdict.get("check")), Counter())[value] += 1
     rows = []
     for check, values in found.items():

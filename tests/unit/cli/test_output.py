@@ -110,7 +110,7 @@ def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> 
 
 def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[str]) -> None:
     good = [verdict(status="pass", found="ACTIVE", node=f"n{number}") for number in range(5)]
-    speeds = [verdict(status="pass", check="perftest.write_bw", found=f"{number}.5 Gb/s", node="n0") for number in range(5)]
+    speeds = [verdict(status="pass", check="perftest.write_bw", found=number + 0.5, node="n0") for number in range(5)]
     verdicts.show([*good, *speeds, verdict(check="rail.mtu", expected=9000, found=1500)], passes=False)
     text = pipe.readouterr().out
     assert text.index("fail") < text.index("perftest.write_bw")
