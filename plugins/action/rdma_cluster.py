@@ -102,7 +102,9 @@ def usable(view: dict[str, Any]) -> bool:
 
 
 def usable_rail(rail: Any) -> bool:
-    if not isinstance(rail, dict) or not set(RAIL_FIELDS) <= set(rail) or type(rail["mtu"]) is not int:
+    if not isinstance(rail, dict) or not set(RAIL_FIELDS) <= set(rail):
+        return False
+    if not isinstance(rail["mtu"], int) or isinstance(rail["mtu"], bool):
         return False
     texts = [rail["name"], rail["label"]] + [rail[key] for key in ("address", "netdev", "hca") if rail[key] is not None]
     addresses = [address for address in (rail["address"], rail.get("exchange")) if address is not None]

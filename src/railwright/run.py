@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from ansible_runner.interface import init_runner
@@ -25,6 +22,7 @@ from ansible_runner.interface import init_runner
 from railwright.ansible_env import NAMESPACE, environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.exitcodes import InputError, RunError
+from railwright.stopping import Stop, stoppable
 
 # The runner looks at its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
@@ -43,10 +41,10 @@ def run_playbook(
     """Run ``railwright.rdma.<playbook>``. Raises InputError or RunError when no host was reached at all,
     KeyboardInterrupt when the operator stopped it."""
     collector = Collector(listener, echo)
-    with tempfile.TemporaryDirectory(prefix="railwright-") as private, _stoppable() as stopped:
-        status = _run(Path(private), f"{NAMESPACE}.{playbook}", inventory, limit, dict(extra_vars or {}), collector, stopped)
+    with tempfile.TemporaryDirectory(prefix="railwright-") as private, stoppable() as stop:
+        status = _run(Path(private), f"{NAMESPACE}.{playbook}", inventory, limit, dict(extra_vars or {}), collector, stop)
     outcome = collector.finish()
-    outcome.canceled = status == "canceled" or stopped()
+    outcome.canceled = status == "canceled" or stop.asked
     if outcome.canceled:
         raise KeyboardInterrupt
     _judge(outcome, playbook, inventory, limit)
@@ -60,7 +58,7 @@ def _run(
     limit: str | None,
     extra_vars: dict[str, Any],
     collector: Collector,
-    stopped: Callable[[], bool],
+    stop: Stop,
 ) -> str:
     private.chmod(0o700)
     runner = init_runner(
@@ -75,30 +73,13 @@ def _run(
         fact_cache_type="",  # the operator's own cache, if any
         quiet=True,
         event_handler=collector.handle,
-        cancel_callback=stopped,
+        cancel_callback=stop.now,
     )
     if "ANSIBLE_HOST_KEY_CHECKING" not in os.environ:
         # The runner switches host key checking off unless told otherwise; Ansible's default, and the operator's file, decide.
         runner.config.env.pop("ANSIBLE_HOST_KEY_CHECKING", None)
     runner.run()
     return str(runner.status)
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a flag: the runner is asked to stop, and its files are cleaned up."""
-    state = {"stopped": False}
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        state["stopped"] = True
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield lambda: state["stopped"]
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _judge(outcome: RunOutcome, playbook: str, inventory: Path, limit: str | None) -> None:
