@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from railwright.cli import console
+from railwright.cli.options import Format, OutputFormat
 from railwright.exitcodes import InputError
 
 HELP = """Write a commented inventory that `lint` accepts.
@@ -32,6 +33,7 @@ class Fabric(StrEnum):
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)],
     fabric: Annotated[Fabric, typer.Option("--fabric", help="The kind of fabric: roce, infiniband or erdma.", show_default=False)],
+    form: OutputFormat = Format.TEXT,
 ) -> None:
     from railwright.init import InitError, write_inventory
 
@@ -39,6 +41,9 @@ def command(
         written = write_inventory(directory, fabric.value)
     except InitError as error:
         raise InputError(str(error)) from error
+    if form is Format.JSON:
+        console.print_json({"files": [str(path) for path in written]})
+        return
     for path in written:
         console.say(str(path))
     console.note(f"Edit these files, then: railwright lint -i {shlex.quote(str(directory))}")

@@ -212,6 +212,13 @@ def test_no_consent_at_all_can_be_said(tmp_path: Path) -> None:
     assert "missing does not exist" in done.stderr
 
 
+def test_init_lists_its_files_as_json_too(tmp_path: Path) -> None:
+    done = railwright("init", "site", "--fabric", "roce", "--format", "json", state=tmp_path)
+    files = json.loads(done.stdout)["files"]
+    assert [Path(name).name for name in files] == ["hosts.yml", "site.yml"]
+    assert all((tmp_path / name).is_file() for name in files)
+
+
 def test_the_hint_of_init_can_be_pasted(tmp_path: Path) -> None:
     done = railwright("init", "my cluster", "--fabric", "roce", state=tmp_path)
     assert done.stderr.endswith("railwright lint -i 'my cluster'\n")
