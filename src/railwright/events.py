@@ -279,4 +279,7 @@ def failure_message(result: Object) -> str:
         extra = str(result.get(stream) or "").strip()
         if extra and (not text or text.startswith(SILENT)):
             return (text.splitlines()[0] + ": " if text else "") + extra.splitlines()[-1]
+    failures = result.get("failures")  # ansible.builtin.dnf: which package it could not find stands only there
+    if text and isinstance(failures, list) and failures:
+        return text + ": " + "; ".join(str(item).strip() for item in failures)
     return text or "the task failed and gave no reason"

@@ -187,6 +187,8 @@ def test_listeners_hear_every_step() -> None:
         ({"msg": "Failed to connect: timed out\r\nConnection to n1 timed out"}, "Failed to connect: timed out; Connection to n1 timed out"),
         ({"censored": "the output has been hidden"}, "the task failed; its output is hidden (no_log)"),
         ({}, "the task failed and gave no reason"),
+        ({"msg": "Failed to install some", "failures": ["No package perftest-9.9 available."]},
+         "Failed to install some: No package perftest-9.9 available."),
     ],
 )
 def test_failure_message(result: dict[str, Any], text: str) -> None:
