@@ -8,7 +8,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, needs_consent
 
 
 class ActionModule(ActionBase):
@@ -26,7 +26,7 @@ class ActionModule(ActionBase):
         if "plan" not in plan:
             raise AnsibleActionFail("rdma_consent got no plan: register the result of railwright.rdma.rdma_state and pass it")
         consent = self._templar.template((task_vars or {}).get("consent", []))
-        refused = [change for change in plan["plan"] if change["disruption"] != "none" and change["disruption"] not in consent]
+        refused = [change for change in plan["plan"] if needs_consent(change["disruption"], consent)]
         result.update(changed=False, refused=refused)
         problems = plan.get("problems", [])
         if problems:

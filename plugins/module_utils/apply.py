@@ -177,7 +177,7 @@ def fail(host, journal, message):
     except OSError:  # a full disk, perhaps what made us fail: the journal on it still holds every entry
         journal.state = INCOMPLETE if troubles else "rolled back"
     if troubles:
-        raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False, troubles)
+        raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False)
     raise ApplyError("%s. Everything was rolled back; the node is as it was." % message, True)
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The errors that the core raises. The adapter alone turns them into module failures."""
 
-from typing import Iterable
-
 
 class RailwrightError(Exception):
     """Something a person must mend; the text says what and where."""
@@ -11,11 +9,10 @@ class RailwrightError(Exception):
 class ApplyError(RailwrightError):
     """An effect failed. ``rolled_back`` tells whether everything before it was taken back."""
 
-    def __init__(self, message, rolled_back, details=()):
-        # type: (str, bool, Iterable[str]) -> None
+    def __init__(self, message, rolled_back):
+        # type: (str, bool) -> None
         super().__init__(message)
         self.rolled_back = rolled_back
-        self.details = tuple(details)
 
 
 class PlanDiverged(RailwrightError):

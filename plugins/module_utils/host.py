@@ -24,6 +24,12 @@ MAX_LINKS = 40
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
+def _environment():
+    # type: () -> Dict[str, str]
+    """What every command gets: the C locale, and the directories that ``which`` looks in."""
+    return dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
+
+
 class Host(Writer):
     """A live node. Reading never raises: what cannot be read is None (or empty)."""
 
@@ -99,7 +105,7 @@ class Host(Writer):
     def which(self, tool):
         # type: (str) -> Optional[str]
         """The node's own path of a tool; sbin is searched for ordinary users too."""
-        for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin", "/opt/mellanox/iproute2/sbin"):
+        for directory in SEARCH_PATH.split(":"):
             full = directory + "/" + tool
             try:
                 if os.access(self.path(full), os.X_OK):
@@ -111,11 +117,10 @@ class Host(Writer):
     def run(self, argv, timeout=30.0, stdin=None):
         # type: (Sequence[str], float, Optional[str]) -> Result
         """Run a command without a shell, in the C locale. Never raises."""
-        env = dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
         try:
             process = subprocess.Popen(
                 list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, close_fds=True, cwd="/",
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), close_fds=True, cwd="/",
             )
         except OSError as error:
             return Result(127, "", "%s: %s" % (argv[0], error.strerror))
@@ -130,10 +135,9 @@ class Host(Writer):
     def spawn(self, argv, log):
         # type: (Sequence[str], str) -> int
         """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError."""
-        env = dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
         with open(self.path(log), "wb") as stream:
             process = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=env, close_fds=True, cwd="/",
+                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=_environment(), close_fds=True, cwd="/",
                 start_new_session=True)
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid

@@ -18,7 +18,6 @@ COLUMN = {"write_bw": "BW average[Gb/sec]", "read_lat": "t_avg[usec]"}
 JSON_KEY = {"write_bw": "BW_average", "read_lat": "t_avg"}
 UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
 LATENCY_BYTES = 2  # perftest's own default for latency
-LATENCY_LOAD_S = 30  # bound of one latency run inside a server's life time
 
 HEADER = re.compile(
     r"#bytes|#iterations|BW (?:peak|average)\[[^\]]+\]|MsgRate\[[^\]]+\]"

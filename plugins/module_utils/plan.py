@@ -13,7 +13,7 @@ from .host import Host
 from .observe.identity import observe_identity
 from .preflight import observe_preflight, preflight_problems
 from .spec.model import Spec
-from .types import Change, Identity, Problem, change_as_dict
+from .types import Change, Identity, Problem, change_as_dict, needs_consent
 
 PACKAGES = "packages"  # carried out by ansible.builtin, not by ``apply``
 
@@ -78,7 +78,7 @@ def make_plan(host, spec, areas=None, management=None, now=None):
 def without_consent(changes, consent):
     # type: (Sequence[Change], Sequence[str]) -> List[Change]
     """The changes whose disruption class the operator did not consent to."""
-    return [change for change in changes if change.disruption != "none" and change.disruption not in consent]
+    return [change for change in changes if needs_consent(change.disruption, consent)]
 
 
 def check_expected(changes, expected):

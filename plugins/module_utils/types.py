@@ -9,7 +9,7 @@ computed from those, or an expectation could be learned from a sick node.
 Target code: Python 3.6 and the standard library only.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # How much a change disturbs a running node, in rising order. ``none`` needs no
 # consent; every other class must be named in the inventory's ``consent`` list.
@@ -22,6 +22,12 @@ DISRUPTION_MEANING = {
     "management": "the interface that the controller reaches the node over is touched",
     "reboot": "the node reboots",
 }
+
+
+def needs_consent(disruption, consent):
+    # type: (str, Sequence[str]) -> bool
+    """Whether a change of this class is refused under this consent list."""
+    return disruption != "none" and disruption not in consent
 
 
 class Nic(NamedTuple):

@@ -95,15 +95,9 @@ def _with_lower(host, names):
     return found
 
 
-def default_route_netdevs(host):
-    # type: (Host) -> Set[str]
-    """Interfaces of the IPv4 and IPv6 default routes of the main table."""
-    return set(_by_preference(host))
-
-
 def _by_preference(host):
     # type: (Host) -> List[str]
-    """The same, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
+    """Interfaces of the default routes of the main table, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
     found = [(0, route[3], parse.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
     for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
         fields = line.split()

@@ -9,12 +9,14 @@ from typing import Any
 
 from rich.text import Text
 
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import CHECK
+from ansible_collections.railwright.rdma.plugins.module_utils.perftest import UNIT
 from railwright.cli import console
 from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
-UNITS = {"perftest.write_bw": "Gb/s", "perftest.read_lat": "us"}
+UNITS = {check: UNIT[test] for test, check in CHECK.items()}
 SHOWN = 3  # different values found that are shown for a check that passed
 WIDE = 150  # columns of a terminal that nine columns of verdicts need
 NARROW_COLUMNS = ("status", "node", "check", "what")

@@ -10,8 +10,6 @@ from typing import List, NamedTuple, Optional, Tuple
 from . import ifupdown, netplan, networkd, nm
 from .model import LinkState, Observed, RailWish
 
-BACKENDS = (networkd.NAME, ifupdown.NAME, nm.NAME, netplan.NAME)
-
 
 class Claim(NamedTuple):
     """Evidence that a manager has this interface."""
