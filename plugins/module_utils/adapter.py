@@ -7,12 +7,12 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .apply import Applied, apply_plan, exclusive, refuse
-from .areas.packages import install_arguments
 from .errors import ApplyError, RailwrightError
 from .host import Host
 from .observe.connection import ancestors_connection_address
 from .observe.facts import observe_facts
 from .observe.identity import observe_identity
+from .package_steps import package_steps
 from .plan import Plan, make_plan
 from .spec.model import Spec
 from .types import as_dicts, change_as_dict
@@ -77,7 +77,8 @@ def plan_result(plan):
         "after": plan.after,
         "diff": diff_of(plan),
         "notes": list(plan.notes),
-        "packages": install_arguments(plan.changes, plan.identity.platform.package_manager),
+        "packages": package_steps(plan.changes, plan.identity.platform.package_manager),
+        "reboot_needed": [change.key for change in plan.changes if change.needs_reboot],
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from .errors import ApplyError, RailwrightError
 from .host import Host
 from .journal import APPLYING, INCOMPLETE, ROOT, Journal, mark_interrupted, prune, snapshot_of
-from .plan import PACKAGES, Plan, check_expected, make_plan, without_consent
+from .plan import Plan, check_expected, make_plan, without_consent
 from .spec.model import Spec
 from .types import Change, Op
 
@@ -55,7 +55,7 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
     still missing. Raises RailwrightError then, ApplyError when an effect failed.
     """
     refuse(spec, plan, expected)
-    changes = [change for change in plan.changes if change.area != PACKAGES]
+    changes = [change for change in plan.changes if not change.external]
     if not changes:
         return Applied("", ())
     try:
@@ -95,9 +95,10 @@ def refuse(spec, plan, expected, *, check=False):
     if plan.problems:
         raise RailwrightError("; ".join("%s: %s: %s" % (problem.area, problem.subject, problem.message) for problem in plan.problems))
     check_expected(plan.changes, expected)
-    missing = [change.what for change in plan.changes if change.area == PACKAGES]
-    if missing and not check:
-        raise RailwrightError("not installed: %s; the package step did not bring them, nothing was changed" % ", ".join(missing))
+    left = [change for change in plan.changes if change.package is not None]
+    if left and not check:
+        raise RailwrightError("the package step did not do its work, nothing was changed: %s" % ", ".join(
+            "%s is %s, not %s" % (change.package, change.before or "absent", change.after or "absent") for change in left))
     unwanted = without_consent(plan.changes, spec.consent)
     if unwanted:
         raise RailwrightError(consent_message(unwanted))
@@ -133,7 +134,7 @@ def settle(host, spec, plan, areas, journal):
     deadline = time.monotonic() + SETTLE_SECONDS
     planned = [change.key for change in plan.changes]
     while True:
-        found = [change for change in make_plan(host, spec, areas, plan.management).changes if change.area != PACKAGES]
+        found = [change for change in make_plan(host, spec, areas, plan.management).changes if not change.external]
         left = [change for change in found if change.key in planned]
         if not left:
             return tuple(found)
@@ -153,7 +154,7 @@ def execute(host, op):
     elif op.kind == "value":
         host.set_value(op.path, op.content)
     elif op.kind == "run":
-        result = host.run(op.argv, timeout=COMMAND_SECONDS)
+        result = host.run(op.argv, timeout=op.seconds)
         if not result.ok:
             raise RailwrightError("%s: exit %d: %s" % (" ".join(op.argv), result.rc, (result.err or result.out).strip()[-2000:]))
     else:

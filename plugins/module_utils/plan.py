@@ -15,8 +15,6 @@ from .preflight import observe_preflight, preflight_problems
 from .spec.model import Spec
 from .types import Change, Identity, Problem, change_as_dict, needs_consent
 
-PACKAGES = "packages"  # carried out by ansible.builtin, not by ``apply``
-
 
 class Plan(NamedTuple):
     """What one node needs. ``problems`` stop an apply; they are never part of the drift."""
@@ -86,7 +84,7 @@ def check_expected(changes, expected):
     """Raise PlanDiverged when a state change was not in the plan that was consented to."""
     if expected is None:
         return
-    strange = [change for change in changes if change.area != PACKAGES and change.key not in expected]
+    strange = [change for change in changes if not change.external and change.key not in expected]
     if strange:
         raise PlanDiverged("plan diverged: the node now also needs %s; nothing was changed. Plan again and look at it." % "; ".join(
             "%s (%r -> %r)" % (change.key, change.before, change.after) for change in strange))

@@ -11,6 +11,7 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .catalogue.platforms import end_of_life, find_system, supported_names
+from .catalogue.stacks import stack_of
 from .host import Host
 from .spec.model import Spec
 from .types import Identity, Problem
@@ -22,6 +23,8 @@ TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
 KERNEL_FLOORS = {
     "inbox": ((4, 5), "the GID types (RoCE v2) in sysfs", (".el7",)),
+    "doca": ((4, 18), "DOCA-OFED 3.2's oldest systems (RHEL 8)", ()),
+    "mlnx_ofed": ((4, 18), "MLNX_OFED 24.10's oldest systems that are still maintained (RHEL 8)", ()),
     "soft_roce": ((5, 1), "rdma link add (RDMA_NLDEV_CMD_NEWLINK)", (".el8",)),
 }  # type: Dict[str, Tuple[Tuple[int, ...], str, Tuple[str, ...]]]
 
@@ -132,12 +135,12 @@ def _system(spec, identity, evidence):
 
 def _kernel(spec, identity):
     # type: (Spec, Identity) -> List[Problem]
-    floor, reason, backports = KERNEL_FLOORS[spec.rdma_stack]
+    floor, reason, backports = KERNEL_FLOORS[stack_of(spec, identity)]
     kernel = version_tuple(identity.kernel)
     if not kernel or kernel >= floor or any(mark in identity.kernel for mark in backports):
         return []
     return [Problem(AREA, "kernel", "%s is too old for rdma_stack %s, which needs %s: kernel %s or later" % (
-        identity.kernel, spec.rdma_stack, reason, dotted(floor)))]
+        identity.kernel, stack_of(spec, identity), reason, dotted(floor)))]
 
 
 def _number(text):

@@ -13,13 +13,17 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # How much a change disturbs a running node, in rising order. ``none`` needs no
 # consent; every other class must be named in the inventory's ``consent`` list.
-DISRUPTIONS = ("none", "restart", "link", "reload", "management", "reboot")
+DISRUPTIONS = ("none", "restart", "link", "repair", "downgrade", "reload", "storage", "management", "firmware", "reboot")
 DISRUPTION_MEANING = {
     "none": "nothing that runs notices",
     "restart": "a service is restarted",
     "link": "traffic on a rail may stop for seconds (MTU, address, link state)",
+    "repair": "an interrupted run of the package manager is finished",
+    "downgrade": "a package goes back to an older version",
     "reload": "kernel modules of the RDMA stack are reloaded; every RDMA user on the node is cut",
+    "storage": "kernel modules are reloaded under file systems or block devices that are mounted over RDMA",
     "management": "the interface that the controller reaches the node over is touched",
+    "firmware": "firmware of a NIC is flashed, or its stored configuration changed",
     "reboot": "the node reboots",
 }
 
@@ -57,6 +61,14 @@ class Hca(NamedTuple):
     port_netdevs: Tuple[str, ...] = ()  # beside ports, "" where a port has none
 
 
+class Gpu(NamedTuple):
+    """An NVIDIA GPU on the PCI bus as an identity: there with or without a driver."""
+
+    pci: str  # 0000:3b:00.0
+    device_id: str  # 0x2330
+    numa_node: Optional[int]
+
+
 class Platform(NamedTuple):
     """What /etc/os-release says, reduced to what decides."""
 
@@ -81,10 +93,15 @@ class Identity(NamedTuple):
     nics: Tuple[Nic, ...]
     hcas: Tuple[Hca, ...]
     capabilities: Tuple[str, ...]  # cpufreq, numa_balancing, systemd, networkd, nmcli …
+    gpus: Tuple[Gpu, ...] = ()
+    nvswitches: Tuple[str, ...] = ()  # PCI addresses; a fabric manager is needed where there is one
 
     def has(self, capability):
         # type: (str) -> bool
         return capability in self.capabilities
+
+
+PACKAGE_WHAT = "package "
 
 
 class Op(NamedTuple):
@@ -96,6 +113,7 @@ class Op(NamedTuple):
     mode: int
     argv: Tuple[str, ...]
     undo: Tuple[Tuple[str, ...], ...]  # run: the commands that take it back, in order
+    seconds: float = 120.0  # run: how long the command may take
 
 
 class Change(NamedTuple):
@@ -103,7 +121,8 @@ class Change(NamedTuple):
 
     ``area`` and ``what`` together name the change for good: the same drift has the
     same key in every run. ``before`` and ``after`` are JSON values (None: absent).
-    ``ops`` is empty for packages, which ansible.builtin carries out.
+    ``ops`` is empty for what the playbook carries out and not ``apply``: packages
+    (ansible.builtin installs and removes them) and the reboot that makes a setting effective.
     """
 
     area: str
@@ -119,6 +138,24 @@ class Change(NamedTuple):
     def key(self):
         # type: () -> str
         return "%s: %s" % (self.area, self.what)
+
+    @property
+    def external(self):
+        # type: () -> bool
+        """Made by the playbook (a package, a reboot), not by ``apply`` on the node."""
+        return not self.ops
+
+    @property
+    def package(self):
+        # type: () -> Optional[str]
+        """The name of the package that this change installs, changes or removes (``after`` None), if it is one."""
+        return self.what[len(PACKAGE_WHAT):] if self.external and self.what.startswith(PACKAGE_WHAT) else None
+
+    @property
+    def needs_reboot(self):
+        # type: () -> bool
+        """Everything is in place and only a reboot makes it effective."""
+        return self.external and self.package is None and self.disruption == "reboot"
 
 
 class Problem(NamedTuple):
@@ -137,13 +174,14 @@ class Verdict(NamedTuple):
     hca: Optional[str]
     port: Optional[int]
     subject: str  # what was judged, for people: "rail0 (eth1)"
-    status: str  # pass, fail, warn, unknown, skipped
+    status: str  # one of VERDICT_STATUSES
     expected: Any
     found: Any
     message: str
 
 
-VERDICT_STATUSES = ("pass", "fail", "warn", "unknown", "skipped")
+# unknown: it should be readable and is not. unproven: set up as it should be, but nothing on this node can show that it works.
+VERDICT_STATUSES = ("pass", "fail", "warn", "unknown", "unproven", "skipped")
 
 
 def write_file(path, content, mode=0o644):
@@ -163,14 +201,14 @@ def set_value(path, value):
     return Op("value", path, value, 0, (), ())
 
 
-def run(argv, undo=()):
-    # type: (Tuple[str, ...], Tuple[Tuple[str, ...], ...]) -> Op
+def run(argv, undo=(), seconds=120.0):
+    # type: (Tuple[str, ...], Tuple[Tuple[str, ...], ...], float) -> Op
     """Run a command; ``undo`` is a tuple of commands that take its effect back.
 
     A command with an effect of its own must have an undo. One without is a refresh
     (daemon-reload, networkctl reload …) and is repeated after a rollback.
     """
-    return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo))
+    return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo), seconds)
 
 
 def change_as_dict(change):

@@ -92,7 +92,7 @@ plan:
       description: The value wanted; null when it is to be absent.
       type: raw
     disruption:
-      description: One of none, restart, link, reload, management, reboot.
+      description: One of none, restart, link, repair, downgrade, reload, storage, management, firmware, reboot.
       type: str
     why:
       description: The reason for the change.
@@ -126,11 +126,18 @@ packages:
     manager:
       description: One of apt, dnf, yum, zypper or unknown.
       type: str
-    names:
-      description: Package names, with the exact version where one is pinned.
+    steps:
+      description:
+        - In the order in which they must be made. Each has C(area), C(state) (absent or present) and C(names), with the
+          exact version (or a glob of it) where one is pinned.
       type: list
-      elements: str
-      sample: ["perftest", "rdma-core=44.0-2"]
+      elements: dict
+      sample: [{"area": "packages", "state": "present", "names": ["perftest", "rdma-core=44.0-2"]}]
+reboot_needed:
+  description: Keys of the changes that only a reboot makes effective.
+  returned: success
+  type: list
+  elements: str
 remaining:
   description:
     - Changes of the same form as RV(plan) that came to light only through this apply, such as those of a device

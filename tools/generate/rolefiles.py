@@ -19,6 +19,11 @@ END = "<!-- end of variables -->"
 TITLES = {
     "preflight": "Refuse what cannot work before anything is changed",
     "rdma_stack": "Install drivers and libraries, load the kernel modules",
+    "gpu_driver": "Install the NVIDIA driver, fabric manager and persistence daemon",
+    "cuda": "Install CUDA and cuDNN at pinned versions",
+    "gpudirect": "Choose, set up and keep the path between HCAs and GPU memory",
+    "nic_firmware": "Set the stored configuration of NVIDIA NICs and judge their firmware",
+    "pci_tuning": "Set ACS, MaxReadReq, relaxed ordering and kernel arguments",
     "network": "Set address and MTU of every rail, now and after a reboot",
     "ipoib": "Set up IP over InfiniBand on the rails that have an address",
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",

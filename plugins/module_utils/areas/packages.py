@@ -5,19 +5,18 @@ The changes carry no ops: ansible.builtin.apt and dnf make them, in the roles. O
 what the stack asks for by name is planned; dependencies are the package manager's.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.inbox import inbox_packages
 from ..host import Host
 from ..observe.packages import query_packages
+from ..package_steps import PRESENT
 from ..spec.model import Spec
-from ..types import Change, Identity, Problem
+from ..types import PACKAGE_WHAT, Change, Identity, Problem
 from . import kernel_modules
 from .upgrades import candidates
 
 NAME = "packages"
-PRESENT = "present"
-WHAT = "package "
 PROVIDERS = "/etc/libibverbs.d"  # one file a provider, in every distribution's packages
 # Tools that our own areas run, with the package that has them; minimal images lack some.
 TOOLS = (
@@ -123,7 +122,7 @@ def plan(desired, observed):
             continue
         seen.append(row.name)
         disruption = "restart" if found is not None and row.service else "none"
-        changes.append(Change(NAME, WHAT + row.name, found, wanted or PRESENT, disruption, row.why, row.source, ()))
+        changes.append(Change(NAME, PACKAGE_WHAT + row.name, found, wanted or PRESENT, disruption, row.why, row.source, ()))
     return changes
 
 
@@ -157,15 +156,3 @@ def needless(row, observed):
     if row.tool is not None:
         return row.tool in observed.tools
     return row.module is not None and (observed.modules is None or row.module in observed.modules)
-
-
-def install_arguments(changes, manager):
-    # type: (Sequence[Change], str) -> Dict[str, Any]
-    """The packages of a plan as the package manager's module takes them, exact version included."""
-    joint = "=" if manager in ("apt", "zypper") else "-"
-    names = []  # type: List[str]
-    for change in changes:
-        if change.area == NAME:
-            name = change.what[len(WHAT):]
-            names.append(name if change.after == PRESENT else name + joint + change.after)
-    return {"manager": manager, "names": names}

@@ -13,11 +13,11 @@ from typing import Dict, Tuple
 
 from ..types import DISRUPTIONS
 from .key import Key
+from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL
 
-ROLES = ("preflight", "rdma_stack", "network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate")
+ROLES = ("preflight", "rdma_stack") + DRIVER_ROLES + ("network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate")
 FABRICS = ("roce", "infiniband", "erdma")
-STACKS = ("inbox", "soft_roce")
-LATER_STACKS = ("doca", "mlnx_ofed")  # known names, refused with a clear error until they exist
+STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
 NAME = r"^[a-z][a-z0-9_-]*$"
 PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9]+)?$"
@@ -32,10 +32,12 @@ SITE = (
         "(jumbo frames) or 1400. On InfiniBand it is the MTU of IPoIB: at most 4092 in datagram mode, 65520 in connected mode.",
         "ALI (eRDMA 8500 or 1400; NCCL's LL128 can corrupt data with another), NVIDIA (RoCE: 9000 on hosts, 9216 on switches)",
         minimum=1280, maximum=65520, required=True, example=9000),
-    Key("rdma_stack", "site", "str", "inbox",
-        "Where drivers and libraries come from: the distribution (inbox), or the distribution plus a software RoCE device on each rail "
-        "(soft_roce). doca and mlnx_ofed come with a later release.",
-        "NVIDIA (DMA-BUF needs nothing but the inbox stack from kernel 5.12 on)", choices=STACKS),
+    Key("rdma_stack", "site", "str", "auto",
+        "Where drivers and libraries come from: doca (DOCA-OFED), mlnx_ofed (24.10 LTS, the last), the distribution (inbox), or the "
+        "distribution plus a software RoCE device on each rail (soft_roce). auto is doca where the node has an NVIDIA HCA and its system a DOCA "
+        "repository, else inbox.",
+        "domain B1 (DOCA-OFED is the successor; 3.2 LTS), NVIDIA (DMA-BUF works with inbox from kernel 5.12 on: then inbox is enough)",
+        choices=STACKS),
     Key("rails", "site", "list", [],
         "The RDMA ports of a host, in rail order, each {name, match: {pci or mac or guid}, address, gateway, mtu}. A rail is matched by "
         "something that an update cannot rename; address is CIDR; gateway and mtu are optional.",
@@ -66,6 +68,16 @@ SITE = (
         "Globs of variables that belong to other collections in the same inventory. Any other unknown variable is an error.",
         "choice: a misspelt key must not be ignored in silence", elements="str", pattern=r"^[A-Za-z0-9_*?\[\]-]+$",
         form="a list of globs of variable names", example=["slurm_*"]),
+    Key("artifact_mirror", "site", "str", None,
+        "Base URL of a mirror that stands in for every vendor host: https://HOST/PATH is taken from MIRROR/HOST/PATH. "
+        "`railwright artifacts` lists what it must hold.", "choice: air-gapped sites need one place to name", pattern=URL,
+        form="an http, https or file URL", example="http://mirror.example.com/railwright"),
+    Key("artifact_pins", "site", "dict", {},
+        "Checksums and fingerprints that the operator vouches for, {artifact: sha256 or fingerprint}. An artifact whose pin in the "
+        "catalogue is operator is refused until it is named here.",
+        "choice: a hash that nobody here computed or read is not written down", example={"nv_peer_mem": "0" * 64}),
+    Key("reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
+        "choice: servers with much memory and many PCIe devices take ten minutes and more", minimum=30, maximum=7200),
 )
 
 PREFLIGHT = (
@@ -89,6 +101,35 @@ RDMA_STACK = (
         "choice: nothing is pinned until the site pins it", example={"rdma-core": "44.0-2"}),
     Key("rdma_stack_extra_modules", "rdma_stack", "list", [], "Kernel modules to load now and at every boot beside the fabric's own.",
         "choice", elements="str", pattern=r"^[A-Za-z0-9_-]+$", form="a list of module names", example=["rdma_ucm"]),
+    Key("rdma_stack_version", "rdma_stack", "str", None,
+        "Release of doca or mlnx_ofed, such as 3.2.3 or 24.10-4.1.4.0. Unset: the one that the catalogue pins.",
+        "docs/reference/drivers.md", pattern=r"^[0-9]+\.[0-9]+[0-9.-]*$", form="a release, in quotes", example="3.2.3"),
+    Key("rdma_stack_profile", "rdma_stack", "str", None,
+        "Meta package of the vendor's stack: doca-ofed, doca-roce, doca-networking, doca-all; mlnx-ofed-all, mlnx-ofed-basic, …. Unset: "
+        "doca-ofed or mlnx-ofed-all.", "domain B2", pattern=NAME, form="the name of a meta package", example="doca-ofed"),
+    Key("rdma_stack_repository_url", "rdma_stack", "str", None,
+        "Package repository of the vendor's stack for this system. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md",
+        pattern=URL, form="an http, https or file URL"),
+    Key("rdma_stack_repository_key_url", "rdma_stack", "str", None,
+        "Where that repository's signing key is. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md", pattern=URL,
+        form="an http, https or file URL"),
+    Key("rdma_stack_repository_fingerprint", "rdma_stack", "str", None, "Fingerprint that the signing key must have. Unset: the catalogue's.",
+        "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
+    Key("rdma_stack_offline_package", "rdma_stack", "dict", {},
+        "The vendor's repository as one package (doca-host), {url, sha256}: installed in place of a repository definition, for nodes without "
+        "any mirror.", "NVIDIA (doca-host local repository package); AZ (pins it by sha256)",
+        example={"url": "file:///srv/doca-host.deb", "sha256": "0" * 64}),
+    Key("rdma_stack_allow_removal", "rdma_stack", "list", [],
+        "Packages of others that a change of the stack may remove. Any other removal beside the stack's own packages is refused.",
+        "choice: apt and dnf remove what stands in their way", elements="str", pattern=PACKAGE, form="a list of package names"),
+    Key("rdma_stack_activation", "rdma_stack", "str", "restart",
+        "How new kernel modules of the stack come into use: restart (openibd) or reboot. Either needs consent.",
+        "NVIDIA (openibd restart); choice: a reboot is asked for", choices=("restart", "reboot")),
+    Key("rdma_stack_kernel_hold", "rdma_stack", "bool", False,
+        "Keep the kernel packages at their installed versions when the system is updated, so that no update leaves the stack without modules.",
+        "LSR (dnf versionlock of the kernel before drivers); choice of false: security updates"),
+    Key("rdma_stack_lock_wait_s", "rdma_stack", "int", 300, "How long to wait for another run of apt or dnf on the node.", "choice", minimum=1,
+        maximum=3600),
 )
 
 NETWORK = (
@@ -172,7 +213,7 @@ VALIDATE = (
         maximum=3600),
 )
 
-KEYS = SITE + PREFLIGHT + RDMA_STACK + NETWORK + IPOIB + HOST_TUNING + NCCL_ENV + OPENSM + VALIDATE  # type: Tuple[Key, ...]
+KEYS = SITE + PREFLIGHT + RDMA_STACK + DRIVER_KEYS + NETWORK + IPOIB + HOST_TUNING + NCCL_ENV + OPENSM + VALIDATE  # type: Tuple[Key, ...]
 BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
 SITE_KEYS = tuple(key.name for key in SITE)
 ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]

@@ -15,7 +15,7 @@ from .model import Finding, Spec
 from .nccl_overrides import check_overrides
 from .rails import check_rails
 from .rules import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles, check_subnets
-from .schema import FABRICS, KEYS, LATER_STACKS, ROLE_KEYS, SITE_KEYS, STACKS, known_keys
+from .schema import FABRICS, KEYS, ROLE_KEYS, SITE_KEYS, known_keys
 from .site import validate_site
 from .unknown import check_globs, check_unknown
 from .values import MISSING, check_key, plain
@@ -69,9 +69,6 @@ def _check_keys(given, findings):
 
 def _check_one(key, value, findings):
     # type: (Any, Any, Findings) -> Any
-    if key.name == "rdma_stack" and value in LATER_STACKS:
-        findings.error(key.name, value, "is not in this release; it comes with a later one", ", ".join(STACKS))
-        return MISSING
     if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
         findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
         return MISSING

@@ -33,6 +33,11 @@ HEAD = """# What all nodes have in common. Written by `railwright init`; edit it
 SECTIONS = {
     "preflight": "Before anything is changed",
     "rdma_stack": "Drivers and libraries",
+    "gpu_driver": "NVIDIA driver",
+    "cuda": "CUDA and cuDNN",
+    "gpudirect": "GPUDirect RDMA",
+    "nic_firmware": "Firmware of NVIDIA NICs",
+    "pci_tuning": "PCIe",
     "network": "Rails' addresses and MTU",
     "ipoib": "IP over InfiniBand",
     "host_tuning": "Limits, sysctls, CPU",

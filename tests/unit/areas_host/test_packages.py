@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages import install_arguments
+from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.upgrades import COMMANDS, candidates
 from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
 
@@ -119,10 +119,12 @@ def test_the_plan_as_arguments_of_the_package_modules(planner: Callable[..., Any
     changes = planner(rdma_stack_pins={"rdma-core": "44.0-3"}).plan("packages")
     for manager, joint in (("apt", "="), ("zypper", "="), ("dnf", "-"), ("yum", "-")):
         pinned = f"rdma-core{joint}44.0-3"
-        assert install_arguments(changes, manager) == {"manager": manager, "names": [pinned, *STACK[1:]]}
+        steps = [{"area": "packages", "state": "present", "names": [pinned, *STACK[1:]]}]
+        assert package_steps(changes, manager) == {"manager": manager, "steps": steps}
     other = planner().plan("limits")
     assert other
-    assert install_arguments(other, "apt") == {"manager": "apt", "names": []}
+    assert package_steps(other, "apt") == {"manager": "apt", "steps": []}
+
 
 
 APT = """rdma-core:

@@ -70,7 +70,7 @@ def test_check_mode_shows_packages_that_nothing_has_installed(monkeypatch: pytes
     end = ended(monkeypatch, plan_of(PACKAGE), check_mode=True)
     assert not end.failed
     assert end.result["changed"] is True
-    assert end.result["packages"]["names"] == ["perftest"]
+    assert end.result["packages"]["steps"][0]["names"] == ["perftest"]
 
 
 def test_a_plan_is_never_refused_and_never_a_change(monkeypatch: pytest.MonkeyPatch) -> None:

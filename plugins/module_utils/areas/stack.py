@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stack's own kernel modules are the ones that run, and openibd brings them up at boot."""
+
+from typing import Any, List
+
+from ..host import Host
+from ..spec.model import Spec
+from ..types import Change, Identity, Problem
+
+NAME = "stack"
+
+
+def desired(spec, identity):
+    # type: (Spec, Identity) -> Any
+    return None
+
+
+def observe(host, desired):
+    # type: (Host, Any) -> Any
+    return None
+
+
+def plan(desired, observed):
+    # type: (Any, Any) -> List[Change]
+    return []
+
+
+def problems(spec, identity, desired):
+    # type: (Spec, Identity, Any) -> List[Problem]
+    return []
+
+
+def conflicts(desired, observed):
+    # type: (Any, Any) -> List[Problem]
+    return []
+
+
+def notes(desired, observed):
+    # type: (Any, Any) -> List[str]
+    return []
