@@ -10,8 +10,24 @@ devices (NCCL) comes last.
 from typing import Any, Callable, List, NamedTuple, Tuple
 
 from .areas import (
-    cpu, cuda, dkms, gpu_driver, gpudirect, ipoib, kernel_modules, limits, nccl, network, nic_firmware, opensm, packages, pci_tuning,
-    repositories, rxe, stack, sysctl,
+    cpu,
+    cuda,
+    dkms,
+    gpu_driver,
+    gpudirect,
+    ipoib,
+    kernel_modules,
+    limits,
+    nccl,
+    network,
+    nic_firmware,
+    opensm,
+    packages,
+    pci_tuning,
+    repositories,
+    rxe,
+    stack,
+    sysctl,
 )
 from .host import Host
 from .spec.model import Spec
@@ -43,17 +59,21 @@ class Area(NamedTuple):
 
 
 AREAS = (
-    Area(repositories.NAME, repositories.desired, repositories.observe, repositories.plan, repositories.problems, repositories.conflicts, repositories.notes),
+    Area(repositories.NAME, repositories.desired, repositories.observe, repositories.plan, repositories.problems, repositories.conflicts,
+         repositories.notes),
     Area(packages.NAME, packages.desired, packages.observe, packages.plan, packages.problems, packages.conflicts),
     Area(dkms.NAME, dkms.desired, dkms.observe, dkms.plan, dkms.problems, dkms.conflicts, dkms.notes),
     Area(stack.NAME, stack.desired, stack.observe, stack.plan, stack.problems, stack.conflicts, stack.notes),
     Area(kernel_modules.NAME, kernel_modules.desired, kernel_modules.observe, kernel_modules.plan, kernel_modules.problems,
          kernel_modules.conflicts, kernel_modules.notes),
-    Area(gpu_driver.NAME, gpu_driver.desired, gpu_driver.observe, gpu_driver.plan, gpu_driver.problems, gpu_driver.conflicts, gpu_driver.notes),
+    Area(gpu_driver.NAME, gpu_driver.desired, gpu_driver.observe, gpu_driver.plan, gpu_driver.problems, gpu_driver.conflicts,
+         gpu_driver.notes),
     Area(cuda.NAME, cuda.desired, cuda.observe, cuda.plan, cuda.problems, cuda.conflicts, cuda.notes),
     Area(gpudirect.NAME, gpudirect.desired, gpudirect.observe, gpudirect.plan, gpudirect.problems, gpudirect.conflicts, gpudirect.notes),
-    Area(nic_firmware.NAME, nic_firmware.desired, nic_firmware.observe, nic_firmware.plan, nic_firmware.problems, nic_firmware.conflicts, nic_firmware.notes),
-    Area(pci_tuning.NAME, pci_tuning.desired, pci_tuning.observe, pci_tuning.plan, pci_tuning.problems, pci_tuning.conflicts, pci_tuning.notes),
+    Area(nic_firmware.NAME, nic_firmware.desired, nic_firmware.observe, nic_firmware.plan, nic_firmware.problems, nic_firmware.conflicts,
+         nic_firmware.notes),
+    Area(pci_tuning.NAME, pci_tuning.desired, pci_tuning.observe, pci_tuning.plan, pci_tuning.problems, pci_tuning.conflicts,
+         pci_tuning.notes),
     Area(network.NAME, network.desired, network.observe, network.plan, network.problems, network.conflicts),
     Area(rxe.NAME, rxe.desired, rxe.observe, rxe.plan, rxe.problems),
     Area(ipoib.NAME, ipoib.desired, ipoib.observe, ipoib.plan, ipoib.problems),

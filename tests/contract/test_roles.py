@@ -7,7 +7,8 @@ import pytest
 
 import repo
 
-EXPECTED_ROLES = {"preflight", "rdma_stack", "gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning", "network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate"}
+EXPECTED_ROLES = {"preflight", "rdma_stack", "gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning",
+                  "network", "ipoib", "host_tuning", "nccl_env", "opensm", "validate"}
 # Keys of a site, named without a role's name; spec/schema.py has them all.
 ROLES = sorted({name.split("/")[1] for name in repo.matching("roles/")} | EXPECTED_ROLES)
 

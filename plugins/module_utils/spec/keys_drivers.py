@@ -14,10 +14,10 @@ _LOOSE = r"^[0-9][A-Za-z0-9.+:~_-]*$"
 
 GPU_DRIVER = (
     Key("gpu_driver_branch", "gpu_driver", "str", None,
-        "Branch of the NVIDIA driver to install, such as 580. Unset: the driver is left as it is and only judged. Nodes without an NVIDIA GPU "
-        "are skipped in any case.",
-        "choice: an installed driver is nobody's to replace by default; docs/reference/drivers.md lists the branches", pattern=r"^[0-9]{3}$",
-        form="a branch of three digits", example="580"),
+        "Branch of the NVIDIA driver to install, such as 580. Unset: the driver is left as it is and only judged. Nodes without an NVIDIA "
+        "GPU are skipped in any case.",
+        "choice: an installed driver is nobody's to replace by default; docs/reference/drivers.md lists the branches",
+        pattern=r"^[0-9]{3}$", form="a branch of three digits", example="580"),
     Key("gpu_driver_version", "gpu_driver", "str", None,
         "Version of the driver. Unset: the one that the catalogue pins for the branch.", "docs/reference/drivers.md", pattern=_LOOSE,
         form="a version, in quotes", example="580.95.05"),
@@ -30,7 +30,8 @@ GPU_DRIVER = (
     Key("gpu_driver_fabricmanager", "gpu_driver", "bool", None,
         "Install and run the fabric manager in exactly the driver's version. Unset: where the node has an NVSwitch.",
         "NVIDIA (Fabric Manager user guide: version must match the driver's)"),
-    Key("gpu_driver_persistence", "gpu_driver", "bool", True, "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
+    Key("gpu_driver_persistence", "gpu_driver", "bool", True,
+        "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
         "NVIDIA (driver persistence: the daemon, not the deprecated nvidia-smi -pm)"),
 )
 
@@ -42,7 +43,8 @@ CUDA = (
         "choice", pattern=_LOOSE, form="a version, in quotes", example="9.13"),
     Key("cuda_packages", "cuda", "list", ["cuda-toolkit"],
         "What of the toolkit to install, without the version in the name: cuda-toolkit, or cuda-compiler, cuda-cudart-dev ….",
-        "NVIDIA (meta packages of the CUDA installation guide)", elements="str", pattern=r"^[a-z][a-z0-9-]*$", form="a list of package names"),
+        "NVIDIA (meta packages of the CUDA installation guide)", elements="str", pattern=r"^[a-z][a-z0-9-]*$",
+        form="a list of package names"),
     Key("cuda_hold", "cuda", "bool", True, "Keep CUDA and cuDNN at the pinned versions when the system is updated.",
         "AZ (apt-mark hold), LSR (versionlock)"),
     Key("cuda_repository_url", "cuda", "str", None, "NVIDIA's CUDA repository for this system. Unset: the catalogue's (or the mirror's).",
@@ -83,8 +85,8 @@ NIC_FIRMWARE = (
 
 PCI_TUNING = (
     Key("pci_tuning_acs", "pci_tuning", "str", "disable",
-        "Access Control Services of PCIe bridges above GPUs and HCAs: disable, so that they talk directly, or keep. Only on bare metal with GPUs "
-        "and HCAs; in a virtual machine ACS must stay.",
+        "Access Control Services of PCIe bridges above GPUs and HCAs: disable, so that they talk directly, or keep. Only on bare metal with "
+        "GPUs and HCAs; in a virtual machine ACS must stay.",
         "NVIDIA (NCCL troubleshooting: PCI Access Control Services)", choices=("disable", "keep")),
     Key("pci_tuning_max_read_request", "pci_tuning", "int", 4096,
         "PCIe MaxReadReq of the rails' HCAs in bytes: 128, 256, 512, 1024, 2048 or 4096; 0 leaves it alone.",

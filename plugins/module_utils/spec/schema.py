@@ -34,8 +34,8 @@ SITE = (
         minimum=1280, maximum=65520, required=True, example=9000),
     Key("rdma_stack", "site", "str", "auto",
         "Where drivers and libraries come from: doca (DOCA-OFED), mlnx_ofed (24.10 LTS, the last), the distribution (inbox), or the "
-        "distribution plus a software RoCE device on each rail (soft_roce). auto is doca where the node has an NVIDIA HCA and its system a DOCA "
-        "repository, else inbox.",
+        "distribution plus a software RoCE device on each rail (soft_roce). auto is doca where the node has an NVIDIA HCA and its system a "
+        "DOCA repository, else inbox.",
         "domain B1 (DOCA-OFED is the successor; 3.2 LTS), NVIDIA (DMA-BUF works with inbox from kernel 5.12 on: then inbox is enough)",
         choices=STACKS),
     Key("rails", "site", "list", [],
@@ -113,11 +113,11 @@ RDMA_STACK = (
     Key("rdma_stack_repository_key_url", "rdma_stack", "str", None,
         "Where that repository's signing key is. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md", pattern=URL,
         form="an http, https or file URL"),
-    Key("rdma_stack_repository_fingerprint", "rdma_stack", "str", None, "Fingerprint that the signing key must have. Unset: the catalogue's.",
-        "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
+    Key("rdma_stack_repository_fingerprint", "rdma_stack", "str", None,
+        "Fingerprint that the signing key must have. Unset: the catalogue's.", "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
     Key("rdma_stack_offline_package", "rdma_stack", "dict", {},
-        "The vendor's repository as one package (doca-host), {url, sha256}: installed in place of a repository definition, for nodes without "
-        "any mirror.", "NVIDIA (doca-host local repository package); AZ (pins it by sha256)",
+        "The vendor's repository as one package (doca-host), {url, sha256}: installed in place of a repository definition, for nodes "
+        "without any mirror.", "NVIDIA (doca-host local repository package); AZ (pins it by sha256)",
         example={"url": "file:///srv/doca-host.deb", "sha256": "0" * 64}),
     Key("rdma_stack_allow_removal", "rdma_stack", "list", [],
         "Packages of others that a change of the stack may remove. Any other removal beside the stack's own packages is refused.",
@@ -126,10 +126,11 @@ RDMA_STACK = (
         "How new kernel modules of the stack come into use: restart (openibd) or reboot. Either needs consent.",
         "NVIDIA (openibd restart); choice: a reboot is asked for", choices=("restart", "reboot")),
     Key("rdma_stack_kernel_hold", "rdma_stack", "bool", False,
-        "Keep the kernel packages at their installed versions when the system is updated, so that no update leaves the stack without modules.",
+        "Keep the kernel packages at their installed versions when the system is updated, so that no update leaves the stack without "
+        "modules.",
         "LSR (dnf versionlock of the kernel before drivers); choice of false: security updates"),
-    Key("rdma_stack_lock_wait_s", "rdma_stack", "int", 300, "How long to wait for another run of apt or dnf on the node.", "choice", minimum=1,
-        maximum=3600),
+    Key("rdma_stack_lock_wait_s", "rdma_stack", "int", 300, "How long to wait for another run of apt or dnf on the node.", "choice",
+        minimum=1, maximum=3600),
 )
 
 NETWORK = (

@@ -26,7 +26,10 @@ Examples:
   railwright apply -i mycluster --limit node1 --consent link,restart
 """
 
-CONSENT_HELP = "Disruption classes to allow in this run, in place of the inventory's list: restart, link, repair, downgrade, reload, storage, management, firmware, reboot."
+CONSENT_HELP = (
+    "Disruption classes to allow in this run, in place of the inventory's list: restart, link, repair, "
+    "downgrade, reload, storage, management, firmware, reboot."
+)
 Consent = Annotated[str | None, typer.Option("--consent", metavar="CLASS,...", help=CONSENT_HELP, show_default=False)]
 
 
