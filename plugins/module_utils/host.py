@@ -35,9 +35,12 @@ class Host(Writer):
 
     live = True
 
-    def read(self, path, limit=READ_LIMIT):
-        # type: (str, int) -> Optional[str]
-        """The text of a file (its first ``limit`` bytes), or None when it is absent or unreadable (EINVAL of sysfs too)."""
+    def read_bytes(self, path, limit=READ_LIMIT):
+        # type: (str, int) -> Optional[bytes]
+        """The first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too).
+
+        What sysfs gives an ordinary user is shorter, not an error: 64 bytes of PCI configuration space.
+        """
         try:
             fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):
@@ -51,11 +54,17 @@ class Host(Writer):
                     break
                 chunks.append(chunk)
                 left -= len(chunk)
-            return b"".join(chunks).decode("utf-8", "replace")
+            return b"".join(chunks)
         except OSError:
             return None
         finally:
             os.close(fd)
+
+    def read(self, path, limit=READ_LIMIT):
+        # type: (str, int) -> Optional[str]
+        """The text of a file (its first ``limit`` bytes), or None when it is absent or unreadable."""
+        data = self.read_bytes(path, limit)
+        return None if data is None else data.decode("utf-8", "replace")
 
     def line(self, path):
         # type: (str) -> Optional[str]
