@@ -85,8 +85,8 @@ NIC_FIRMWARE = (
 
 PCI_TUNING = (
     Key("pci_tuning_acs", "pci_tuning", "str", "disable",
-        "Access Control Services of PCIe bridges above GPUs and HCAs: disable, so that they talk directly, or keep. Only on bare metal with "
-        "GPUs and HCAs; in a virtual machine ACS must stay.",
+        "Access Control Services of PCIe bridges above GPUs and HCAs: disable, so that they talk directly, or keep. Only on bare metal "
+        "with GPUs and HCAs; in a virtual machine ACS must stay.",
         "NVIDIA (NCCL troubleshooting: PCI Access Control Services)", choices=("disable", "keep")),
     Key("pci_tuning_max_read_request", "pci_tuning", "int", 4096,
         "PCIe MaxReadReq of the rails' HCAs in bytes: 128, 256, 512, 1024, 2048 or 4096; 0 leaves it alone.",

@@ -114,7 +114,8 @@ RDMA_STACK = (
         "Where that repository's signing key is. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md", pattern=URL,
         form="an http, https or file URL"),
     Key("rdma_stack_repository_fingerprint", "rdma_stack", "str", None,
-        "Fingerprint that the signing key must have. Unset: the catalogue's.", "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
+        "Fingerprint that the signing key must have. Unset: the catalogue's.", "docs/reference/drivers.md",
+        pattern=FINGERPRINT, form=FINGERPRINT_FORM),
     Key("rdma_stack_offline_package", "rdma_stack", "dict", {},
         "The vendor's repository as one package (doca-host), {url, sha256}: installed in place of a repository definition, for nodes "
         "without any mirror.", "NVIDIA (doca-host local repository package); AZ (pins it by sha256)",
