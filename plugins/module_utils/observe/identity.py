@@ -23,6 +23,7 @@ from ..catalogue.platforms import family_of
 from ..host import Host
 from ..types import Identity, Platform
 from . import parse
+from .gpu import observe_gpus, observe_nvswitches
 from .hca import observe_identities
 from .modules import available_modules
 from .nics import observe_nics
@@ -48,6 +49,8 @@ def observe_identity(host, management_address=None):
         nics=observe_nics(host, management_address),
         hcas=observe_identities(host),
         capabilities=tuple(_capabilities(host, kernel)),
+        gpus=observe_gpus(host),
+        nvswitches=observe_nvswitches(host),
     )
 
 
