@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which kernel runs, which are installed, which one the next boot starts, and whether Secure Boot lets a module in.
+
+The next boot: what GRUB was told by name (next_entry, saved_entry, GRUB_DEFAULT), else the newest installed kernel as
+GRUB sorts them. Flavours (6.1.0-18-amd64, 6.1.0-18-cloud-amd64) are sorted into one list there, so they are here too.
+"""
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host import Host
+from . import parse
+
+BOOT = "/boot"
+IMAGES = ("vmlinuz-", "vmlinux-", "Image-")
+GRUB_ENV = ("/boot/grub2/grubenv", "/boot/grub/grubenv")
+GRUB_DEFAULTS = "/etc/default/grub"
+EFI = "/sys/firmware/efi"
+SECURE_BOOT = EFI + "/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+SHIM_OFF = EFI + "/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"  # shim's own switch; 1: it verifies nothing
+# The key that DKMS signs modules with: DKMS's own, or the one that Ubuntu's shim-signed made.
+MOK_KEYS = ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der")
+_VARIABLE = 5  # four bytes of attributes, then the value
+_SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+")
+
+
+class Kernel(NamedTuple):
+    """An installed kernel. ``headers``: a module can be built for it."""
+
+    release: str
+    image: bool
+    modules: bool
+    headers: bool
+
+
+class Boot(NamedTuple):
+    """``next`` is None when no kernel is installed here (a container); None elsewhere: cannot be read."""
+
+    running: str
+    kernels: Tuple[Kernel, ...]  # oldest first
+    newest: Optional[str]
+    next: Optional[str]
+    next_source: str
+    cmdline: Tuple[str, ...]
+    secure_boot: Optional[bool]
+    mok_key: Optional[str]
+    mok_enrolled: Optional[bool]  # None where Secure Boot is off, too
+
+    @property
+    def running_is_newest(self):
+        # type: () -> Optional[bool]
+        """Whether a reboot would come up with the kernel that runs now."""
+        return None if self.next is None else self.next == self.running
+
+    def kernel(self, release):
+        # type: (Optional[str]) -> Optional[Kernel]
+        for kernel in self.kernels:
+            if kernel.release == release:
+                return kernel
+        return None
+
+
+def observe_boot(host, running):
+    # type: (Host, str) -> Boot
+    """``running``: the release of the running kernel."""
+    kernels = installed_kernels(host)
+    newest = kernels[-1].release if kernels else None
+    chosen, source = _chosen(host, kernels)
+    secure = secure_boot(host)
+    key = next((path for path in MOK_KEYS if host.exists(path)), None)
+    enrolled = None  # type: Optional[bool]
+    if secure:
+        enrolled = _enrolled(host, key) if key is not None else False
+    return Boot(
+        running, kernels, newest, chosen or newest, source if chosen else "newest installed kernel",
+        tuple((host.line("/proc/cmdline") or "").split()), secure, key, enrolled)
+
+
+def boot_facts(boot):
+    # type: (Boot) -> Dict[str, Any]
+    return {
+        "kernels": [dict(kernel._asdict()) for kernel in boot.kernels],
+        "newest": boot.newest,
+        "next": boot.next,
+        "next_source": boot.next_source,
+        "running_is_newest": boot.running_is_newest,
+        "headers": headers_of_running(boot),
+        "cmdline": list(boot.cmdline),
+        "secure_boot": boot.secure_boot,
+        "mok_enrolled": boot.mok_enrolled,
+    }
+
+
+def headers_of_running(boot):
+    # type: (Boot) -> Optional[bool]
+    kernel = boot.kernel(boot.running)
+    return None if kernel is None else kernel.headers
+
+
+def installed_kernels(host):
+    # type: (Host) -> Tuple[Kernel, ...]
+    """Kernels with an image to boot, oldest first; where /boot shows none (booted from outside), those with modules.
+
+    A directory below /lib/modules alone is no kernel: DKMS leaves one behind when the kernel's package goes.
+    """
+    images = set()
+    for name in host.listdir(BOOT):
+        for prefix in IMAGES:
+            if name.startswith(prefix) and parse.is_name(name[len(prefix):]) and "rescue" not in name and not name.endswith(".old"):
+                images.add(name[len(prefix):])
+    modules = {name for name in host.listdir("/lib/modules") if parse.is_name(name) and host.exists("/lib/modules/%s/modules.dep" % name)}
+    images.update(name for name in modules if host.exists("/lib/modules/%s/vmlinuz" % name))
+    return tuple(
+        Kernel(release, release in images, release in modules, has_headers(host, release))
+        for release in sorted(images or modules, key=release_key))
+
+
+def has_headers(host, release):
+    # type: (Host, str) -> bool
+    """``build`` leads to a configured source tree: without its Makefile no module can be built."""
+    return parse.is_name(release) and host.exists("/lib/modules/%s/build/Makefile" % release)
+
+
+def release_key(release):
+    # type: (str) -> List[Tuple[int, int, str]]
+    """Sort key of kernel releases: numbers as numbers, and a number after a word (570.12 after 570.el9), as rpm and GRUB do."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in _SEGMENT.findall(release)]
+
+
+def _chosen(host, kernels):
+    # type: (Host, Sequence[Kernel]) -> Tuple[Optional[str], str]
+    """The kernel that GRUB was told to start by name, and where."""
+    for path in GRUB_ENV:
+        variables = parse.key_values(host.read(path))
+        for key in ("next_entry", "saved_entry"):
+            # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
+            if key == "saved_entry" and path == GRUB_ENV[1] and _grub_default(host) != "saved":
+                continue
+            found = _named(variables.get(key), kernels)
+            if found is not None:
+                return found, "%s in %s" % (key, path)
+    found = _named(_grub_default(host), kernels)
+    return found, "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
+
+
+def _grub_default(host):
+    # type: (Host) -> str
+    """Later files win: /etc/default/grub, then /etc/default/grub.d/*.cfg in order (Debian, Ubuntu)."""
+    value = ""
+    directory = GRUB_DEFAULTS + ".d"
+    for path in [GRUB_DEFAULTS] + ["%s/%s" % (directory, name) for name in host.listdir(directory) if name.endswith(".cfg")]:
+        value = parse.key_values(host.read(path)).get("GRUB_DEFAULT", value)
+    return value
+
+
+def _named(text, kernels):
+    # type: (Optional[str], Sequence[Kernel]) -> Optional[str]
+    """The installed kernel whose release stands in a menu entry's title or id; the longest where one is part of another."""
+    if not text:
+        return None
+    entry = text.rpartition(">")[2]
+    hits = [
+        kernel.release for kernel in kernels
+        if re.search(r"(?:^|[^A-Za-z0-9.])%s(?:$|[^A-Za-z0-9.])" % re.escape(kernel.release), entry)]
+    return max(hits, key=len) if hits else None
+
+
+def secure_boot(host):
+    # type: (Host) -> Optional[bool]
+    """Whether the kernel refuses unsigned modules; None when the firmware has UEFI and does not tell."""
+    if not host.exists(EFI):
+        return False
+    value = host.read_bytes(SECURE_BOOT, 64)
+    if value is None or len(value) != _VARIABLE:
+        return None
+    shim = host.read_bytes(SHIM_OFF, 64)
+    return value[4] == 1 and not (shim is not None and len(shim) == _VARIABLE and shim[4] == 1)
+
+
+def _enrolled(host, key):
+    # type: (Host, str) -> Optional[bool]
+    """mokutil's exit status has changed over its versions; its words have not. A key that waits for the next boot is not enrolled yet."""
+    answer = host.run(("mokutil", "--test-key", key), 10.0)
+    text = answer.out + answer.err
+    if "is already enrolled" in text or "is already in db" in text:
+        return True
+    return False if any(words in text for words in ("is not enrolled", "is already in the enrollment request", "is blocked in")) else None

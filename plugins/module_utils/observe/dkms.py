@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What DKMS has built and installed, read from its own tree: no dkms command is needed.
+
+    /var/lib/dkms/M/V/source                    link to /usr/src/M-V: the module is registered
+    /var/lib/dkms/M/V/K/ARCH/module/*.ko*       built for kernel K
+    /var/lib/dkms/M/kernel-K-ARCH               link to V/K/ARCH: that build is the installed one
+    /var/lib/dkms/M/V/build/make.log            log of a build that failed
+    /var/lib/dkms/M/V/K/ARCH/log/make.log       log of one that did not
+
+States: ``added`` (registered, built for no kernel: ``kernel`` is None), ``built``, ``installed`` (the link is there and
+the module lies below /lib/modules/K), ``broken`` (the source is gone, or DKMS says installed and the module is not there).
+``dkms status`` is asked only where the tree cannot be read.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..host import Host
+from . import parse
+from .modules import module_index, module_path
+
+TREE = "/var/lib/dkms"
+ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
+# Where DKMS puts modules: Debian and Ubuntu, the Red Hat family (extra, links from weak-updates), SUSE.
+PLACES = ("updates/dkms", "extra", "updates", "weak-updates")
+_LOG_LIMIT = 4 * 1024 * 1024
+_KO = re.compile(r"([A-Za-z0-9_.+-]+)\.ko(?:\.(?:gz|xz|zst|bz2))?\Z")
+_TARGET = re.compile(r"(?:.*/)?([^/]+)/([^/]+)/([^/]+)/?\Z")  # of the link kernel-K-ARCH: V/K/ARCH
+# dkms 3: "M/V, K, ARCH: installed"; dkms 2: "M, V, K, ARCH: installed"; both add remarks in brackets behind the state.
+_STATUS_LINE = re.compile(r"([^\s,/:]+)(?:/|, )([^\s,/:]+)(?:, ([^\s,/:]+), ([^\s,/:]+))?: (added|built|installed|broken)\b(.*)")
+
+
+class Build(NamedTuple):
+    """One module version, registered (``kernel`` and ``arch`` None) or built for a kernel."""
+
+    module: str
+    version: str
+    kernel: Optional[str]
+    arch: Optional[str]
+    state: str
+
+
+def dkms_builds(host):
+    # type: (Host) -> Tuple[Build, ...]
+    """Everything that DKMS knows of, in the order of its tree."""
+    modules = [name for name in host.listdir(TREE) if parse.is_name(name) and _versions(host, name)]
+    if not modules and not host.listdir(TREE):
+        return _from_status(host)
+    found = []  # type: List[Build]
+    for module in modules:
+        for version in _versions(host, module):
+            found.extend(_builds_of(host, module, version))
+    return tuple(found)
+
+
+def builds_for(builds, kernel, module=None):
+    # type: (Sequence[Build], str, Optional[str]) -> List[Build]
+    """Those for one kernel, of one module or of all."""
+    return [build for build in builds if build.kernel == kernel and module in (None, build.module)]
+
+
+def make_log_tail(host, module, version, lines=20):
+    # type: (Host, str, str, int) -> Optional[str]
+    """The end of the log of the last build: the failed one where there is one, else None."""
+    if not (parse.is_name(module) and parse.is_name(version)):
+        return None
+    text = host.read("%s/%s/%s/build/make.log" % (TREE, module, version), _LOG_LIMIT)
+    if not text:
+        return None
+    return "\n".join("".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.splitlines()[-lines:])
+
+
+def _versions(host, module):
+    # type: (Host, str) -> List[str]
+    """A version is a directory with a link ``source``, also one that leads nowhere any more."""
+    base = "%s/%s" % (TREE, module)
+    return [name for name in host.listdir(base) if parse.is_name(name) and host.readlink("%s/%s/source" % (base, name)) is not None]
+
+
+def _builds_of(host, module, version):
+    # type: (Host, str, str) -> List[Build]
+    base = "%s/%s/%s" % (TREE, module, version)
+    whole = host.exists(base + "/source/dkms.conf")
+    found = []  # type: List[Build]
+    for kernel in host.listdir(base):
+        if kernel in ("source", "build") or not parse.is_name(kernel):
+            continue
+        for arch in host.listdir("%s/%s" % (base, kernel)):
+            files = [name for name in host.listdir("%s/%s/%s/module" % (base, kernel, arch)) if _KO.match(name)]
+            if files and parse.is_name(arch):
+                found.append(Build(module, version, kernel, arch, _state(host, module, version, kernel, arch, files)))
+    if found:
+        return found
+    return [Build(module, version, None, None, ADDED if whole else BROKEN)]
+
+
+def _state(host, module, version, kernel, arch, files):
+    # type: (Host, str, str, str, str, Sequence[str]) -> str
+    link = _TARGET.match(host.readlink("%s/%s/kernel-%s-%s" % (TREE, module, kernel, arch)) or "")
+    if link is None or link.groups() != (version, kernel, arch):
+        return BUILT
+    return INSTALLED if all(module_on_disk(host, kernel, _stem(name)) for name in files) else BROKEN
+
+
+def module_on_disk(host, kernel, name):
+    # type: (Host, str, str) -> bool
+    """Whether a DKMS directory of that kernel has the module: where depmod says, or in one of the usual places."""
+    if not parse.is_name(kernel):
+        return False
+    root = "/lib/modules/%s/" % kernel
+    path = module_path(module_index(host, kernel), name.replace("-", "_"))
+    if path is not None and not path.startswith("kernel/") and host.exists(root + path):
+        return True
+    wanted = {name.replace("-", "_")}
+    return any(wanted & _stems(host, root + place) for place in PLACES)
+
+
+def _stems(host, directory):
+    # type: (Host, str) -> Set[str]
+    return {_stem(name).replace("-", "_") for name in host.listdir(directory) if _KO.match(name)}
+
+
+def _stem(name):
+    # type: (str) -> str
+    found = _KO.match(name)
+    return found.group(1) if found else name
+
+
+def _from_status(host):
+    # type: (Host) -> Tuple[Build, ...]
+    """The tree lies elsewhere (dkms_tree in /etc/dkms/framework.conf) or cannot be read: dkms itself may know."""
+    if host.which("dkms") is None:
+        return ()
+    return parse_status(host.run(("dkms", "status"), 60.0).out)
+
+
+def parse_status(text):
+    # type: (str) -> Tuple[Build, ...]
+    """The lines of ``dkms status``; a warning behind ``installed`` says that the module on disk is another one."""
+    found = []  # type: List[Build]
+    for line in text.splitlines():
+        parts = _STATUS_LINE.match(line.strip())
+        if parts is None or not all(parse.is_name(part) for part in parts.groups()[:4] if part is not None):
+            continue
+        module, version, kernel, arch, state, remark = parts.groups()
+        found.append(Build(module, version, kernel, arch, BROKEN if state == INSTALLED and "WARNING" in remark else state))
+    return tuple(found)
