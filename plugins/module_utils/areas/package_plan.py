@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From wanted and installed packages to Changes: the same rules for the stack, the GPU driver and CUDA.
+
+A wanted version is exact, a glob (``3.2.3*``) or None (any). Going back to an older one is a
+``downgrade``; a package that somebody holds and that must change is a conflict, because the
+package manager would refuse it half-way through the step.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..package_steps import PRESENT
+from ..types import DISRUPTIONS, PACKAGE_WHAT, Change, Problem
+from ..versions import direction
+
+
+class Hold(NamedTuple):
+    """A package that somebody keeps at its version, and the command that lets it go."""
+
+    name: str
+    by: str  # apt-mark hold, dnf versionlock …
+    lift: str
+
+
+def plan_packages(area, wanted, installed, family, disruption="none"):
+    # type: (str, Sequence[Any], Mapping[str, str], str, str) -> List[Change]
+    """One change for each wanted package that is missing or has another version.
+
+    ``wanted`` are rows with name, version, why and source (and optionally a disruption of their own, for
+    another version than the installed one); ``disruption`` is that of rows that say nothing.
+    """
+    changes = []  # type: List[Change]
+    seen = []  # type: List[str]
+    for row in wanted:
+        if row.name in seen:
+            continue
+        seen.append(row.name)
+        found = installed.get(row.name)
+        if found is not None and (row.version is None or direction(found, row.version, family) == 0):
+            continue
+        own = getattr(row, "disruption", disruption)
+        changes.append(Change(
+            area, PACKAGE_WHAT + row.name, found, row.version or PRESENT, change_class(found, row.version, family, own),
+            row.why, row.source, ()))
+    return changes
+
+
+def change_class(found, wanted, family, disruption):
+    # type: (Optional[str], Optional[str], str, str) -> str
+    """The disruption of going from ``found`` to ``wanted``: none where there was nothing, at least ``downgrade`` where it goes back."""
+    if found is None:
+        return "none"
+    if wanted is not None and direction(found, wanted, family) < 0:
+        return heavier(disruption, "downgrade")
+    return disruption
+
+
+def heavier(one, other):
+    # type: (str, str) -> str
+    return max((one, other), key=DISRUPTIONS.index)
+
+
+def plan_removals(area, names, installed, why, source, disruption="none"):
+    # type: (str, Sequence[str], Mapping[str, str], str, str, str) -> List[Change]
+    """One change for each of ``names`` that is installed."""
+    return [
+        Change(area, PACKAGE_WHAT + name, installed[name], None, disruption, why, source, ())
+        for name in names if name in installed]
+
+
+def hold_conflicts(area, changes, holds):
+    # type: (str, Sequence[Change], Sequence[Hold]) -> List[Problem]
+    """Packages that must change and that somebody holds."""
+    by_name = {hold.name: hold for hold in holds}  # type: Dict[str, Hold]
+    found = []  # type: List[Problem]
+    for change in changes:
+        hold = by_name.get(change.package or "")
+        if hold is not None and change.before is not None:
+            found.append(Problem(area, change.what, "is held at %s by %s and must become %s; lift the hold: %s" % (
+                change.before, hold.by, change.after or "absent", hold.lift)))
+    return found
+
+
+def missing_database(area, manager):
+    # type: (str, str) -> Problem
+    return Problem(area, "package database", "cannot be read (%s); what is installed is not known" % manager)
+
+
+def names_of(rows):
+    # type: (Sequence[Any]) -> Tuple[str, ...]
+    return tuple(row.name for row in rows)

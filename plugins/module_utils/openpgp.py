@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fingerprints of the keys in an OpenPGP keyring, and its canonical ASCII armour.
+
+A signing key is only as good as the check that it is the expected one, and nodes need not
+have gpg: so the packets are read here (RFC 4880, RFC 9580). Only primary keys count, since a
+keyring with the expected key *and another one* would accept the other one's signatures.
+Garbage has no fingerprints; it never raises.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from typing import Iterator, List, Optional, Tuple
+
+PRIMARY = 6  # packet tag of a public key that is not a subkey
+# By version of the key: digest, first byte and width of the length, as the RFCs define a fingerprint.
+_FORMS = {4: ("sha1", b"\x99", 2), 6: ("sha256", b"\x9b", 4)}
+_BLOCK = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----[ \t]*\r?\n(.*?)-----END PGP PUBLIC KEY BLOCK-----", re.DOTALL)
+_BODY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n(.*)\Z", re.DOTALL)  # after the headers stands an empty line
+_WHITE = re.compile(rb"\s+")
+_CRC = re.compile(rb"\n=[A-Za-z0-9+/]{4}\s*\Z")
+
+
+def fingerprints(data):
+    # type: (bytes) -> Tuple[str, ...]
+    """Of every primary key, in order, upper case, each once."""
+    found = []  # type: List[str]
+    for tag, body in packets(data):
+        value = _fingerprint(body) if tag == PRIMARY else None
+        if value is not None and value not in found:
+            found.append(value)
+    return tuple(found)
+
+
+def packets(data):
+    # type: (bytes) -> List[Tuple[int, bytes]]
+    """Tag and content of every packet, from armour (one block or several) or from the binary form; up to the first that is broken."""
+    found = []  # type: List[Tuple[int, bytes]]
+    for binary in _dearmoured(data):
+        found.extend((tag, binary[start:end]) for tag, start, end in _walk(binary))
+    return found
+
+
+def armoured(data):
+    # type: (bytes) -> str
+    """The same keys as one armoured block, without whatever stood around them: what apt and rpm are given."""
+    binary = b"".join(_new_packet(tag, body) for tag, body in packets(data))
+    text = base64.b64encode(binary).decode("ascii")
+    lines = [text[at:at + 64] for at in range(0, len(text), 64)]
+    crc = base64.b64encode(_crc24(binary).to_bytes(3, "big")).decode("ascii")
+    return "\n".join(["-----BEGIN PGP PUBLIC KEY BLOCK-----", ""] + lines + ["=" + crc, "-----END PGP PUBLIC KEY BLOCK-----", ""])
+
+
+def _dearmoured(data):
+    # type: (bytes) -> List[bytes]
+    blocks = _BLOCK.findall(data)
+    if not blocks:
+        return [data] if data[:1] and data[0] & 0x80 else []
+    found = []  # type: List[bytes]
+    for block in blocks:
+        body = _BODY.search(block)
+        text = _CRC.sub(b"", b"\n" + (body.group(1) if body is not None else block).strip())
+        try:
+            found.append(base64.b64decode(_WHITE.sub(b"", text), validate=True))
+        except (binascii.Error, ValueError):
+            continue
+    return found
+
+
+def _walk(data):
+    # type: (bytes) -> Iterator[Tuple[int, int, int]]
+    """Tag, start and end of each packet."""
+    at = 0
+    while at < len(data) and data[at] & 0x80:
+        if data[at] & 0x40:
+            tag, length = data[at] & 0x3F, _new_length(data, at + 1)
+        else:
+            tag, length = (data[at] >> 2) & 0x0F, _old_length(data, at)
+        if length is None or length[0] + length[1] > len(data):
+            return
+        start, size = length
+        yield tag, start, start + size
+        at = start + size
+
+
+def _new_length(data, at):
+    # type: (bytes, int) -> Optional[Tuple[int, int]]
+    """Where the content starts and its size; None for lengths in parts, which a key never has."""
+    if at >= len(data):
+        return None
+    first = data[at]
+    if first < 192:
+        return at + 1, first
+    if first < 224 and at + 1 < len(data):
+        return at + 2, ((first - 192) << 8) + data[at + 1] + 192
+    if first == 255 and at + 4 < len(data):
+        return at + 5, int.from_bytes(data[at + 1:at + 5], "big")
+    return None
+
+
+def _old_length(data, at):
+    # type: (bytes, int) -> Optional[Tuple[int, int]]
+    kind = data[at] & 3
+    if kind == 3:  # to the end of the file
+        return at + 1, len(data) - at - 1
+    width = 1 << kind
+    if at + width >= len(data):
+        return None
+    return at + 1 + width, int.from_bytes(data[at + 1:at + 1 + width], "big")
+
+
+def _new_packet(tag, body):
+    # type: (int, bytes) -> bytes
+    return bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body
+
+
+def _fingerprint(body):
+    # type: (bytes) -> Optional[str]
+    """Version 4 (SHA-1) and version 6 (SHA-256); older ones have no fingerprint worth trusting."""
+    if not body or body[0] not in _FORMS:
+        return None
+    digest, head, width = _FORMS[body[0]]
+    return hashlib.new(digest, head + len(body).to_bytes(width, "big") + body).hexdigest().upper() if len(body) < 1 << 8 * width else None
+
+
+def _crc24(data):
+    # type: (bytes) -> int
+    value = 0xB704CE
+    for byte in data:
+        value ^= byte << 16
+        for _bit in range(8):
+            value <<= 1
+            if value & 0x1000000:
+                value ^= 0x1864CFB
+    return value & 0xFFFFFF
