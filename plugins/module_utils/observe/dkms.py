@@ -8,7 +8,7 @@
     /var/lib/dkms/M/V/K/ARCH/log/make.log       log of one that did not
 
 States: ``added`` (registered, built for no kernel: ``kernel`` is None), ``built``, ``installed`` (the link is there and
-the module lies below /lib/modules/K), ``broken`` (the source is gone, or DKMS says installed and the module is not there).
+the module lies below /lib/modules/K), ``broken`` (``kernel`` None: the source is gone; else the modules are gone).
 ``dkms status`` is asked only where the tree cannot be read.
 """
 
@@ -20,6 +20,7 @@ from . import parse
 from .modules import module_index, module_path
 
 TREE = "/var/lib/dkms"
+SOURCES = "/usr/src"
 ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
 # Where DKMS puts modules: Debian and Ubuntu, the Red Hat family (extra, links from weak-updates), SUSE.
 PLACES = ("updates/dkms", "extra", "updates", "weak-updates")
@@ -27,6 +28,7 @@ _LOG_LIMIT = 4 * 1024 * 1024
 _KO = re.compile(r"([A-Za-z0-9_.+-]+)\.ko(?:\.(?:gz|xz|zst|bz2))?\Z")
 _TARGET = re.compile(r"(?:.*/)?([^/]+)/([^/]+)/([^/]+)/?\Z")  # of the link kernel-K-ARCH: V/K/ARCH
 # dkms 3: "M/V, K, ARCH: installed"; dkms 2: "M, V, K, ARCH: installed"; both add remarks in brackets behind the state.
+_BAD_REMARKS = ("WARNING", "Diff", "missing")  # that the module on disk is another one than the built one; "Original modules exist" is fine
 _STATUS_LINE = re.compile(r"([^\s,/:]+)(?:/|, )([^\s,/:]+)(?:, ([^\s,/:]+), ([^\s,/:]+))?: (added|built|installed|broken)\b(.*)")
 
 
@@ -72,9 +74,11 @@ def make_log_tail(host, module, version, lines=20):
 
 def _versions(host, module):
     # type: (Host, str) -> List[str]
-    """A version is a directory with a link ``source``, also one that leads nowhere any more."""
+    """A version is a directory with a link ``source``, also one that leads nowhere any more or is lost."""
     base = "%s/%s" % (TREE, module)
-    return [name for name in host.listdir(base) if parse.is_name(name) and host.readlink("%s/%s/source" % (base, name)) is not None]
+    return [
+        name for name in host.listdir(base) if parse.is_name(name) and name != "original_module" and (
+            host.readlink("%s/%s/source" % (base, name)) is not None or host.exists("%s/%s-%s/dkms.conf" % (SOURCES, module, name)))]
 
 
 def _builds_of(host, module, version):
@@ -86,12 +90,13 @@ def _builds_of(host, module, version):
         if kernel in ("source", "build") or not parse.is_name(kernel):
             continue
         for arch in host.listdir("%s/%s" % (base, kernel)):
-            files = [name for name in host.listdir("%s/%s/%s/module" % (base, kernel, arch)) if _KO.match(name)]
-            if files and parse.is_name(arch):
+            directory = "%s/%s/%s/module" % (base, kernel, arch)
+            if host.exists(directory) and parse.is_name(arch):
+                files = [name for name in host.listdir(directory) if _KO.match(name)]
                 found.append(Build(module, version, kernel, arch, _state(host, module, version, kernel, arch, files)))
-    if found:
-        return found
-    return [Build(module, version, None, None, ADDED if whole else BROKEN)]
+    if not whole:  # dkms refuses to do anything with it until the package has been installed anew
+        return [Build(module, version, None, None, BROKEN)] + found
+    return found or [Build(module, version, None, None, ADDED)]
 
 
 def _state(host, module, version, kernel, arch, files):
@@ -99,7 +104,7 @@ def _state(host, module, version, kernel, arch, files):
     link = _TARGET.match(host.readlink("%s/%s/kernel-%s-%s" % (TREE, module, kernel, arch)) or "")
     if link is None or link.groups() != (version, kernel, arch):
         return BUILT
-    return INSTALLED if all(module_on_disk(host, kernel, _stem(name)) for name in files) else BROKEN
+    return INSTALLED if files and all(module_on_disk(host, kernel, _stem(name)) for name in files) else BROKEN
 
 
 def module_on_disk(host, kernel, name):
@@ -136,12 +141,12 @@ def _from_status(host):
 
 def parse_status(text):
     # type: (str) -> Tuple[Build, ...]
-    """The lines of ``dkms status``; a warning behind ``installed`` says that the module on disk is another one."""
+    """The lines of ``dkms status``."""
     found = []  # type: List[Build]
     for line in text.splitlines():
         parts = _STATUS_LINE.match(line.strip())
         if parts is None or not all(parse.is_name(part) for part in parts.groups()[:4] if part is not None):
             continue
         module, version, kernel, arch, state, remark = parts.groups()
-        found.append(Build(module, version, kernel, arch, BROKEN if state == INSTALLED and "WARNING" in remark else state))
+        found.append(Build(module, version, kernel, arch, BROKEN if any(word in remark for word in _BAD_REMARKS) else state))
     return tuple(found)
