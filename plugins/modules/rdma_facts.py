@@ -201,6 +201,14 @@ rdma:
     modules:
       description: Loaded kernel modules of the RDMA and GPU family, each with C(version) and C(used_by).
       type: dict
+    gpus:
+      description: NVIDIA GPUs on the PCI bus, with or without a driver; each with C(name) and C(uuid) where the driver is loaded.
+      type: list
+      elements: dict
+    gpu_driver:
+      description: The NVIDIA driver as it is loaded and as it is on disk, its packages, the fabric manager and the persistence daemon;
+        null on a node with neither GPU nor driver.
+      type: dict
     gpudirect:
       description: Peer memory module, GPU driver and kernel options for dma-buf.
       type: dict

@@ -10,6 +10,8 @@ from typing import Any, Dict, Optional
 from ..catalogue.platforms import find_system
 from ..host import Host, TreeHost
 from ..types import Identity, Platform
+from .gpu import gpu_facts
+from .gpu_driver import observe_gpu_driver
 from .gpudirect import observe_gpudirect
 from .hca import observe_hcas
 from .identity import observe_identity
@@ -42,6 +44,8 @@ def observe_facts(host, identity=None):
         "hcas": observe_hcas(host, active_mtus(host) if known.hcas else {}),
         "netdevs": observe_netdevs(host, known.nics),
         "modules": modules,
+        "gpus": gpu_facts(host, known.gpus),
+        "gpu_driver": observe_gpu_driver(host, known),
         "gpudirect": observe_gpudirect(host, kernel, modules),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),

@@ -59,7 +59,20 @@ def ports(name: str) -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def test_the_kinds_of_node_are_all_there() -> None:
-    assert NAMES == ["broken", "erdma2", "ib8", "iwarp", "multiport", "nohca", "port-down", "port-polling", "roce8-bond", "rxe"]
+    assert NAMES == [
+        "broken",
+        "doca8",
+        "erdma2",
+        "hgx-skew",
+        "ib8",
+        "iwarp",
+        "multiport",
+        "nohca",
+        "port-down",
+        "port-polling",
+        "roce8-bond",
+        "rxe",
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,6 +95,8 @@ def test_the_schema_is_complete(name: str) -> None:
         "hcas",
         "netdevs",
         "modules",
+        "gpus",
+        "gpu_driver",
         "gpudirect",
         "limits",
         "nccl",

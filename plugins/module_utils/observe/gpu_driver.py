@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NVIDIA driver of a node with GPUs: what is loaded, what is on disk, and the daemons beside it.
+
+Read from /proc and /sys; ``modinfo`` tells what the next boot would load and ``nvidia-smi`` only what nothing else
+does (persistence mode, NVLink fabric). A GPU that fell off the bus can make nvidia-smi hang, so it has a short limit.
+"""
+
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..host import Host
+from ..types import Identity
+from . import parse
+from .packages import query_packages
+
+VERSION_FILE = "/proc/driver/nvidia/version"
+FABRICMANAGER = "nvidia-fabricmanager.service"
+PERSISTENCED = "nvidia-persistenced.service"
+SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+_NVRM = re.compile(r"^NVRM version: (.*?)\s{2,}([0-9]+(?:\.[0-9]+)+)\s", re.MULTILINE)
+_VERSION = re.compile(r"[0-9]{3,4}(?:\.[0-9]+)+\Z")
+_OPEN_LICENSE = "Dual MIT/GPL"  # of the open modules; the proprietary ones say NVIDIA
+UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+
+# What tells the driver's packages apart, by name: CUDA repository, Debian, Ubuntu. Branch packages are added for BRANCHES.
+_NAMES = (
+    "nvidia-open", "cuda-drivers", "nvidia-driver", "nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kernel-open-dkms",
+    "nvidia-kernel-dkms", "nvidia-open-kernel-dkms", "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms", "nvidia-persistenced",
+    "nvidia-fabricmanager", "nvidia-fabric-manager", "nvidia-imex", "nvidia-smi", "libcuda1", "datacenter-gpu-manager",
+)
+_BY_BRANCH = (
+    "nvidia-open-%s", "cuda-drivers-%s", "nvidia-driver-%s", "nvidia-driver-%s-open", "nvidia-driver-%s-server",
+    "nvidia-driver-%s-server-open", "nvidia-dkms-%s", "nvidia-dkms-%s-open", "nvidia-dkms-%s-server", "nvidia-dkms-%s-server-open",
+    "nvidia-fabricmanager-%s",
+)
+_BRANCHES = ("470", "525", "535", "550", "560", "565", "570", "575", "580", "590", "595", "610", "615", "620")
+
+
+class Driver(NamedTuple):
+    """A build of the kernel module: of the one that is loaded, or of the one on disk for the running kernel."""
+
+    version: Optional[str]
+    flavour: Optional[str]  # open or proprietary
+
+
+def loaded_driver(host):
+    # type: (Host) -> Driver
+    """The driver says in its version file which kind it is; both None when it is not loaded."""
+    found = _NVRM.search(host.read(VERSION_FILE, 4096) or "")
+    if found is not None:
+        return Driver(found.group(2), "open" if "Open Kernel Module" in found.group(1) else "proprietary")
+    return Driver(parse.token(host.line("/sys/module/nvidia/version")), None)
+
+
+def driver_on_disk(host, kernel):
+    # type: (Host, str) -> Driver
+    """What ``modprobe nvidia`` would load into the running kernel now."""
+    if not parse.is_name(kernel):
+        return Driver(None, None)
+    version = host.run(("modinfo", "-k", kernel, "-F", "version", "nvidia"), 10.0)
+    if not version.ok or not _VERSION.match(version.out.strip()):
+        return Driver(None, None)
+    licence = host.run(("modinfo", "-k", kernel, "-F", "license", "nvidia"), 10.0).out.strip()
+    return Driver(version.out.strip(), "open" if licence == _OPEN_LICENSE else "proprietary" if licence else None)
+
+
+def observe_gpu_driver(host, identity):
+    # type: (Host, Identity) -> Optional[Dict[str, Any]]
+    """The facts; None on a node that has neither a GPU nor the driver."""
+    loaded = loaded_driver(host)
+    if not identity.gpus and loaded.version is None:
+        return None
+    disk = driver_on_disk(host, identity.kernel)
+    packages = query_packages(host, identity, package_names())
+    smi = smi_rows(host, ("pci.bus_id", "persistence_mode")) if loaded.version is not None else None
+    return {
+        "version": loaded.version,
+        "flavour": loaded.flavour,
+        "disk_version": disk.version,
+        "disk_flavour": disk.flavour,
+        "loaded_matches_installed": loaded.version == disk.version if loaded.version and disk.version else None,
+        "packages": packages,
+        "modules": nvidia_modules(host),
+        "nouveau_loaded": module_loaded(host, "nouveau"),
+        "fabricmanager": _fabricmanager(host, identity, packages),
+        "persistence": {
+            "running": unit_active(host, PERSISTENCED),
+            "mode": None if smi is None else {str(parse.pci_address(row[0][-12:])): row[1] for row in smi},
+        },
+    }
+
+
+def package_names():
+    # type: () -> Tuple[str, ...]
+    return _NAMES + tuple(name % branch for branch in _BRANCHES for name in _BY_BRANCH)
+
+
+def nvidia_modules(host):
+    # type: (Host) -> Optional[List[str]]
+    """Loaded modules of the driver; None without /proc/modules."""
+    text = host.read("/proc/modules")
+    if text is None:
+        return None
+    names = [line.split(" ", 1)[0] for line in text.splitlines()]
+    return sorted(name for name in names if name == "nvidia" or name.startswith("nvidia_"))
+
+
+def module_loaded(host, name):
+    # type: (Host, str) -> Optional[bool]
+    text = host.read("/proc/modules")
+    return None if text is None else re.search(r"^%s " % re.escape(name), text, re.MULTILINE) is not None
+
+
+def module_users(host, name):
+    # type: (Host, str) -> Optional[Tuple[int, Tuple[str, ...]]]
+    """(reference count, modules that use it); None when the module is not loaded, or the kernel does not count.
+
+    More references than modules: processes hold it. A kernel without CONFIG_MODULE_UNLOAD prints ``-`` for both (seen on a real node).
+    """
+    for line in (host.read("/proc/modules") or "").splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[0] == name:
+            count = parse.integer(fields[2])
+            return None if count is None else (count, tuple(user for user in fields[3].split(",") if parse.is_name(user)))
+    return None
+
+
+def unit_installed(host, unit):
+    # type: (Host, str) -> bool
+    return any(host.exists(directory + "/" + unit) for directory in UNIT_DIRECTORIES)
+
+
+def unit_active(host, unit):
+    # type: (Host, str) -> Optional[bool]
+    """None when there is no such unit, or nobody to ask."""
+    if not unit_installed(host, unit):
+        return None
+    answer = host.run(("systemctl", "is-active", unit)).out.strip()
+    return answer == "active" if answer else None
+
+
+def smi_rows(host, fields):
+    # type: (Host, Tuple[str, ...]) -> Optional[List[List[str]]]
+    """One row a GPU from nvidia-smi; None when it is not there, fails or answers in another form."""
+    if host.which("nvidia-smi") is None:
+        return None
+    answer = host.run(("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader"), SMI_SECONDS)
+    if not answer.ok:
+        return None
+    rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]
+    if not rows or any(len(row) != len(fields) or any(parse.token(value) is None for value in row) for row in rows):
+        return None
+    return rows
+
+
+def _fabricmanager(host, identity, packages):
+    # type: (Host, Identity, Optional[Mapping[str, str]]) -> Dict[str, Any]
+    """``state``: what the GPUs say of the NVLink fabric (Completed once the fabric manager has done its work)."""
+    versions = [version for name, version in sorted((packages or {}).items()) if re.match(r"nvidia-fabric-?manager(?:-[0-9]+)?\Z", name)]
+    states = smi_rows(host, ("fabric.state",)) if identity.nvswitches else None
+    return {
+        "installed": None if packages is None else bool(versions),
+        "version": versions[0] if versions else None,
+        "running": unit_active(host, FABRICMANAGER),
+        "states": None if states is None else sorted({row[0] for row in states}),
+    }
