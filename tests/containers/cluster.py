@@ -13,6 +13,7 @@ rails      how many rail interfaces (eth1 …), 1 when left out
 groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
+standin    deb or rpm: the stand-in repositories of tests/containers/standin, read-only as /srv/standin
 setup      commands to run on the node, argv by argv; ``{file: NAME, with: [...]}`` feeds a file of the scenario to python3
 =========  ==========================================================================================
 
@@ -32,6 +33,7 @@ from typing import Any, NamedTuple
 import yaml
 
 import harness
+import standins
 from harness import Container, Link
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +104,10 @@ class Cluster:
         """Start one node and let Ansible in; returns its host key."""
         image = harness.build((*PACKAGES, *node.entry.get("packages", ())), str(node.entry.get("suite", harness.SUITE)))
         rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", rail["match"]["mac"]) for place, rail in enumerate(node.rails)]
-        container = harness.start(image, self.container(node.name).name, (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails))
+        kind = node.entry.get("standin")
+        mounts = ("--volume", f"{standins.directory(kind)}:{standins.NODE_PATH}:ro") if kind else ()
+        links = (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails)
+        container = harness.start(image, self.container(node.name).name, links, options=mounts)
         # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.
         container.run(*OPTIONAL_LIMITS)
         # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.

@@ -77,7 +77,7 @@ def podman(*argv: str, stdin: str | None = None, check: bool = True, timeout: fl
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """One builder at a time: parallel tests want the same image."""
     with path.open("w", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -95,7 +95,7 @@ def build(packages: Sequence[str] = (), suite: str = SUITE) -> str:
     wanted = sorted({*BASE_PACKAGES, *packages})
     key = hashlib.sha256(json.dumps([suite, wanted]).encode()).hexdigest()[:16]
     image = f"localhost/railwright-test:{key}"
-    with _locked(cache() / f"{key}.lock"):
+    with locked(cache() / f"{key}.lock"):
         if podman("image", "exists", image, check=False).returncode == 0:
             return image
         archive = cache() / f"{key}.tar"
