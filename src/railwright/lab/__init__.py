@@ -20,17 +20,22 @@ from railwright.lab.core import (
 )
 from railwright.lab.errors import LabError
 from railwright.lab.image import Progress
-from railwright.lab.state import LabState, Node, Rail
+from railwright.lab.recipe import GRUB, PLAIN, Recipe
+from railwright.lab.state import Hardware, LabState, Node, Rail
 from railwright.lab.tools import missing_packages
 
 __all__ = [
     "BARE",
+    "GRUB",
+    "PLAIN",
+    "Hardware",
     "LabError",
     "LabState",
     "Node",
     "NodeStatus",
     "Progress",
     "Rail",
+    "Recipe",
     "current",
     "down",
     "missing_packages",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +20,8 @@ from railwright.lab import image as images
 from railwright.lab.errors import LabError
 from railwright.lab.image import Image, Progress
 from railwright.lab.paths import LabPaths, cache_root, locked
-from railwright.lab.state import LabState, Node, load, save
+from railwright.lab.recipe import PLAIN, Recipe
+from railwright.lab.state import ORDINARY, Hardware, LabState, Node, load, save
 
 T = TypeVar("T")
 
@@ -57,12 +59,15 @@ def up(
     state_dir: Path | None = None,
     fresh: bool = False,
     rails: int = 1,
+    recipe: Recipe = PLAIN,
+    hardware: Hardware = ORDINARY,
     progress: Progress = silent,
 ) -> LabState:
     """Bring up a lab of bare nodes and return when every node answers over ssh.
 
     A stopped lab starts from its bare snapshot, so its nodes are bare again; machines that run are left as they are, and a
     node that was powered off beside running ones boots from its disk. fresh makes new disks and a new inventory.
+    recipe and hardware are for tests that need a boot loader, a compiler or PCI Express; both stay as they are while nodes run.
     """
     net.check_size(nodes, rails)
     tools.require()
@@ -74,8 +79,10 @@ def up(
             if not fresh:
                 return _complete(state, nodes, rails, progress)
             _stop_all(state, progress, grace=0)
-        image = images.ensure(progress)
-        return _start(_plan(paths, state, image, nodes, rails, progress), state, image, fresh=fresh, progress=progress)
+        image = images.ensure(progress, recipe)
+        planned = replace(_plan(paths, state, image, nodes, rails, progress), offset=recipe.offset, hardware=hardware)
+        planned = replace(planned, shape=_shape(planned, rails))
+        return _start(planned, state, image, recipe, fresh=fresh, progress=progress)
 
 
 def _plan(paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails: int, progress: Progress) -> LabState:
@@ -87,17 +94,18 @@ def _plan(paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails
         root=paths.root,
         image=image.key,
         accel=kind,
-        shape=_shape(image, kind, rails),
+        shape="",
         nodes=net.make_nodes(nodes, rails, net.choose_ports(names, keep)),
         socket_dir=_socket_dir(paths, old),
         site_hash=old.site_hash if old else "",
     )
 
 
-def _shape(image: Image, kind: str, rails: int) -> str:
+def _shape(state: LabState, rails: int) -> str:
     """A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator."""
     version = tools.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
-    parts = [image.key, *accel.ARGV[kind], str(rails), str(machine.MEMORY_MB), machine.KERNEL_ARGS, version]
+    parts = [state.image, *accel.ARGV[state.accel], str(rails), str(machine.MEMORY_MB), machine.DIRECT_ARGS, version]
+    parts += state.hardware.words()
     return sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -112,7 +120,7 @@ def _socket_dir(paths: LabPaths, old: LabState | None) -> str:
     return tempfile.mkdtemp(prefix="railwright-lab-")
 
 
-def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, progress: Progress) -> LabState:
+def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, *, fresh: bool, progress: Progress) -> LabState:
     reusable = old is not None and old.shape == state.shape and not fresh
     if old is not None and not fresh and not reusable:
         progress("the image or the machines' shape changed: making new disks")
@@ -130,7 +138,7 @@ def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, 
     if restored:
         progress(f"restoring {_names(restored)} from the bare snapshot")
     try:
-        _boot(state, image, cold, restored, progress)
+        _boot(state, image, recipe, cold, restored, progress)
     except BaseException:
         # Half a lab would pass for a whole one at the next `up`, but without its bare snapshot.
         _stop_all(state, progress, grace=0)
@@ -138,14 +146,20 @@ def _start(state: LabState, old: LabState | None, image: Image, *, fresh: bool, 
     return state
 
 
-def _boot(state: LabState, image: Image, cold: list[Node], restored: list[Node], progress: Progress) -> None:
+def _boot(state: LabState, image: Image, recipe: Recipe, cold: list[Node], restored: list[Node], progress: Progress) -> None:
     for node in state.nodes:
         machine.start(state, node, image, BARE if node in restored else None)
     ssh.wait(state, list(state.nodes), progress)
     _each(restored, lambda node: ssh.set_clock(state, node))
     if cold:
+        for command in recipe.first_boot:
+            _each(cold, partial(_once, state, list(command)))
         progress("taking the bare snapshot")
         _each(cold, lambda node: _take(state, node, BARE))
+
+
+def _once(state: LabState, command: list[str], node: Node) -> None:
+    ssh.run(state, node, command, timeout=ssh.BOOT_SECONDS)
 
 
 def _accel_text(state: LabState) -> str:

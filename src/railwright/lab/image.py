@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bare image: a Debian root file system that has never heard of RDMA, built once and cached."""
+"""Images: a Debian root file system made from a recipe, built once and cached. The lab's own has never heard of RDMA."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -15,44 +17,16 @@ from pathlib import Path
 from railwright.lab import apt, tools
 from railwright.lab.errors import LabError
 from railwright.lab.paths import cache_root, locked
+from railwright.lab.recipe import PLAIN, Recipe
 
 Progress = Callable[[str], None]
-
-# Exactly what a node needs to boot, be reached and be looked at. No RDMA package: installing those is the product's job.
-PACKAGES = (
-    "systemd", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "iproute2", "kmod", "linux-image-amd64",
-    "initramfs-tools", "iputils-ping", "ethtool", "pciutils", "ca-certificates",
-)  # fmt: skip
 
 # Raise when this file changes what ends up in the image: cached images are keyed by it.
 RECIPE = 1
 DISK = "8G"
 NEEDED_BYTES = 4 * 1024**3
 BUILD_TIMEOUT = 1800
-
-FILES = {
-    # eth0 is the management NIC in every node; networkd leaves the fabric NICs alone, as on a freshly racked machine.
-    "/etc/systemd/network/10-management.network": "[Match]\nName=eth0\n\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n",
-    # QEMU's user network answers DNS here, with the controller's resolver behind it.
-    "/etc/resolv.conf": "nameserver 10.0.2.3\n",
-    "/etc/fstab": "/dev/vda / ext4 defaults 0 1\n",
-    "/etc/default/locale": "LANG=C.UTF-8\n",
-}
-
-# The default initramfs carries every driver there is: 35 MB to unpack at each boot and to pack again in each package that
-# refreshes it, at emulation speed. The machines have one kind of disk.
-EARLY_FILES = {
-    "/etc/initramfs-tools/conf.d/railwright-lab": "MODULES=list\n",
-    "/usr/share/initramfs-tools/modules.d/railwright-lab": "virtio_pci\nvirtio_blk\next4\n",
-}
-
-# Host keys and identity are per node. The apt timers would hold dpkg's lock whenever a restored clock jumps past them.
-FINISH = """set -e
-rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/hostname "$1"/etc/machine-id "$1"/etc/apt/apt.conf.d/99mmdebstrap
-chroot "$1" update-ca-certificates
-chroot "$1" systemctl enable systemd-networkd.service
-chroot "$1" systemctl mask apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer e2scrub_reap.service
-"""
+SECTOR = 512
 
 
 @dataclass(frozen=True)
@@ -79,11 +53,10 @@ class Image:
         return self.disk.is_file()
 
 
-def image_key(setup: apt.AptSetup) -> str:
+def image_key(setup: apt.AptSetup, recipe: Recipe = PLAIN) -> str:
     """Hash everything that goes into the image."""
     digest = sha256()
-    parts = [str(RECIPE), apt.SUITE, DISK, *PACKAGES, *setup.sources, *setup.guest_conf, FINISH]
-    parts.append(repr((sorted(FILES.items()), sorted(EARLY_FILES.items()))))
+    parts = [str(RECIPE), apt.SUITE, DISK, *recipe.packages, *setup.sources, *setup.guest_conf, *recipe.rest()]
     for part in parts:
         digest.update(part.encode() + b"\0")
     for certificate in setup.certificates:
@@ -91,22 +64,22 @@ def image_key(setup: apt.AptSetup) -> str:
     return digest.hexdigest()[:16]
 
 
-def ensure(progress: Progress) -> Image:
+def ensure(progress: Progress, recipe: Recipe = PLAIN) -> Image:
     """Return the image for this controller's configuration, building it when it is not in the cache."""
     setup = apt.controller_setup()
-    key = image_key(setup)
+    key = image_key(setup, recipe)
     root = cache_root()
     image = Image(key, root / key)
     if image.exists():
         return image
     with locked(root / f"{key}.lock", wait=True):  # Two labs may want the same image at once.
         if not image.exists():
-            progress("building the bare Debian 12 image (once, about two minutes)")
-            _build(image, setup, progress)
+            progress(f"building the {recipe.title} (once, about two minutes)")
+            _build(image, recipe, setup, progress)
     return image
 
 
-def _build(image: Image, setup: apt.AptSetup, progress: Progress) -> None:
+def _build(image: Image, recipe: Recipe, setup: apt.AptSetup, progress: Progress) -> None:
     prefix = _privileges()
     root = image.directory.parent
     free = shutil.disk_usage(root).free
@@ -118,9 +91,9 @@ def _build(image: Image, setup: apt.AptSetup, progress: Progress) -> None:
     log = root / f"{image.key}.log"
     try:
         progress("  downloading and unpacking packages")
-        _mmdebstrap(work, setup, log)
+        _mmdebstrap(work, recipe, setup, log)
         progress("  writing the disk image")
-        _pack(work, prefix, log)
+        _pack(work, recipe, prefix, log)
         (work / "root.tar").unlink()
         shutil.rmtree(image.directory, ignore_errors=True)
         work.rename(image.directory)
@@ -144,17 +117,17 @@ def _privileges() -> list[str]:
     return prefix
 
 
-def hooks(work: Path, setup: apt.AptSetup) -> list[str]:
+def hooks(work: Path, recipe: Recipe, setup: apt.AptSetup) -> list[str]:
     """Lay out our files below work and return the mmdebstrap options that put them into the image."""
-    files = {target: text.encode() for target, text in FILES.items()}
+    files = {target: text.encode() for target, text in recipe.files.items()}
     files["/etc/apt/apt.conf.d/80railwright-lab"] = ("\n".join(setup.guest_conf) + "\n").encode()
     for certificate in setup.certificates:
         files[f"/usr/local/share/ca-certificates/{certificate.name}"] = certificate.read_bytes()
-    early = {target: text.encode() for target, text in EARLY_FILES.items()}
+    early = {target: text.encode() for target, text in recipe.early_files.items()}
     # Essential hooks run before the kernel package, and with it the initramfs, is installed.
     options = [*_uploads(work, early, "essential"), *_uploads(work, files, "customize")]
     # As text, not as a file: inside a user namespace the hook's user may not look into our directory.
-    return [*options, f"--customize-hook={FINISH}"]
+    return [*options, f"--customize-hook={recipe.finish}"]
 
 
 def _uploads(work: Path, files: dict[str, bytes], stage: str) -> list[str]:
@@ -168,16 +141,16 @@ def _uploads(work: Path, files: dict[str, bytes], stage: str) -> list[str]:
     return options
 
 
-def _mmdebstrap(work: Path, setup: apt.AptSetup, log: Path) -> None:
-    argv = [tools.tool("mmdebstrap"), "--variant=minbase", f"--include={','.join(PACKAGES)}", "--format=tar"]
+def _mmdebstrap(work: Path, recipe: Recipe, setup: apt.AptSetup, log: Path) -> None:
+    argv = [tools.tool("mmdebstrap"), "--variant=minbase", f"--include={','.join(recipe.packages)}", "--format=tar"]
     argv += [f"--aptopt={line}" for line in setup.conf]
-    argv += hooks(work, setup)
+    argv += hooks(work, recipe, setup)
     argv += [apt.SUITE, str(work / "root.tar"), *setup.sources]
     _logged(argv, log)
 
 
-def _pack(work: Path, prefix: list[str], log: Path) -> None:
-    """Turn the tar into an ext4 image without mounting anything: loop devices are not everywhere."""
+def _pack(work: Path, recipe: Recipe, prefix: list[str], log: Path) -> None:
+    """Turn the tar into a disk image without mounting anything: loop devices are not everywhere."""
     script = """set -e
 cd "$1"
 mkdir root
@@ -186,10 +159,30 @@ cp root/boot/vmlinuz-* vmlinuz
 cp root/boot/initrd.img-* initrd.img
 chmod 644 vmlinuz initrd.img
 truncate -s "$2" base.img
-"$3" -q -F -L railwright-lab -d root base.img
+if [ "$4" -eq 0 ]; then
+    "$3" -q -F -L railwright-lab -d root base.img
+else
+    # GRUB 2.06 does not read a file system with that feature, which mkfs may have in its defaults.
+    "$3" -q -F -L railwright-lab -O ^metadata_csum_seed -E "offset=$4" -d root base.img "$(( ($(stat -c %s base.img) - $4) / 1024 ))k"
+    test "$(stat -c %s root/boot/grub/i386-pc/core.img)" -le "$(( $4 - 512 ))"
+    dd if=root/boot/grub/i386-pc/boot.img of=base.img bs=440 count=1 conv=notrunc status=none
+    dd if=root/boot/grub/i386-pc/core.img of=base.img bs=512 seek=1 conv=notrunc status=none
+fi
 rm -rf root essential* customize*
 """
-    _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4")], log)
+    _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4"), str(recipe.offset)], log)
+    if recipe.boots_itself:
+        _partition(work / "base.img", recipe.offset)
+
+
+def _partition(disk: Path, offset: int) -> None:
+    """One bootable Linux partition from offset to the end, in an MBR: all that GRUB's i386-pc flavour asks for."""
+    first, sectors = offset // SECTOR, (disk.stat().st_size - offset) // SECTOR
+    # Cylinders, heads and sectors at their limit: the value that says "look at the sector numbers instead".
+    entry = struct.pack("<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", first, sectors)
+    with disk.open("r+b") as handle:
+        handle.seek(440)
+        handle.write(secrets.token_bytes(4) + bytes(2) + entry + bytes(48) + b"\x55\xaa")
 
 
 def _logged(argv: list[str], log: Path) -> None:

@@ -16,11 +16,11 @@ from railwright.lab.errors import LabError
 from railwright.lab.image import Image
 from railwright.lab.monitor import Monitor
 from railwright.lab.paths import LabPaths
-from railwright.lab.state import LabState, Node
+from railwright.lab.recipe import KERNEL_ARGS
+from railwright.lab.state import Hardware, LabState, Node
 
 MEMORY_MB = 1024
-# Under emulation beside other work, 90 s is not enough for every unit to start.
-KERNEL_ARGS = "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 systemd.default_timeout_start_sec=300"
+DIRECT_ARGS = f"root=/dev/vda rw {KERNEL_ARGS}"
 POWER_OFF_SECONDS = 60.0
 SNAPSHOT_SECONDS = 300.0
 
@@ -30,20 +30,43 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
     directory = state.paths.node(node.name)
     forward = f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-:22"
     command = [
-        tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *accel.ARGV[state.accel],
+        tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *processor(state), *chipset(state.hardware),
         "-m", str(MEMORY_MB), "-nodefaults", "-display", "none", "-daemonize", "-pidfile", str(pid_file(state, node)),
-        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", KERNEL_ARGS,
+        *_kernel(state, image),
         "-chardev", f"file,id=console,append=on,path={net.escape(directory / 'console.log')}", "-serial", "chardev:console",
         "-qmp", f"unix:{net.escape(monitor_path(state, node))},server=on,wait=off",
         # The disk is disposable: a crash of the controller may cost it, and nothing waits for fsync.
         "-drive", f"file={net.escape(directory / 'disk.qcow2')},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
         # The management NIC comes first, so that it is eth0.
         "-netdev", f"user,id=management,ipv6=off,{forward}",
-        "-device", f"virtio-net-pci,netdev=management,mac={node.mac}",
+        *net.nic_argv(state.hardware, "management", node.mac, 0),
         *net.rail_argv(state, node),
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     return [*command, "-loadvm", loadvm] if loadvm else command
+
+
+def _kernel(state: LabState, image: Image) -> list[str]:
+    if state.offset:
+        return []  # GRUB's choice.
+    return ["-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", DIRECT_ARGS]
+
+
+def processor(state: LabState) -> list[str]:
+    """Accelerator and CPU model."""
+    argv = list(accel.ARGV[state.accel])
+    return [*argv[:-1], f"{argv[-1]},-hypervisor"] if state.hardware.bare_metal else argv
+
+
+def chipset(hardware: Hardware) -> list[str]:
+    """Board, IOMMU and DMI texts. The IOMMU has to be there before the devices behind it."""
+    argv = ["-machine", "q35"] if hardware.pcie else []
+    if hardware.iommu:
+        argv += ["-device", "intel-iommu"]
+    if hardware.bare_metal:
+        for number, text in ((0, "vendor"), (1, "manufacturer"), (3, "manufacturer")):
+            argv += ["-smbios", f"type={number},{text}=railwright lab"]
+    return argv
 
 
 def pid_file(state: LabState, node: Node) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from railwright.lab import tools
 from railwright.lab.errors import LabError
 from railwright.lab.paths import LabPaths
-from railwright.lab.state import LabState, Node, Rail
+from railwright.lab.state import Hardware, LabState, Node, Rail
 
 FIRST_PORT = 2201
 MAX_NODES = 32
@@ -80,8 +80,16 @@ def rail_argv(state: LabState, node: Node) -> list[str]:
     for number, rail in enumerate(node.rails):
         argv += ["-netdev", _backend(state, node, number)]
         # No host_mtu: it would set the guest's MTU, and a bare node must come up with 1500. virtio-net takes up to 65535.
-        argv += ["-device", f"virtio-net-pci,netdev={rail.name},mac={rail.mac}"]
+        argv += nic_argv(state.hardware, rail.name, rail.mac, number + 1)
     return argv
+
+
+def nic_argv(hardware: Hardware, backend: str, mac: str, slot: int) -> list[str]:
+    """One NIC, on the board or behind a root port of its own."""
+    nic = f"virtio-net-pci,netdev={backend},mac={mac}"
+    if not hardware.pcie:
+        return ["-device", nic]
+    return ["-device", f"pcie-root-port,id=port{slot},chassis={slot + 1}", "-device", f"{nic},bus=port{slot}"]
 
 
 def _backend(state: LabState, node: Node, number: int) -> str:

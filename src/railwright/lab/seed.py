@@ -54,7 +54,7 @@ def make_disk(state: LabState, node: Node, image: Image) -> None:
     overlay.unlink(missing_ok=True)
     tools.run(["cp", "--reflink=auto", "--sparse=auto", str(image.disk), str(base)], timeout=600)
     base.chmod(0o600)
-    _inject(base, directory, _files(state, node))
+    _inject(base, directory, _files(state, node), state.offset)
     tools.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(overlay)])
 
 
@@ -84,7 +84,9 @@ def script(files: dict[str, tuple[str, int]], sources: dict[str, Path]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _inject(base: Path, directory: Path, files: dict[str, tuple[str, int]]) -> None:
+def _inject(base: Path, directory: Path, files: dict[str, tuple[str, int]], offset: int = 0) -> None:
+    # How e2fsprogs names a file system inside a larger disk.
+    system = f"{base}?offset={offset}" if offset else str(base)
     work = directory / "seed"
     work.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -93,17 +95,17 @@ def _inject(base: Path, directory: Path, files: dict[str, tuple[str, int]]) -> N
             sources[target] = work / str(number)
             sources[target].write_text(text, encoding="utf-8")
         (work / "script").write_text(script(files, sources), encoding="utf-8")
-        tools.run(["debugfs", "-w", "-f", str(work / "script"), str(base)])
-        _check(base, files)
+        tools.run(["debugfs", "-w", "-f", str(work / "script"), system])
+        _check(system, files)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _check(base: Path, files: dict[str, tuple[str, int]]) -> None:
+def _check(system: str, files: dict[str, tuple[str, int]]) -> None:
     """debugfs exits 0 whatever happens, so read one file back."""
     target = list(files)[-1]
-    if tools.run(["debugfs", "-R", f"cat {target}", str(base)]).strip() != files[target][0].strip():
-        raise LabError(f"debugfs could not write {target} into {base}")
+    if tools.run(["debugfs", "-R", f"cat {target}", system]).strip() != files[target][0].strip():
+        raise LabError(f"debugfs could not write {target} into {system}")
 
 
 def private_directory(path: Path) -> None:

@@ -15,6 +15,25 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
+class Hardware:
+    """What the machines are made of beside the usual: each option is something that a test of the PCI level needs."""
+
+    # A q35 with every NIC behind a PCI Express root port of its own: root ports have ACS, NICs a PCI Express capability.
+    pcie: bool = False
+    # An Intel IOMMU, for the kernel to find and to be told what to do with.
+    iommu: bool = False
+    # No hypervisor in CPUID and DMI: what a machine does only on bare metal, it does here.
+    bare_metal: bool = False
+
+    def words(self) -> list[str]:
+        """Names of the options that are on."""
+        return [name for name, value in asdict(self).items() if value]
+
+
+ORDINARY = Hardware()
+
+
+@dataclass(frozen=True)
 class Rail:
     """One fabric NIC of one node."""
 
@@ -46,6 +65,9 @@ class LabState:
     nodes: tuple[Node, ...] = ()
     socket_dir: str = ""
     site_hash: str = ""
+    # 0: the disk is a file system and QEMU loads the kernel; else the machine boots from its disk, and the file system starts here.
+    offset: int = 0
+    hardware: Hardware = ORDINARY
 
     @property
     def paths(self) -> LabPaths:
@@ -83,10 +105,12 @@ def load(paths: LabPaths) -> LabState | None:
         raise LabError(f"{paths.state_file} is from another version of railwright; `railwright lab down --destroy` first")
     try:
         nodes = tuple(_node(item) for item in body["nodes"])
+        hardware = Hardware(**{name: bool(value) for name, value in body.get("hardware", {}).items()})
+        offset = int(body.get("offset", 0))
         texts = {key: str(body[key]) for key in ("image", "accel", "shape", "socket_dir", "site_hash")}
-    except (KeyError, TypeError, ValueError) as exc:
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise LabError(f"{paths.state_file} is damaged ({exc}); `railwright lab down --destroy` first") from exc
-    return LabState(root=paths.root, nodes=nodes, **texts)
+    return LabState(root=paths.root, nodes=nodes, offset=offset, hardware=hardware, **texts)
 
 
 def _node(item: dict[str, Any]) -> Node:
