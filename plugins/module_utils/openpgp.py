@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fingerprints of the keys in an OpenPGP keyring, and its canonical ASCII armour.
+"""Fingerprints of the keys in an OpenPGP keyring, and one key out of it in ASCII armour.
 
 A signing key is only as good as the check that it is the expected one, and nodes need not
 have gpg: so the packets are read here (RFC 4880, RFC 9580). Only primary keys count, since a
@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import re
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 PRIMARY = 6  # packet tag of a public key that is not a subkey
 # By version of the key: digest, first byte and width of the length, as the RFCs define a fingerprint.
@@ -42,10 +42,25 @@ def packets(data):
     return found
 
 
-def armoured(data):
-    # type: (bytes) -> str
-    """The same keys as one armoured block, without whatever stood around them: what apt and rpm are given."""
-    binary = b"".join(_new_packet(tag, body) for tag, body in packets(data))
+def extract(data, fingerprint):
+    # type: (bytes, str) -> Optional[str]
+    """The key with this fingerprint and what belongs to it (user ids, signatures, subkeys) as one armoured block; None: not there.
+
+    Vendors publish keyrings with several keys; only the pinned one is given to the package manager.
+    """
+    found = []  # type: List[Tuple[int, bytes]]
+    inside = False
+    for tag, body in packets(data):
+        if tag == PRIMARY:
+            inside = not found and _fingerprint(body) == fingerprint
+        if inside:
+            found.append((tag, body))
+    return _armoured(found) if found else None
+
+
+def _armoured(found):
+    # type: (Sequence[Tuple[int, bytes]]) -> str
+    binary = b"".join(_new_packet(tag, body) for tag, body in found)
     text = base64.b64encode(binary).decode("ascii")
     lines = [text[at:at + 64] for at in range(0, len(text), 64)]
     crc = base64.b64encode(_crc24(binary).to_bytes(3, "big")).decode("ascii")

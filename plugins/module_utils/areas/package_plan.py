@@ -6,19 +6,12 @@ A wanted version is exact, a glob (``3.2.3*``) or None (any). Going back to an o
 package manager would refuse it half-way through the step.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ..observe.package_state import Hold
 from ..package_steps import PRESENT
 from ..types import DISRUPTIONS, PACKAGE_WHAT, Change, Problem
 from ..versions import direction
-
-
-class Hold(NamedTuple):
-    """A package that somebody keeps at its version, and the command that lets it go."""
-
-    name: str
-    by: str  # apt-mark hold, dnf versionlock …
-    lift: str
 
 
 def plan_packages(area, wanted, installed, family, disruption="none"):

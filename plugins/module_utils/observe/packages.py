@@ -87,18 +87,18 @@ def _from_rpm(host, wanted):
     argv = ["rpm", "-q", "--qf", RPM_FORMAT] + wanted
     answer = host.run(argv, RPM_TIMEOUT)
     if answer.rc not in (124, 127) and (answer.out or answer.ok):
-        found = _rpm_lines(answer.out)
+        found = rpm_lines(answer.out)
     else:
         recorded = [] if host.live else [name for name in host.listdir("/cmd") if name.startswith("rpm_-qa")]
         if not recorded:
             return None
         found = {}
         for name in recorded:
-            found.update(_rpm_lines(host.read("/cmd/" + name) or ""))
+            found.update(rpm_lines(host.read("/cmd/" + name) or ""))
     return {name: found[name] for name in wanted if name in found}
 
 
-def _rpm_lines(text):
+def rpm_lines(text):
     # type: (str) -> Dict[str, str]
     """``name version-release`` of our format, or ``name-version-release.arch`` of plain ``rpm -qa``."""
     found = {}

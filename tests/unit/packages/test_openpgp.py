@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import armoured, fingerprints, packets
+from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import extract, fingerprints, packets
 
 gpg_wanted = pytest.mark.skipif(shutil.which("gpg") is None, reason="this machine has no gpg to compare with")
 
@@ -62,13 +62,19 @@ def test_the_checksum_of_the_armour_is_optional(keys: dict[str, bytes]) -> None:
 
 
 @gpg_wanted
-def test_our_armour_is_read_by_gpg(keys: dict[str, bytes], tmp_path: Path) -> None:
-    """Also of a keyring of two, from which gpg reads both back."""
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_one_key_of_a_keyring_as_gpg_reads_it_back(keys: dict[str, bytes], tmp_path: Path, name: str) -> None:
+    """The other key of the keyring does not come along; subkeys and user ids do."""
+    fingerprint = keys[name].decode()
+    text = extract(keys["both.gpg"], fingerprint)
+    assert text is not None
+    assert packets(text.encode()) == packets(keys[name + ".gpg"])
     (tmp_path / "home").mkdir(mode=0o700)
-    (tmp_path / "key.asc").write_text(armoured(keys["both.gpg"]))
-    listed = gpg(tmp_path / "home", "--with-colons", "--show-keys", str(tmp_path / "key.asc")).decode()
-    assert {keys["one"].decode(), keys["two"].decode()} <= {row.split(":")[9] for row in listed.splitlines() if row.startswith("fpr")}
-    assert packets(armoured(keys["one.asc"]).encode()) == packets(keys["one.gpg"])
+    (tmp_path / "key.asc").write_text(text)
+    listed = gpg(tmp_path / "home", "--with-colons", "--show-keys", str(tmp_path / "key.asc")).decode().splitlines()
+    assert next(row.split(":")[9] for row in listed if row.startswith("fpr")) == fingerprint
+    assert [row.split(":")[9] for row in listed if row.startswith("uid")] == [f"{name}@example.com"]
+    assert extract(keys["both.gpg"], "0" * 40) is None
 
 
 def test_version_6_from_the_sample_certificate_of_rfc_9580() -> None:
