@@ -32,19 +32,20 @@ def check_overrides(overrides, qos_name, findings):
     before = findings.error_count()
     for name, value in overrides.items():
         path = "nccl_env_overrides.%s" % name
-        row = _known(name, path, findings)
+        row = check_name(name, path, findings)
         if row is None:
             continue
         text = _text(value, path, findings)
         if text is not None:
-            _check_value(row, text, path, findings)
-            _check_meaning(row.name, text, qos_name, path, findings)
+            check_value(row, text, qos_name, path, findings)
+            if name in NODE_OWNED:
+                findings.warning(path, text, *NODE_OWNED[row.name])
         checked[row.name] = text
     after = findings.error_count()
     return checked if after == before else MISSING
 
 
-def _known(name, path, findings):
+def check_name(name, path, findings):
     # type: (Any, str, Findings) -> Optional[Variable]
     """The catalogue row of a name, or None after an error that says what to use instead."""
     if not isinstance(name, str):
@@ -93,7 +94,14 @@ def _text(value, path, findings):
     return text
 
 
-def _check_value(row, text, path, findings):
+def check_value(row, text, qos_name, path, findings):
+    # type: (Variable, str, Any, str, Findings) -> None
+    """How NCCL reads this text, and whether it contradicts the QoS profile (None: there is none to contradict)."""
+    _check_type(row, text, path, findings)
+    _check_meaning(row.name, text, qos_name, path, findings)
+
+
+def _check_type(row, text, path, findings):
     # type: (Variable, str, str, Findings) -> None
     if row.type == "int":
         if not re.fullmatch(INTEGER, text):
@@ -137,10 +145,7 @@ def _check_choice_list(row, text, path, findings):
 def _check_meaning(name, text, qos_name, path, findings):
     # type: (str, str, Any, str, Findings) -> None
     """Values that NCCL takes and that contradict the rest of the inventory."""
-    if name in NODE_OWNED:
-        message, allowed = NODE_OWNED[name]
-        findings.warning(path, text, message, allowed)
-    elif name in NOT_FROM_FILE:
+    if name in NOT_FROM_FILE:
         findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
     elif name == "NCCL_IB_GID_INDEX" and text != "-1":
         findings.warning(path, text, "the GID index differs between NICs; NCCL picks it by address and type since 2.21", "leave it out")

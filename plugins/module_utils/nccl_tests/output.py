@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nccl-tests prints, of any version from 2.0 on, as one object. Pure, and never raises.
+
+The text is read as a stream of words, not as lines: NCCL's own log comes between the two
+halves of a row, launchers put a rank before every line, and pages that quote a table fold
+it into one. The header says which columns there are; a row says itself whether it has one half
+or two. Formats: src/util.cu and src/common.cu of nccl-tests 2.0 to 2.20.
+"""
+
+import math
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+TYPES = frozenset((
+    "int8", "uint8", "char", "int32", "int", "uint32", "int64", "uint64", "half", "float16", "float", "float32", "double", "float64",
+    "bfloat16", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2", "float8e4m3", "float8e5m2",
+))
+TIMES = ("time", "cputime")  # with -C 1 the CPU's time is reported
+WRONGS = ("#wrong", "wrong", "error")  # a count since 2.13; before that the largest difference found
+_DEFAULT_LEFT = ("size", "count", "type", "redop", "root")  # since 2.13
+_HALF = 4  # time, algbw, busbw, wrong
+
+# mpirun --tag-output, --timestamp-output and srun -l; Hydra's -l
+_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<(?:std(?:out|err))>:? ?|\[\d+\] (?=[ #\d])|\d+: (?=[ #\d]))", re.MULTILINE)
+# A row's left part is printed without a line end, so the host's name may stick to the root: "-1node1:12:12 [0] NCCL INFO".
+_LOG = re.compile(
+    r"(-1(?=\w)|(?<=\s)0(?=[A-Za-z]))?[^\s:]+:\d+:\d+ (?:\[[-\d]+\] )?NCCL "
+    r"(?:INFO|WARN|ERROR|TRACE|ABORT|VERSION)[^\n]*|NCCL version [^\n]*")
+_ROW = re.compile(r"\d+\s+\d+\s+(?:%s)\s" % "|".join(sorted(TYPES)))
+_HEADER = re.compile(r"#\s*(size\s+count\s+type(?:[ \t]+#?[A-Za-z_][\w%]*)+)")
+_INTEGER = re.compile(r"\d{1,19}\Z")
+_ROOT = re.compile(r"-?\d{1,9}\Z")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)\Z")
+_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,18})\b")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)")
+_FAILURE = re.compile(r"Test (?:NCCL|CUDA) failure|Test timeout|: Test failure |Invalid number of GPUs|# error: ")
+
+
+class Layout(NamedTuple):
+    """Columns of a table: those on the left by name, and how many each half has."""
+
+    left: Tuple[str, ...]
+    half: int
+    wrong: str  # "#wrong" or "error": what the fourth column of a half means
+
+
+def parse(text):
+    # type: (str) -> Dict[str, Any]
+    """``{"rows", "avg_busbw", "out_of_bounds", "complete"}``; sizes in bytes, times in us, bandwidths in GB/s (decimal).
+
+    ``complete``: at least one row, none cut off, both footer lines, and no failure in between. What
+    is not to be had is None: ``wrong`` where nothing was checked, ``in_place`` where a row has one half.
+    """
+    body = _without_log(_PREFIX.sub("", text))
+    tables = list(_HEADER.finditer(body))
+    rows = []  # type: List[Dict[str, Any]]
+    cut = False
+    starts = [(0, Layout(_DEFAULT_LEFT, _HALF, "#wrong"))] if not tables else []
+    starts += [(found.end(1), layout_of(found.group(1).split())) for found in tables]
+    for index, (start, layout) in enumerate(starts):
+        end = tables[index + 1].start() if index + 1 < len(tables) else len(body)
+        found_rows, pending = _rows(body[start:end].split(), layout)
+        rows.extend(found_rows)
+        cut = cut or pending
+    bounds = _BOUNDS.findall(body)
+    averages = _AVERAGE.findall(body)
+    footers = min(len(bounds), len(averages))
+    complete = bool(rows) and not cut and footers >= max(1, len(tables)) and not _FAILURE.search(text)
+    return {
+        "rows": rows,
+        "avg_busbw": _number(averages[-1]) if averages else None,
+        "out_of_bounds": sum(int(number) for number in bounds) if bounds else None,
+        "complete": complete,
+    }
+
+
+def layout_of(words):
+    # type: (Sequence[str]) -> Layout
+    """The columns that a header line names, up to where the second half begins."""
+    first = next((index for index, word in enumerate(words) if word in TIMES), len(words))
+    left = tuple(word for word in words[:first] if word in _DEFAULT_LEFT)
+    rest = list(words[first:])
+    again = next((index for index, word in enumerate(rest) if index > 0 and word in TIMES), len(rest))
+    columns = []  # type: List[str]
+    for word in rest[:again]:
+        if not re.match(r"[#A-Za-z_][\w%]*\Z", word) or word in columns:
+            break
+        columns.append(word)
+    wrong = next((word for word in columns if word in WRONGS), "#wrong")
+    return Layout(left if len(left) >= 3 else _DEFAULT_LEFT, max(_HALF, len(columns)), wrong)
+
+
+def _without_log(text):
+    # type: (str) -> str
+    """NCCL's log goes, up to the end of its line; a row that follows in the same line stays."""
+    def rest(found):
+        # type: (Any) -> str
+        row = _ROW.search(found.group(0))
+        return "%s %s" % (found.group(1) or "", found.group(0)[row.start():] if row is not None else "")
+    return _LOG.sub(rest, text)
+
+
+def _rows(words, layout):
+    # type: (Sequence[str], Layout) -> Tuple[List[Dict[str, Any]], bool]
+    """The rows in a stream of words, and whether one was cut off."""
+    rows = []  # type: List[Dict[str, Any]]
+    position = 0
+    cut = False
+    while position < len(words):
+        if not _starts_row(words, position):
+            position += 1
+            continue
+        row, position, whole = _row(words, position, layout)
+        if row is None:
+            cut = True
+            continue
+        cut = cut or not whole
+        rows.append(row)
+    halves = {row["in_place"] is None for row in rows}
+    return rows, cut or len(halves) > 1
+
+
+def _starts_row(words, position):
+    # type: (Sequence[str], int) -> bool
+    return (position + 2 < len(words) and words[position + 2] in TYPES
+            and _INTEGER.match(words[position]) is not None and _INTEGER.match(words[position + 1]) is not None)
+
+
+def _row(words, position, layout):
+    # type: (Sequence[str], int, Layout) -> Tuple[Optional[Dict[str, Any]], int, bool]
+    """(the row or None, where to go on, whether both halves that it begins are whole)."""
+    row = {"size": int(words[position]), "count": int(words[position + 1]), "type": words[position + 2],
+           "redop": None, "root": None}  # type: Dict[str, Any]
+    after = position + 3
+    if "redop" in layout.left and after < len(words):
+        row["redop"] = words[after] if words[after] != "none" else None
+        after += 1
+    if "root" in layout.left:
+        if after >= len(words) or not _ROOT.match(words[after]):
+            return None, position + 3, False
+        row["root"] = int(words[after])
+        after += 1
+    first, after = _half(words, after, layout)
+    if first is None:
+        return None, position + 3, False
+    row["out_of_place"], row["in_place"] = first, None
+    if after >= len(words) or _starts_row(words, after) or not _NUMBER.match(words[after]):
+        return row, after, True
+    second, after = _half(words, after, layout)
+    row["in_place"] = second
+    return row, after, second is not None
+
+
+def _half(words, position, layout):
+    # type: (Sequence[str], int, Layout) -> Tuple[Optional[Dict[str, Any]], int]
+    """Time, the two bandwidths and the number of wrong values; what more columns a half has is passed over."""
+    end = position + layout.half
+    part = words[position:end]
+    if len(part) < layout.half or not all(_NUMBER.match(word) for word in part[:3]) or not _is_wrong(part[3]):
+        return None, position
+    half = {"time_us": _number(part[0]), "algbw": _number(part[1]), "busbw": _number(part[2]), "wrong": _wrong(part[3])}
+    return half, end
+
+
+def _is_wrong(word):
+    # type: (str) -> bool
+    return word == "N/A" or _NUMBER.match(word) is not None
+
+
+def _wrong(word):
+    # type: (str) -> Optional[int]
+    """A count of wrong values; None where nothing was checked, and for the difference that versions before 2.13 print when it is not 0."""
+    value = _number(word)
+    return int(value) if value is not None and value >= 0 and value == int(value) else None
+
+
+def _number(word):
+    # type: (str) -> Optional[float]
+    """A finite number, else None: JSON has no nan."""
+    if not _NUMBER.match(word):
+        return None
+    value = float(word)
+    return value if math.isfinite(value) else None

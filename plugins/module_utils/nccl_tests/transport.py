@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which way the data went, from NCCL's own log (NCCL_DEBUG=INFO, subsystems INIT and NET at least). Pure.
+
+A bandwidth says how fast; only the log says over what. Lines of NCCL 2.30.7 (src/init.cc, src/transport/*.cc,
+src/transport/net_ib/init.cc); older ones differ in details that the patterns leave open. Channels are set up when
+the first collective runs, so a log without channel lines proves nothing.
+"""
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+_NETWORK = re.compile(r"\bUsing network (\S[^\n]*?)\s*$", re.MULTILINE)
+_CHANNEL = re.compile(
+    r"^(?P<host>[^\s:]+):(?P<pid>\d+):\d+ (?:\[[-\d]+\] )?NCCL INFO (?:CollNet |Channel )(?P<channel>\d+)(?:/[\d-]+)? ?: ?"
+    r"(?P<source>\d+)\[[0-9a-fx]+\] (?:-> (?P<target>\d+)\[[0-9a-fx]+\] )?(?:\[(?P<way>send|receive)\] )?"
+    r"via (?P<via>\S[^\n]*?)\s*$", re.MULTILINE)
+_DEVICES = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/IB ?: Using (?P<list>.*?)(?:; OOB [^\n]*)?$", re.MULTILINE)
+_DEVICE = re.compile(r"\[(\d+)\]([^\s:\[\]]+):(\d+)[^\s\[]*/(IB|RoCE|EFA)\b")
+_NO_DEVICE = re.compile(r"NET/IB ?: No device found")
+_GDR_OFF = re.compile(r"NET/[^\n:]* : GPU Direct RDMA Disabled for HCA \d+ '([^'\n]+)'")
+_VIA = re.compile(r"(?P<kind>NET|P2P|SHM|COLLNET)(?:/(?P<rest>.*))?\Z")
+_NET_INDEX = re.compile(r"/(\d+)(?:\(\d+\))?(?=/|\(|\Z)")
+
+
+class Network(NamedTuple):
+    """A name that NCCL prints for a network: what it is, and who brings it. ``rdma`` None: not known."""
+
+    pattern: str  # a regular expression, whole and without regard to case
+    rdma: Optional[bool]
+    what: str
+    source: str
+
+
+NETWORKS = (
+    Network(r"IB", True, "NCCL's own InfiniBand and RoCE transport", "NCCL src/transport/net_ib"),
+    Network(r"IBext(_v\d+)?", True, "NVIDIA's nccl-rdma-sharp-plugins (HPC-X)", "Mellanox/nccl-rdma-sharp-plugins"),
+    Network(r"UCX(_v\d+)?", True, "NVIDIA's nccl-rdma-sharp-plugins over UCX", "Mellanox/nccl-rdma-sharp-plugins"),
+    Network(r"(AWS )?Libfabric", True, "aws-ofi-nccl over EFA", "aws/aws-ofi-nccl"),
+    Network(r"Socket", False, "TCP sockets, NCCL's last resort", "NCCL src/transport/net_socket.cc"),
+)
+
+
+def network(name):
+    # type: (str) -> Network
+    """The row of a network's name; for one that nobody here has read about, a row that says so."""
+    for row in NETWORKS:
+        if re.fullmatch(row.pattern, name, re.IGNORECASE):
+            return row
+    return Network(re.escape(name), None, "a network that railwright does not know", "")
+
+
+class Channel(NamedTuple):
+    """One connection of one channel."""
+
+    host: str
+    source: int  # rank
+    target: Optional[int]
+    way: Optional[str]  # send or receive, of network connections
+    kind: str  # NET, P2P, SHM, COLLNET
+    network: Optional[str]  # of NET: IB, Socket …
+    device: Optional[int]  # of NET: index into the host's list of devices
+    gdr: bool  # the HCA reads and writes GPU memory itself
+
+
+def parse_log(text):
+    # type: (str) -> Dict[str, Any]
+    """``{"networks", "no_ib_device", "devices", "gdr_disabled", "channels"}``.
+
+    ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``;
+    ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line.
+    """
+    devices = {}  # type: Dict[str, Dict[int, Dict[str, Any]]]
+    for found in _DEVICES.finditer(text):
+        own = devices.setdefault(found.group("host"), {})
+        for index, hca, port, link in _DEVICE.findall(found.group("list")):
+            own[int(index)] = {"hca": hca, "port": int(port), "link": link}
+    return {
+        "networks": sorted(set(_NETWORK.findall(text))),
+        "no_ib_device": _NO_DEVICE.search(text) is not None,
+        "devices": devices,
+        "gdr_disabled": sorted(set(_GDR_OFF.findall(text))),
+        "channels": [channel for channel in map(_channel, _CHANNEL.finditer(text)) if channel is not None],
+    }
+
+
+def _channel(found):
+    # type: (Any) -> Optional[Channel]
+    via = _VIA.match(found.group("via"))
+    if via is None:
+        return None
+    kind, rest = via.group("kind"), via.group("rest") or ""
+    name, device = (None, None)  # type: Tuple[Optional[str], Optional[int]]
+    if kind == "NET":
+        index = _NET_INDEX.search("/" + rest, 1)
+        name = rest[:index.start() - 1] if index is not None else rest.partition("/")[0]
+        device = int(index.group(1)) if index is not None else None
+    target = found.group("target")
+    return Channel(found.group("host"), int(found.group("source")), int(target) if target is not None else None, found.group("way"), kind,
+                   name or None, device, "/GDRDMA" in rest)
+
+
+def summary(parsed):
+    # type: (Dict[str, Any]) -> Dict[str, Any]
+    """How many connections went which way, and which HCA each rank used: JSON, for reports.
+
+    ``{"networks": [...], "connections": {"NET/IB/GDRDMA": 8, "P2P": 16 …}, "hcas": {rank: ["node1 mlx5_0:1" …]}}``. A rank's
+    HCA is that of the connections on its own host: of those that it sends over, the source's; of those that it receives over, the target's.
+    """
+    connections = {}  # type: Dict[str, int]
+    hcas = {}  # type: Dict[int, List[str]]
+    for channel in parsed["channels"]:
+        label = way_of(channel)
+        connections[label] = connections.get(label, 0) + 1
+        rank = channel.target if channel.way == "receive" else channel.source
+        device = parsed["devices"].get(channel.host, {}).get(channel.device)
+        if rank is not None and device is not None:
+            name = "%s %s:%d" % (channel.host, device["hca"], device["port"])
+            if name not in hcas.setdefault(rank, []):
+                hcas[rank].append(name)
+    return {"networks": parsed["networks"], "connections": {key: connections[key] for key in sorted(connections)},
+            "hcas": {rank: sorted(hcas[rank]) for rank in sorted(hcas)}}
+
+
+def way_of(channel):
+    # type: (Channel) -> str
+    """P2P, SHM, NET/IB, NET/IB/GDRDMA, NET/Socket …"""
+    if channel.kind != "NET":
+        return channel.kind
+    return "NET/%s%s" % (channel.network or "?", "/GDRDMA" if channel.gdr else "")
+
+
+def judge(parsed, promised, *, gdr=True):
+    # type: (Dict[str, Any], str, bool) -> Tuple[str, str, str]
+    """(status, found, message) for a run between nodes. ``promised``: roce, infiniband or erdma; ``gdr``: GPUDirect is promised too.
+
+    fail: sockets, or a promise that was not kept; unknown: a network that nobody here has read about, or no channel line at all.
+    """
+    net = [channel for channel in parsed["channels"] if channel.kind == "NET"]
+    ways = sorted({way_of(channel) for channel in net}) or sorted({"NET/%s" % name for name in parsed["networks"]})
+    found = ", ".join(ways) or "nothing"
+    names = sorted({channel.network or "?" for channel in net} | set(parsed["networks"]))
+    wanted = "%s%s" % (promised, " with GPUDirect RDMA" if gdr else "")
+    rows = [(name, network(name)) for name in names]
+    sockets = [name for name, row in rows if row.rdma is False]
+    if sockets or (not names and parsed["no_ib_device"]):
+        return "fail", found, "the inventory promises %s; NCCL went over %s" % (wanted, ", ".join(sockets) or "no RDMA device")
+    strangers = [name for name, row in rows if row.rdma is None]
+    if strangers:
+        return "unknown", found, "NCCL went over %s, of which railwright does not know what it is" % ", ".join(strangers)
+    if not net:
+        return "unknown", found, "the log names no network connection: was NCCL_DEBUG=INFO set, and did ranks on two nodes talk?"
+    staged = [channel for channel in net if not channel.gdr]
+    if gdr and staged:
+        return "fail", found, "%d of %d connections went through host memory, without GPUDirect RDMA%s" % (
+            len(staged), len(net), "; NCCL disabled it for " + ", ".join(parsed["gdr_disabled"]) if parsed["gdr_disabled"] else "")
+    return "pass", found, "%d connections, all %s" % (len(net), ", ".join(ways))

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright nccl``: what a variable means, what is wrong with settings, what nccl-tests printed. No node is touched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.options import Format, OptionalInventory, OutputFormat
+from railwright.exitcodes import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from railwright.nccl.check import NcclFinding, Source
+    from railwright.nccl.settings import Grammar
+
+LIMIT = 64 * 1024 * 1024  # bytes of a file; a log of a long run with NCCL_DEBUG=INFO stays below
+
+EXPLAIN_HELP = """Say what a variable of NCCL means, its type, default and values, and since when it exists.
+
+\b
+Example:
+  railwright nccl explain NCCL_IB_TC
+"""
+LINT_HELP = """Check NCCL settings in files, in the environment (--env), or in an inventory (-i).
+
+nccl.conf and .nccl.conf have a grammar of their own; any other file is read as a shell would: export lines, .env, docker and Slurm \
+scripts, mpirun -x, YAML. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device prefixes are named. \
+Ends 1 when there is an error.
+
+\b
+Examples:
+  railwright nccl lint /etc/nccl.conf train.sh
+  railwright nccl lint --env
+  railwright nccl lint -i mycluster train.sh
+"""
+PARSE_HELP = """Read what nccl-tests printed, of any version ("-": standard input). Ends 1 unless the run is complete.
+
+\b
+Example:
+  railwright nccl parse all_reduce.log --format json
+"""
+
+Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
+Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files with settings.", show_default=False)]
+OneFile = Annotated[Path, typer.Argument(metavar="FILE", help="Output of nccl-tests, or - for standard input.", show_default=False)]
+Environment = Annotated[bool, typer.Option("--env", help="Check the variables of this process.")]
+GrammarOption = Annotated[
+    str | None,
+    typer.Option("--grammar", metavar="conf|shell", help="How to read the files, whatever their names.", show_default=False)]
+
+
+def build() -> typer.Typer:
+    app = typer.Typer(help="NCCL: explain variables, check settings, read nccl-tests' output.", no_args_is_help=True)
+    app.command("explain", help=EXPLAIN_HELP)(explain)
+    app.command("lint", help=LINT_HELP)(lint)
+    app.command("parse", help=PARSE_HELP)(parse)
+    return app
+
+
+def explain(variable: Variable, form: OutputFormat = Format.TEXT) -> None:
+    from railwright.nccl.explain import explanation
+
+    found = explanation(variable)
+    if form is Format.JSON:
+        console.print_json(found)
+    else:
+        for label, value in found.items():
+            if value not in (None, [], ""):
+                shown = ", ".join(value) if isinstance(value, list) else value
+                console.say(f"{label:12} {shown}")
+    raise typer.Exit(ExitCode.OK if found["known"] else ExitCode.FAILED)
+
+
+def lint(
+    files: Files = None, env: Environment = False, inventory: OptionalInventory = None, grammar: GrammarOption = None,
+    form: OutputFormat = Format.TEXT,
+) -> None:
+    if not files and not env and inventory is None:
+        raise InputError("nothing to check: give files, --env, or -i INVENTORY")
+    from railwright.nccl.check import check_prefixes, check_source, check_together
+
+    sources = _sources(files or [], _grammar(grammar), env)
+    qos, findings = _of_inventory(inventory, with_own=not sources) if inventory is not None else (None, [])
+    for source in sources:
+        findings += check_source(source, qos)
+        findings += check_prefixes(source) if inventory is not None else []
+    findings += check_together(sources)
+    order = {source.file: position for position, source in enumerate(sources)}
+    findings.sort(key=lambda item: (order.get(item.file, -1), item.file, item.line))
+    if form is Format.JSON:
+        console.print_json([item.as_dict() for item in findings])
+    else:
+        for item in findings:
+            console.say(str(item))
+        console.note("no findings" if not findings else console.count(len(findings), "finding"))
+    raise typer.Exit(ExitCode.FAILED if any(item.severity == "error" for item in findings) else ExitCode.OK)
+
+
+def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
+    from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import parse as parse_output
+
+    found = parse_output(sys.stdin.read(LIMIT) if str(file) == "-" else _text(file))
+    if form is Format.JSON:
+        console.print_json(found)
+    else:
+        _show_run(found)
+    raise typer.Exit(ExitCode.OK if found["complete"] else ExitCode.FAILED)
+
+
+def _show_run(found: dict[str, Any]) -> None:
+    cells = [(row["size"], row["type"], row["redop"] or "-", *_half(row["out_of_place"]), *_half(row["in_place"])) for row in found["rows"]]
+    if cells:
+        console.table(("size", "type", "redop", "time us", "busbw GB/s", "wrong", "in place us", "busbw GB/s", "wrong"), cells)
+    console.say(f"average busbw {_shown(found['avg_busbw'])} GB/s, out of bounds {_shown(found['out_of_bounds'])}, "
+                f"{'complete' if found['complete'] else 'NOT complete'}")
+
+
+def _half(half: dict[str, object] | None) -> tuple[str, str, str]:
+    if half is None:
+        return "-", "-", "-"
+    return _shown(half["time_us"]), _shown(half["busbw"]), "unchecked" if half["wrong"] is None else _shown(half["wrong"])
+
+
+def _shown(value: object) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _grammar(name: str | None) -> Grammar | None:
+    from railwright.nccl.settings import Grammar
+
+    if name is not None and name not in tuple(Grammar):
+        raise InputError(f"--grammar {name}: no such grammar; allowed: {', '.join(Grammar)}")
+    return None if name is None else Grammar(name)
+
+
+def _sources(files: list[Path], grammar: Grammar | None, env: bool) -> list[Source]:
+    from railwright.nccl.check import Source
+    from railwright.nccl.settings import Grammar, Setting, grammar_of, settings_of
+
+    found = []
+    if env:
+        own = tuple(Setting(number, name, os.environ[name]) for number, name in enumerate(sorted(os.environ), 1) if "CCL_" in name)
+        found.append(Source("environment", Grammar.SHELL, own))
+    for file in files:
+        kind = grammar or grammar_of(str(file))
+        found.append(Source(str(file), kind, tuple(settings_of(_text(file), kind))))
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(LIMIT + 1)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from error
+    if len(data) > LIMIT:
+        raise InputError(f"{file}: is larger than {LIMIT // 1048576} MiB")
+    return data.decode("utf-8", "replace")
+
+
+def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[str | None, list[NcclFinding]]:
+    """The site's QoS profile, and (``with_own``) what is wrong with the NCCL settings of the inventory itself."""
+    from railwright.ansible_start import check_configuration
+    from railwright.cli.session import present
+
+    present(inventory)
+    check_configuration()
+    from railwright.inventory import load
+    from railwright.lint.lint import build_specs, judge
+    from railwright.nccl.check import NcclFinding
+
+    read = load(inventory)
+    specs, _problems = build_specs(read)
+    profiles = {str(spec["qos_profile"]) for spec in specs.values()}
+    own = [item for item in judge(read) if item.key.startswith(("nccl_", "qos_profile"))] if with_own else []
+    findings = [
+        NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
+    return (profiles.pop() if len(profiles) == 1 else None), findings

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with NCCL settings: names that nothing reads, values that are read as something else, files that contradict each other.
+
+NCCL is silent about all of it. Rules on single names and values are the inventory's own (spec/nccl_overrides.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import VARIABLES
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.nccl_overrides import (
+    NOT_FROM_FILE,
+    check_name,
+    check_value,
+)
+from railwright.nccl.settings import NAME, Grammar, Setting
+
+SEVERITIES = ("error", "warning", "info")
+_OVER_IPOIB = "is NCCL's bootstrap interface; over IPoIB it makes nothing faster, and a container or a node without this name finds none"
+# name -> (value, severity, message, replacement): values that NCCL takes and that do not do what people expect
+HABITS = {
+    "NCCL_DEBUG": (r"(?i)TRACE", "info", "TRACE lines are compiled out of the NCCL that everybody ships: this prints what INFO prints",
+                   "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS"),
+    "NCCL_IB_DISABLE": (r"0*[1-9]\d*", "warning", "turns RDMA off: NCCL goes over TCP sockets", "NCCL_IB_DISABLE=0, or leave it out"),
+    "NCCL_SOCKET_IFNAME": (r"\^?=?ib\d*", "info", _OVER_IPOIB, "an interface that all nodes have, such as the management NIC"),
+}
+_HCA = re.compile(r"\^?=?[A-Za-z][\w.-]*(:\d+){0,3}(,[A-Za-z][\w.-]*(:\d+){0,3})*,?\Z")
+_SKIP = ("NCCL_HOME",)  # nccl-tests' Makefile takes it; it is no setting of a run
+
+
+@dataclass(frozen=True)
+class NcclFinding:
+    """One offending line."""
+
+    file: str
+    line: int
+    variable: str
+    severity: str
+    message: str
+    replacement: str
+
+    def as_dict(self) -> dict[str, object]:
+        return {"file": self.file, "line": self.line, "variable": self.variable, "severity": self.severity, "message": self.message,
+                "replacement": self.replacement}
+
+    def __str__(self) -> str:
+        hint = f"; write: {self.replacement}" if self.replacement else ""
+        return f"{self.file}:{self.line}: {self.severity}: {self.variable}: {self.message}{hint}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text with NCCL settings: a file, or the environment."""
+
+    file: str
+    grammar: Grammar
+    settings: tuple[Setting, ...]
+
+
+def check_source(source: Source, qos: str | None = None) -> list[NcclFinding]:
+    """The findings of one text. ``qos``: the name of the QoS profile that NCCL_IB_TC is held against, None: none."""
+    found: list[NcclFinding] = []
+    for setting in source.settings:
+        found += [NcclFinding(source.file, setting.line, setting.name, "error" if not setting.value else _slip_severity(setting), *slip)
+                  for slip in setting.slips]
+        if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
+            continue
+        if not setting.slips:
+            found += [NcclFinding(source.file, setting.line, setting.name, *rest) for rest in _judge(setting, source.grammar, qos)]
+    return found + list(_repeated(source))
+
+
+def _slip_severity(setting: Setting) -> str:
+    return "warning" if any("carriage return" in message for message, _fix in setting.slips) else "error"
+
+
+def _judge(setting: Setting, grammar: Grammar, qos: str | None) -> Iterator[tuple[str, str, str]]:
+    """(severity, message, replacement) of a setting as such."""
+    findings = Findings(None)
+    row = check_name(setting.name, setting.name, findings)
+    from_environment = grammar is Grammar.SHELL and setting.name in NOT_FROM_FILE
+    if row is not None and setting.value is not None and not from_environment:
+        check_value(row, setting.value, qos, setting.name, findings)
+    for item in findings.items:
+        owned = item.severity == "error" and item.message.startswith("is not read by NCCL but by")
+        yield ("warning" if owned else item.severity), item.message, item.allowed
+    if setting.value is None or any(item.severity == "error" for item in findings.items):
+        return
+    if setting.name == "NCCL_IB_HCA" and not _HCA.match(setting.value):
+        yield "error", f"{setting.value!r} names no device: the form is [^][=]device[:port],...", "=mlx5_0:1, or a prefix such as mlx5"
+    habit = HABITS.get(setting.name)
+    if habit is not None and re.fullmatch(habit[0], setting.value):
+        yield habit[1], habit[2], habit[3]
+
+
+def _repeated(source: Source) -> Iterator[NcclFinding]:
+    """The same variable twice with different values: nccl.conf keeps the first, a shell the last."""
+    first: dict[str, Setting] = {}
+    for setting in source.settings:
+        if setting.name not in VARIABLES or setting.value is None:
+            continue
+        before = first.setdefault(setting.name, setting)
+        if before is not setting and before.value != setting.value and source.grammar is Grammar.CONF:
+            yield NcclFinding(source.file, setting.line, setting.name, "warning",
+                              f"is set in line {before.line} already: NCCL keeps the first value, {before.value}", "one line")
+
+
+def check_together(sources: Sequence[Source]) -> list[NcclFinding]:
+    """Variables that several texts set differently, and which one NCCL takes: environment, ~/.nccl.conf, /etc/nccl.conf."""
+    found: list[NcclFinding] = []
+    ranked = sorted(sources, key=_rank)
+    winner: dict[str, tuple[Source, Setting]] = {}
+    for source in ranked:
+        for name, setting in _effective(source).items():
+            if name not in winner:
+                winner[name] = (source, setting)
+                continue
+            other, stronger = winner[name]
+            if stronger.value != setting.value:
+                found.append(NcclFinding(source.file, setting.line, name, "info",
+                                         f"has no effect where {other.file}:{stronger.line} sets {stronger.value}: "
+                                         "the environment comes first, then ~/.nccl.conf, then /etc/nccl.conf", ""))
+    return found
+
+
+def _rank(source: Source) -> int:
+    if source.grammar is Grammar.SHELL:
+        return 0
+    return 1 if source.file.rpartition("/")[2].startswith(".") else 2
+
+
+def _effective(source: Source) -> dict[str, Setting]:
+    """Per variable the setting that counts within its text."""
+    kept: dict[str, Setting] = {}
+    for setting in source.settings:
+        if setting.value is not None and setting.name in VARIABLES and (source.grammar is Grammar.SHELL or setting.name not in kept):
+            kept[setting.name] = setting
+    return kept
+
+
+def check_prefixes(source: Source) -> list[NcclFinding]:
+    """Device names of NCCL_IB_HCA that also stand for others (mlx5_1 is mlx5_10 too). For texts that belong to a known inventory."""
+    found = []
+    for setting in source.settings:
+        value = setting.value or ""
+        if setting.name == "NCCL_IB_HCA" and not value.lstrip("^").startswith("="):
+            loose = [word for word in value.lstrip("^").split(",") if re.search(r"_\d+\Z", word.partition(":")[0])]
+            if loose:
+                found.append(NcclFinding(source.file, setting.line, setting.name, "warning",
+                                         f"{loose[0]} is a prefix: it stands for every device whose name begins so ({loose[0]}0 too)",
+                                         f"NCCL_IB_HCA={'^' if value.startswith('^') else ''}={value.lstrip('^')}"))
+    return found

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NCCL settings in a text, with their lines: nccl.conf has a grammar of its own, everything else is read as a shell would.
+
+"Shell" stands for whatever people keep settings in: export lines, .env files, mpirun -x, docker -e, srun --export, Dockerfile
+ENV, Hydra's -genv, YAML of Kubernetes and compose, os.environ of a Python script. A value that only the shell knows is None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+
+NAME = r"(?:NCCL|OFI_NCCL|RCCL|HCCL)_[A-Za-z0-9_]+"
+CONF_NAMES = ("nccl.conf", ".nccl.conf")
+
+
+class Grammar(StrEnum):
+    """How a file is read."""
+
+    CONF = "conf"
+    SHELL = "shell"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One variable at one place. ``value`` None: named without a value, or with one that only a shell can compute."""
+
+    line: int
+    name: str
+    value: str | None
+    # conf only: what of the line NCCL takes otherwise than it looks, as (problem, what to write)
+    slips: tuple[tuple[str, str], ...] = field(default=())
+
+
+def grammar_of(path: str) -> Grammar:
+    return Grammar.CONF if PurePath(path).name in CONF_NAMES else Grammar.SHELL
+
+
+def settings_of(text: str, grammar: Grammar) -> list[Setting]:
+    """Every setting in the order of the text."""
+    return list(_conf(text) if grammar is Grammar.CONF else _shell(text))
+
+
+def _conf(text: str) -> Iterator[Setting]:
+    """NCCL splits at the first "=" and takes both sides as they are (src/misc/param.cc); # is a comment in column 0 alone."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        name, equals, value = line.partition("=")
+        slips: list[tuple[str, str]] = []
+        bare = re.sub(r"^\s*export\s+", "", name).strip()
+        if not equals:
+            yield Setting(number, bare, None, (("has no =: NCCL passes over the line", "NAME=VALUE, or # in the first column"),))
+            continue
+        if name.lstrip().startswith("#"):
+            yield Setting(number, name.strip(), None, (("is no comment: # counts in the first column only", "# in the first column"),))
+            continue
+        if name != bare:
+            slips.append((f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
+        slips += _value_slips(bare, value)
+        yield Setting(number, bare, value.rstrip("\r"), tuple(slips))
+
+
+def _value_slips(name: str, value: str) -> list[tuple[str, str]]:
+    plain = re.sub(r"\s+#.*$", "", value.rstrip("\r")).strip().strip("\"'")
+    fixed = f"{name}={plain}"
+    if value.endswith("\r"):
+        return [("ends in a carriage return, which NCCL before 2.30 keeps as part of the value", fixed)]
+    if len(value) > 1023:
+        return [("is longer than the 1023 characters that NCCL keeps", "")]
+    if re.search(r"\s#", value):
+        return [("the comment is part of the value: nccl.conf has none behind a value", fixed)]
+    if value[:1] in "\"'" and value[:1]:
+        return [("the quotes are part of the value: nccl.conf is not shell", fixed)]
+    if value != value.strip():
+        return [("the blanks around the value are part of it", fixed)]
+    return []
+
+
+_VALUE = r"""(?P<value>(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s;&|()"'`\\])*)"""
+_ASSIGNMENT = re.compile(rf"(?<![\w$.{{-])(?P<name>{NAME})={_VALUE}")
+_EXPORT_LIST = re.compile(r"""--export=(?P<list>"[^"]*"|'[^']*'|\S+)""")
+_PASSED = re.compile(rf"(?:(?<=\s)|^)(?:-x|-e|--env|-genvlist)[ =](?P<name>{NAME})(?![\w=])")
+_TWO_WORDS = re.compile(rf"""^\s*ENV\s+(?P<a>{NAME})\s+(?P<av>\S.*?)\s*$|-genv\s+(?P<b>{NAME})\s+(?P<bv>"[^"]*"|'[^']*'|\S+)""")
+_YAML = re.compile(rf"""^\s*(?:-\s+)?["']?(?P<name>{NAME})["']?\s*:\s+(?P<value>"[^"]*"|'[^']*'|[^#]*?)\s*(?:#.*)?$""")
+_YAML_NAME = re.compile(rf"""^\s*(?:-\s+)?name:\s*["']?(?P<name>{NAME})["']?\s*$""")
+_YAML_VALUE = re.compile(r"""^\s*value:\s*(?P<value>"[^"]*"|'[^']*'|[^#]*?)\s*(?:#.*)?$""")
+_PYTHON = re.compile(rf"""environ(?:\.setdefault\(|\[)\s*["'](?P<name>{NAME})["']\s*(?:\]\s*=|,)\s*(?:str\()?["']?(?P<value>[^"')\s]*)""")
+_FALLBACK = re.compile(r"\$\{(?P<name>\w+):?-(?P<value>[^}]*)\}\Z")
+
+
+def _shell(text: str) -> Iterator[Setting]:
+    waiting: str | None = None  # the name of a Kubernetes variable whose value is on the next line
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = _without_comment(whole)
+        if waiting is not None:
+            value = _YAML_VALUE.match(line)
+            yield Setting(number if value else number - 1, waiting, _unquoted(value.group("value")) if value else None)
+            waiting = None
+            if value:
+                continue
+        named = _YAML_NAME.match(line)
+        if named:
+            waiting = named.group("name")
+            continue
+        yield from sorted(_of_line(number, line), key=lambda setting: line.find(setting.name))
+    if waiting is not None:
+        yield Setting(len(text.splitlines()), waiting, None)
+
+
+def _of_line(number: int, line: str) -> Iterator[Setting]:
+    exported = [found.group("list") for found in _EXPORT_LIST.finditer(line)]
+    rest = _EXPORT_LIST.sub(" ", line)
+    for words in exported:
+        for word in words.strip("\"'").split(","):  # a comma ends a value here: sbatch(1)
+            name, equals, value = word.partition("=")
+            if re.fullmatch(NAME, name):
+                yield Setting(number, name, _value(name, value) if equals else None)
+    for found in _PYTHON.finditer(rest):
+        yield Setting(number, found.group("name"), found.group("value"))
+    for found in _TWO_WORDS.finditer(rest):
+        name, value = (found.group("a"), found.group("av")) if found.group("a") else (found.group("b"), found.group("bv"))
+        yield Setting(number, name, _value(name, value))
+    for found in _PASSED.finditer(rest):
+        yield Setting(number, found.group("name"), None)
+    for found in _ASSIGNMENT.finditer(rest):
+        yield Setting(number, found.group("name"), _value(found.group("name"), found.group("value")))
+    mapped = _YAML.match(rest)
+    if mapped:
+        yield Setting(number, mapped.group("name"), _value(mapped.group("name"), mapped.group("value")))
+
+
+def _value(name: str, written: str) -> str | None:
+    """The value as the shell would pass it on; None where it depends on something that is not in the text."""
+    value = _unquoted(written)
+    fallback = _FALLBACK.match(value)
+    if fallback and fallback.group("name") == name:  # export X="${X:-v}": v unless somebody else has set it
+        return fallback.group("value")
+    return None if not written.startswith("'") and re.search(r"\$|`", value) else value
+
+
+def _unquoted(written: str) -> str:
+    if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
+        return written[1:-1]
+    return re.sub(r"""["'](?=[^"']*["']|$)|\\(?=.)""", "", written)
+
+
+def _without_comment(line: str) -> str:
+    """The line without its comment; #SBATCH and the like are directives and stay."""
+    if re.match(r"\s*#(SBATCH|PBS|BSUB|\$)\b", line):
+        return line
+    quote = ""
+    for position, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char == "#" and (position == 0 or line[position - 1].isspace()):
+            return line[:position]
+    return line
