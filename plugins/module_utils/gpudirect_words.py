@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small words of the GPUDirect decision: versions as numbers, lists as people say them, generations of GPUs. Pure."""
+
+import re
+from typing import Optional, Sequence, Tuple
+
+# PCI device ids rise with the generations: Turing begins at 0x1e00 (TU102), the last Volta is 0x1dff. The list of GPUs that the open
+# kernel modules support (README of open-gpu-kernel-modules) begins with 1E02.
+FIRST_TURING = 0x1E00
+
+
+def numbers(version):
+    # type: (Optional[str]) -> Tuple[int, ...]
+    """The numbers that a version begins with: (5, 14, 0) of 5.14.0-570.el9; () of what has none."""
+    found = re.match(r"[0-9]+(?:\.[0-9]+)*", version or "")
+    return tuple(int(part) for part in found.group(0).split(".")) if found else ()
+
+
+def spoken(words):
+    # type: (Sequence[str]) -> str
+    """``a``, ``a and b``, ``a, b and c``; of more than four only the first ones by name."""
+    names = [str(word) for word in words]
+    if len(names) > 4:
+        return "%s and %d more" % (", ".join(names[:3]), len(names) - 3)
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "none"
+
+
+def turing_or_newer(device_ids):
+    # type: (Sequence[str]) -> Optional[bool]
+    """Whether every GPU is; None when there is none, or an id cannot be read."""
+    found = []
+    for text in device_ids:
+        if not re.match(r"0x[0-9a-f]{4}\Z", text):
+            return None
+        found.append(int(text, 16) >= FIRST_TURING)
+    return all(found) if found else None

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks the HCAs and CUDA whether they take dma-buf: a kernel version proves nothing.
+
+An HCA is asked as NCCL does it: register a dma-buf with file descriptor -1. A driver that can do it gets as far as
+looking at the descriptor (EBADF); one that cannot says EOPNOTSUPP, an old kernel EPROTONOSUPPORT. CUDA has a device
+attribute for it. Both are asked in a child process of this Python with a time limit, because a sick device can hang
+whoever opens it, and libcuda keeps a process's memory and threads. What a child said before it hung still counts.
+
+In a captured tree the children's output is recorded in ``cmd/railwright-probe-verbs`` and ``cmd/railwright-probe-cuda``.
+Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124, from CUDA 11.7 on).
+"""
+
+import sys
+from typing import Dict, List, NamedTuple, Optional
+
+from ..host import Host
+from . import parse
+
+VERBS_SECONDS = 20.0
+CUDA_SECONDS = 60.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+VERBS_RECORDING, CUDA_RECORDING = "/cmd/railwright-probe-verbs", "/cmd/railwright-probe-cuda"
+ANSWERS = {"EBADF": True, "EOPNOTSUPP": False, "EPROTONOSUPPORT": False}
+
+# The scripts print a line as soon as they know it: ``hca NAME ERRNO``, ``gpu PCI 0|1``, ``error TEXT``.
+VERBS = r"""
+import ctypes, errno, sys
+def say(*words):
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+names = {errno.EBADF: "EBADF", errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EPROTONOSUPPORT: "EPROTONOSUPPORT"}
+pointer, size = ctypes.c_void_p, ctypes.c_uint64
+try:
+    verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
+    register = verbs.ibv_reg_dmabuf_mr
+except (OSError, AttributeError) as error:
+    say("error", str(error))
+    sys.exit(0)
+verbs.ibv_get_device_list.restype = ctypes.POINTER(pointer)
+verbs.ibv_get_device_list.argtypes = [ctypes.POINTER(ctypes.c_int)]
+verbs.ibv_get_device_name.restype = ctypes.c_char_p
+register.restype = pointer
+register.argtypes = [pointer, size, ctypes.c_size_t, size, ctypes.c_int, ctypes.c_int]
+for name in ("ibv_get_device_name", "ibv_open_device", "ibv_alloc_pd", "ibv_dealloc_pd", "ibv_close_device", "ibv_dereg_mr"):
+    getattr(verbs, name).argtypes = [pointer]
+for name in ("ibv_open_device", "ibv_alloc_pd"):
+    getattr(verbs, name).restype = pointer
+count = ctypes.c_int(0)
+devices = verbs.ibv_get_device_list(ctypes.byref(count))
+if not devices:
+    say("error", "ibv_get_device_list: errno %d" % ctypes.get_errno())
+    sys.exit(0)
+for index in range(count.value):
+    name = verbs.ibv_get_device_name(devices[index]).decode("ascii", "replace")
+    context = verbs.ibv_open_device(devices[index])
+    domain = verbs.ibv_alloc_pd(context) if context else None
+    if not domain:
+        say("hca", name, "open-failed-%d" % ctypes.get_errno())
+        continue
+    ctypes.set_errno(0)
+    region = register(domain, 0, 0, 0, -1, 0)
+    number = ctypes.get_errno()
+    if region:
+        verbs.ibv_dereg_mr(region)
+    say("hca", name, "accepted" if region else names.get(number, "errno-%d" % number))
+    verbs.ibv_dealloc_pd(domain)
+    verbs.ibv_close_device(context)
+"""
+
+CUDA = r"""
+import ctypes, sys
+def say(*words):
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError as error:
+    say("error", str(error))
+    sys.exit(0)
+code = cuda.cuInit(0)
+count = ctypes.c_int(0)
+code = code or cuda.cuDeviceGetCount(ctypes.byref(count))
+if code:
+    say("error", "cuInit: CUDA error %d" % code)
+    sys.exit(0)
+for index in range(count.value):
+    device, value, address = ctypes.c_int(0), ctypes.c_int(0), ctypes.create_string_buffer(32)
+    code = cuda.cuDeviceGet(ctypes.byref(device), index)
+    code = code or cuda.cuDeviceGetPCIBusId(address, len(address), device)
+    code = code or cuda.cuDeviceGetAttribute(ctypes.byref(value), 124, device)
+    if code:
+        say("error", "GPU %d: CUDA error %d" % (index, code))
+    else:
+        say("gpu", address.value.decode("ascii", "replace"), str(value.value))
+"""
+
+
+class Answers(NamedTuple):
+    """Who was asked and what came back: name or PCI address -> True, False, or None for an answer that is neither."""
+
+    found: Dict[str, Optional[bool]]
+    raw: Dict[str, str]  # the answers themselves, for people: EBADF, EOPNOTSUPP …
+    error: Optional[str]  # why nothing, or not everybody, could be asked
+
+
+def ask_hcas(host):
+    # type: (Host) -> Answers
+    """Every HCA that verbs knows."""
+    return _answers(_output(host, VERBS, VERBS_RECORDING, VERBS_SECONDS), "hca")
+
+
+def ask_cuda(host):
+    # type: (Host) -> Answers
+    """Every GPU that CUDA shows."""
+    return _answers(_output(host, CUDA, CUDA_RECORDING, CUDA_SECONDS), "gpu")
+
+
+def _output(host, script, recording, seconds):
+    # type: (Host, str, str, float) -> str
+    """Lines of the child; its own failure becomes one of them. ``-I``: nothing of the operator's environment or directory is imported."""
+    if not host.live:
+        return host.read(recording) or "error not recorded\n"
+    result = host.run((sys.executable, "-I", "-c", script), seconds)
+    if result.ok:
+        return result.out
+    lines = (result.err or "").strip().splitlines()
+    return "%s\nerror %s\n" % (result.out, lines[-1] if lines else "the probe ended with %d" % result.rc)
+
+
+def _answers(text, kind):
+    # type: (str, str) -> Answers
+    found, raw = {}, {}  # type: Dict[str, Optional[bool]], Dict[str, str]
+    errors = []  # type: List[str]
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["error"]:
+            errors.append(parse.token(line[len("error"):]) or "an unprintable error")
+        elif len(words) == 3 and words[0] == kind:
+            name = parse.pci_address(words[1][-12:]) if kind == "gpu" else parse.name(words[1])
+            if name is not None and parse.token(words[2]) is not None:
+                raw[name] = words[2]
+                found[name] = {"1": True, "0": False}.get(words[2]) if kind == "gpu" else ANSWERS.get(words[2])
+    return Answers(found, raw, "; ".join(errors) or None)
