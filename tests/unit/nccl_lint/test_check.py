@@ -2,10 +2,10 @@
 """Findings: each names the line, how bad it is, and what to write instead; sound settings have none."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import (
     NEVER_IN_NCCL,
@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl imp
     REMOVED,
     VARIABLES,
 )
-from railwright.cli.app import command
+from railwright.cli.main import run as railwright
 from railwright.nccl.check import Source, check_prefixes, check_source, check_together
 from railwright.nccl.explain import explanation
 from railwright.nccl.settings import Grammar, grammar_of, settings_of
@@ -29,9 +29,13 @@ def found(text: str, file: str = "job.sh", qos: str | None = None) -> list[tuple
     return [(item.line, item.variable, item.severity) for item in check_source(source(text, file), qos)]
 
 
-def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(command(), ["nccl", *words])
-    return done.exit_code, done.stdout
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """``railwright nccl …``: exit code and standard output."""
+    def call(*words: str) -> tuple[int, str]:
+        capsys.readouterr()
+        return railwright(["nccl", *words]), capsys.readouterr().out
+    return call
 
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))
@@ -119,7 +123,7 @@ def test_the_environment_wins_over_the_users_file_and_that_over_etc() -> None:
     assert [(item.file, item.line) for item in items if item.variable == "NCCL_IB_TC"] == [("/etc/nccl.conf", 2)]
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line(tmp_path: Path, run: Callable[..., tuple[int, str]]) -> None:
     (tmp_path / "nccl.conf").write_text("NCCL_PROTOS=2\n")
     code, out = run("lint", str(tmp_path / "nccl.conf"), "--format", "json")
     (item,) = json.loads(out)
@@ -130,17 +134,17 @@ def test_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "odd.txt").write_text('NCCL_DEBUG="INFO"\n')
     assert run("lint", str(tmp_path / "odd.txt"))[0] == 0
     assert run("lint", "--grammar", "conf", str(tmp_path / "odd.txt"))[0] == 1
-    assert run("lint", str(tmp_path / "absent"))[0] != 0
+    assert run("lint", str(tmp_path / "absent"))[0] == 64
 
 
-def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment(monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str]]) -> None:
     monkeypatch.setenv("NCCL_NCHANNELS", "4")
     code, out = run("lint", "--env", "--format", "json")
     assert code == 1
     assert [item["file"] for item in json.loads(out) if item["variable"] == "NCCL_NCHANNELS"] == ["environment"]
 
 
-def test_parse_prints_json_always_and_ends_0_for_a_whole_run_only(tmp_path: Path) -> None:
+def test_parse_prints_json_always_and_ends_0_for_a_whole_run_only(tmp_path: Path, run: Callable[..., tuple[int, str]]) -> None:
     from nccl_tables import table
 
     row = {"size": 8, "count": 2, "type": "float", "redop": "sum", "root": -1, "in_place": None,
