@@ -80,9 +80,21 @@ rdma:
       description: Machine architecture.
       type: str
       sample: x86_64
-    stack:
-      description: C(name) (C(inbox), C(doca), C(mlnx_ofed) or null), C(version), and C(source), what told.
+    boot:
+      description: Installed kernels, the one that the next boot starts, headers, kernel command line, Secure Boot.
       type: dict
+    stack:
+      description: C(name) (C(inbox), C(doca), C(mlnx_ofed) or null), C(version), and C(source), what told; whose kernel C(modules) run;
+        packages that are C(half_installed).
+      type: dict
+    dkms:
+      description: Module versions that DKMS has registered, built and installed, by kernel.
+      type: list
+      elements: dict
+    storage:
+      description: File systems and block devices in use over RDMA.
+      type: list
+      elements: dict
     hcas:
       description: RDMA devices in natural order (mlx5_2 before mlx5_10).
       type: list

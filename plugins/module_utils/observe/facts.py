@@ -10,6 +10,8 @@ from typing import Any, Dict, Optional
 from ..catalogue.platforms import find_system
 from ..host import Host, TreeHost
 from ..types import Identity, Platform
+from .boot import boot_facts, observe_boot
+from .dkms import dkms_builds
 from .gpu import gpu_facts
 from .gpu_driver import observe_gpu_driver
 from .gpudirect import observe_gpudirect
@@ -20,7 +22,8 @@ from .modules import loaded_modules
 from .nccl import observe_nccl
 from .nics import observe_netdevs
 from .packages import family_names, query_packages
-from .stack import observe_stack
+from .stack import stack_facts
+from .storage import rdma_storage
 from .verbs import active_mtus
 
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
@@ -40,13 +43,16 @@ def observe_facts(host, identity=None):
         "os": _os(known.platform),
         "kernel": kernel,
         "arch": known.arch or None,
-        "stack": observe_stack(host, kernel, packages),
+        "boot": boot_facts(observe_boot(host, known.kernel)),
+        "stack": stack_facts(host, known, packages),
+        "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
+        "storage": [dict(item._asdict()) for item in rdma_storage(host)],
         "hcas": observe_hcas(host, active_mtus(host) if known.hcas else {}),
         "netdevs": observe_netdevs(host, known.nics),
         "modules": modules,
         "gpus": gpu_facts(host, known.gpus),
         "gpu_driver": observe_gpu_driver(host, known),
-        "gpudirect": observe_gpudirect(host, kernel, modules),
+        "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
         "packages": packages,

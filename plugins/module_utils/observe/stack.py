@@ -6,23 +6,47 @@ Asked in this order: packages, then the mlx5 driver's own version and place, and
 """
 
 import re
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..host import Host
+from ..types import Identity
 from . import parse
 from .modules import module_index, module_path
+from .packages import DPKG_LIMIT, DPKG_STATUS
+from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name
 
 _META_PACKAGES = (
     ("doca", ("doca-ofed", "doca-all", "doca-networking", "doca-roce")),
     ("mlnx_ofed", ("mlnx-ofed-all", "mlnx-ofed-basic", "mlnx-ofed-kernel-only")),
 )
 _CORE_PACKAGES = ("rdma-core",)
-# Where DKMS and kmod packages put modules (domain knowledge B3): everything else is the kernel's own.
-_FOREIGN_PATH = re.compile(r"(?:^|/)(?:updates|extra|weak-updates)/")
-_OFED_VERSION = re.compile(r"([0-9]{1,2})\.[0-9]{1,2}-[0-9.]+\Z")
 _OFED_INFO = re.compile(r"^(?:MLNX_OFED_LINUX|OFED-internal)-([0-9]+\.[0-9]+-[0-9.]+?):?(?:\s|$)", re.MULTILINE)
-_LAST_MLNX_OFED = 24  # MLNX_OFED ended with 24.10; what is newer is DOCA-OFED
+# dpkg's states between "gone" and "installed": unpacked and not set up, or stopped in the middle.
+_HALF = re.compile(r"^Status: \S+ \S+ (unpacked|half-configured|half-installed|triggers-awaited|triggers-pending)$", re.MULTILINE)
+_FAMILY = re.compile(
+    r"^Package: ((?:doca|mlnx|ofed|rdma|libibverbs|ibverbs|librdmacm|nvidia|cuda|dkms|mft|kernel-mft|iser|isert|srp|knem)\S*)$",
+    re.MULTILINE)
 
+
+def stack_facts(host, identity, packages):
+    # type: (Host, Identity, Optional[Mapping[str, str]]) -> Dict[str, Any]
+    """The stack as the packages tell it, beside it what its modules tell, and what is only half there."""
+    known = observe_stack(host, identity.kernel or None, packages)  # type: Dict[str, Any]
+    known["modules"] = module_facts(observe_modules(host, identity.kernel), known["name"])
+    known["half_installed"] = half_installed(host)
+    return known
+
+
+def half_installed(host):
+    # type: (Host) -> List[str]
+    """``NAME (half-configured)`` for every package of the stack and the drivers that dpkg has not finished with. rpm has no such states."""
+    text = host.read(DPKG_STATUS, DPKG_LIMIT) or ""
+    found = []  # type: List[str]
+    for state in _HALF.finditer(text):
+        name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())
+        if name is not None and parse.is_name(name.group(1)):
+            found.append("%s (%s)" % (name.group(1), state.group(1)))
+    return found
 
 def observe_stack(host, kernel, packages):
     # type: (Host, Optional[str], Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]
@@ -48,11 +72,9 @@ def _by_module(host, kernel, packages):
     """An OFED module has a version like 24.10-1.1.4; a module of the kernel has none, or 5.0-0 in old ones."""
     path = module_path(module_index(host, kernel), "mlx5_core")
     version = parse.token(host.line("/sys/module/mlx5_core/version"))
-    if path is None or not _FOREIGN_PATH.search(path):
+    if path is None or not FOREIGN_PATH.search(path):
         return None
-    release = _OFED_VERSION.match(version or "")
-    name = "doca" if release is not None and int(release.group(1)) > _LAST_MLNX_OFED else "mlnx_ofed"
-    return name, version, "module " + path
+    return release_name(version) or "mlnx_ofed", version, "module " + path
 
 
 def _by_ofed_info(host, kernel, packages):
@@ -63,7 +85,7 @@ def _by_ofed_info(host, kernel, packages):
     found = _OFED_INFO.search(host.run(["ofed_info", "-s"], 10.0).out)
     if found is None:
         return None
-    return ("doca" if int(found.group(1).partition(".")[0]) > _LAST_MLNX_OFED else "mlnx_ofed"), found.group(1), "ofed_info -s"
+    return ("doca" if int(found.group(1).partition(".")[0]) > LAST_MLNX_OFED else "mlnx_ofed"), found.group(1), "ofed_info -s"
 
 
 def _by_core(host, kernel, packages):

@@ -63,9 +63,11 @@ def test_the_kinds_of_node_are_all_there() -> None:
         "broken",
         "doca8",
         "erdma2",
+        "half-installed",
         "hgx-skew",
         "ib8",
         "iwarp",
+        "mlnx-ofed",
         "multiport",
         "nohca",
         "port-down",
@@ -91,7 +93,10 @@ def test_the_schema_is_complete(name: str) -> None:
         "os",
         "kernel",
         "arch",
+        "boot",
         "stack",
+        "dkms",
+        "storage",
         "hcas",
         "netdevs",
         "modules",
@@ -128,7 +133,12 @@ def test_infiniband_in_natural_order() -> None:
     assert (port["lid"], port["sm_lid"], port["lmc"]) == (38, 1, 0)
     assert port["port_guid"] == "b8ce:f603:00ab:000a"
     assert (port["netdev"], port["netdev_mtu"], port["active_mtu"]) == ("ib7", 4092, 4096)
-    assert found["stack"] == {"name": "doca", "version": "3.2.1-044000", "source": "package doca-ofed"}
+    assert {key: found["stack"][key] for key in ("name", "version", "source")} == {
+        "name": "doca",
+        "version": "3.2.1-044000",
+        "source": "package doca-ofed",
+    }
+    assert found["stack"]["modules"]["origin"] == "doca"
     assert found["gpudirect"]["peermem_registered"] is True
     assert found["gpudirect"]["nvidia_flavour"] == "open"
     assert "mlnx-ofed-all" not in found["packages"]  # removed, its configuration left behind
