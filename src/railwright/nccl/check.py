@@ -80,6 +80,10 @@ def _slip_severity(setting: Setting) -> str:
 
 def _judge(setting: Setting, grammar: Grammar, qos: str | None) -> Iterator[tuple[str, str, str]]:
     """(severity, message, replacement) of a setting as such."""
+    if setting.name == "LD_LIBRARY_PATH":
+        if setting.value is not None and "" in setting.value.split(":"):
+            yield "warning", "an empty element is the current directory, and the path to NCCL is not in it", "$LD_LIBRARY_PATH:/path"
+        return
     findings = Findings(None)
     row = check_name(setting.name, setting.name, findings)
     from_environment = grammar is Grammar.SHELL and setting.name in NOT_FROM_FILE
@@ -120,7 +124,7 @@ def check_together(sources: Sequence[Source]) -> list[NcclFinding]:
                 winner[name] = (source, setting)
                 continue
             other, stronger = winner[name]
-            if stronger.value != setting.value:
+            if stronger.value != setting.value and _rank(other) < _rank(source):  # two job scripts do not meet
                 found.append(NcclFinding(source.file, setting.line, name, "info",
                                          f"has no effect where {other.file}:{stronger.line} sets {stronger.value}: "
                                          "the environment comes first, then ~/.nccl.conf, then /etc/nccl.conf", ""))
@@ -148,9 +152,10 @@ def check_prefixes(source: Source) -> list[NcclFinding]:
     for setting in source.settings:
         value = setting.value or ""
         if setting.name == "NCCL_IB_HCA" and not value.lstrip("^").startswith("="):
-            loose = [word for word in value.lstrip("^").split(",") if re.search(r"_\d+\Z", word.partition(":")[0])]
+            loose = [word.partition(":")[0] for word in value.lstrip("^").split(",") if re.match(r"mlx\d+(_\d+)?(:|\Z)", word)]
             if loose:
+                more = f"{loose[0]}0 too" if "_" in loose[0] else "storage and management NICs too"
                 found.append(NcclFinding(source.file, setting.line, setting.name, "warning",
-                                         f"{loose[0]} is a prefix: it stands for every device whose name begins so ({loose[0]}0 too)",
-                                         f"NCCL_IB_HCA={'^' if value.startswith('^') else ''}={value.lstrip('^')}"))
+                                         f"{loose[0]} is a prefix: it stands for every device whose name begins so ({more})",
+                                         "an exact list such as NCCL_IB_HCA==mlx5_0,mlx5_1"))
     return found

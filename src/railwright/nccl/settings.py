@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
 
-NAME = r"(?:NCCL|OFI_NCCL|RCCL|HCCL)_[A-Za-z0-9_]+"
+NAME = r"(?:(?:NCCL|OFI_NCCL|RCCL|HCCL)_[A-Za-z0-9_]+|LD_LIBRARY_PATH)"
 CONF_NAMES = ("nccl.conf", ".nccl.conf")
 
 
