@@ -59,6 +59,7 @@ class Hca(NamedTuple):
     port_guids: Tuple[str, ...]
     link_layer: Optional[str]
     port_netdevs: Tuple[str, ...] = ()  # beside ports, "" where a port has none
+    device_id: Optional[str] = None  # 0x1021; which generation it is
 
 
 class Gpu(NamedTuple):

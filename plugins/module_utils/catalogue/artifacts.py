@@ -6,21 +6,22 @@ One row an artifact, each with its source. ``pin`` says how what arrives is reco
 ``commit`` of a git tree, or ``operator``: nobody here computed or read one, so railwright
 refuses the artifact until the inventory vouches for it in ``artifact_pins``.
 
-A repository's URL may hold ``{version}``; ``version`` is then the release that the catalogue
-pins, and ``located`` puts in another one.
+A URL may hold ``{version}``: ``version`` is the release that the catalogue pins, and
+``located`` puts in the one that an inventory asks for.
 """
 
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 KINDS = ("repository", "key", "package", "archive")
 PINS = ("sha256", "fingerprint", "commit", "operator")
-FORMS = {"sha256": r"^[0-9a-f]{64}$", "fingerprint": r"^[0-9A-F]{40}$", "commit": r"^[0-9a-f]{40}$"}
+FORMS = {"sha256": r"[0-9a-f]{64}", "fingerprint": r"[0-9A-F]{40}", "commit": r"[0-9a-f]{40}"}
 FORM_WORDS = {
     "sha256": "a sha256: 64 lower case hexadecimal digits",
-    "fingerprint": "an OpenPGP fingerprint: 40 upper case hexadecimal digits, without spaces",
+    "fingerprint": "an OpenPGP fingerprint: 40 upper case hexadecimal digits without spaces",
     "commit": "a git commit: 40 lower case hexadecimal digits",
 }
+OPERATOR_PIN = {"repository": "fingerprint", "key": "fingerprint", "package": "sha256", "archive": "sha256"}  # what an operator gives
 
 
 class Artifact(NamedTuple):
@@ -37,86 +38,130 @@ class Artifact(NamedTuple):
 
 DOCA_RELEASE = "3.2.3"
 MLNX_OFED_RELEASE = "24.10-4.1.4.0"
-NV_PEER_MEM_RELEASE = "1.0-9"
 
-_DOCA_URL = "https://linux.mellanox.com/public/repo/doca/{version}/%s/%s/"
-_OFED_URL = "https://linux.mellanox.com/public/repo/mlnx_ofed/{version}/%s/%s/"
-_CUDA_URL = "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/"
-_HOST_URL = "https://www.mellanox.com/downloads/DOCA/DOCA_v%s/host/%s"
-
-# AgentBaker (Azure) pull requests 9256 and 9394, August and September 2026: checked against the live repositories.
-DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"
+# What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
+_DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"
 _DOCA_HOST_KEY_SOURCE = (
-    "Azure/AgentBaker pull request 9394: NVIDIA DOCA Host, RSA 4096, created 2026-01-20, signs the InRelease of every DOCA release for "
-    "Ubuntu since; GPG-KEY-Mellanox.pub beside it holds the retired keys only"
+    "Azure/AgentBaker pull requests 9256 and 9394 (checked against the live InRelease: NVIDIA DOCA Host, RSA 4096, 2026-01-20, signs every "
+    "release for Ubuntu); the same digits in a public page of July 2026 that checks doca_keyring.gpg"
 )
-# Computed with gpg from the armoured keys in AgentBaker's doca.pub (commit 06836ee): "Mellanox Technologies - Signing Key v3".
-MELLANOX_KEY = "CAE649B3B3929F8470D4D33BA024F6F0E6D6A281"
-_MELLANOX_KEY_SOURCE = (
-    "computed from the key block that Azure/AgentBaker@06836ee ships (parts/linux/cloud-init/artifacts/ubuntu/gb/doca.pub): Mellanox "
-    "Technologies, Signing Key v3, RSA 2048, 2018-01-14; key id A024F6F0E6D6A281 in NVIDIA/network-operator issues"
+_DOCA_RPM_KEY_SOURCE = (
+    "NVIDIA/cuda-quantum pull request 5456: the rpms are signed with a new key since January 2026, but the file in the repository is still "
+    "the retired Mellanox key. Nobody here has read where the new one is: take it to a place of yours, with its fingerprint"
 )
-CUDA_DEB_KEY = "EB693B3035CD5710E231E123A4B469963BF863CC"
-CUDA_RPM_KEY = "610C7B14E068A878070DA4E99CD0A493D42D0685"
+_CUDA_KEY_SOURCE = "NVIDIA (GPG keys used to sign the packages; cuda-repo-management issue 4) for file and key id; %s for the fingerprint"
+_CUDA_KEYS = {  # of a label's beginning: (file, fingerprint, where the fingerprint was read)
+    "ubuntu22": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for ubuntu2204"),
+    "ubuntu24": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for ubuntu2404"),
+    "ubuntu26": ("60DF8A40.pub", "14BAFBC7562AD710CA04E69905FBB6DA60DF8A40",
+                 "one public configuration with the user id Kitmaker (Ubuntu 26.04)"),
+    "debian12": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for debian12"),
+    "debian13": ("8793F200.pub", "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
+                 "two public configurations, one with the user id Kitmaker (Debian 13 Trixie)"),
+    "rhel": ("D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685", "three public installers that check rpms of rhel9 against it"),
+}
 
-_DOCA_DOC = "NVIDIA DOCA 3.2 (DOCA-Host installation and upgrade)"
+_DOCA = "https://linux.mellanox.com/public/repo/doca/{version}/%s/%s/"
+_OFED = "https://linux.mellanox.com/public/repo/mlnx_ofed/{version}/%s/%s/"
+_CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/"
+_HOST = "https://www.mellanox.com/downloads/DOCA/DOCA_v%s/host/%s"
+_HCM = "NVIDIA/hpc-container-maker@37f7b95 (building_blocks/doca_ofed.py)"
 
-
-def _row(name, version, url, kind, pin, value, source):
-    # type: (str, str, str, str, str, Optional[str], str) -> Artifact
-    return Artifact(name, version, url, kind, pin, value, source)
-
-
-# (label of the system, label of the architecture, our name of the architecture, where the directory was read)
+# (label of the system, architecture, source of the directory's name)
 DOCA_SYSTEMS = (
-    ("ubuntu22.04", "x86_64", "x86_64", "NVIDIA DOCA 3.2; public Dockerfiles of 3.2.1"),
-    ("ubuntu22.04", "arm64-sbsa", "aarch64", "NVIDIA DOCA 3.2"),
-    ("ubuntu24.04", "x86_64", "x86_64", "NVIDIA DOCA 3.2; public scripts of 3.2.1"),
-    ("ubuntu24.04", "arm64-sbsa", "aarch64", "NVIDIA DOCA 3.2"),
-    ("debian12", "x86_64", "x86_64", "a public Puppet module that uses 3.2.2/debian12"),
-    ("debian13", "x86_64", "x86_64", "public notes that use 3.2.0/debian13"),
-    ("rhel8", "x86_64", "x86_64", "AZ (doca-host 3.2.1 rhel8); NVIDIA DOCA 3.2"),
-    ("rhel9", "x86_64", "x86_64", "a public Dockerfile that uses 3.2.2/rhel9"),
-    ("rhel10", "x86_64", "x86_64", "a public repository list that uses 3.2.1/rhel10"),
+    ("ubuntu22.04", "x86_64", _HCM), ("ubuntu22.04", "aarch64", _HCM),
+    ("ubuntu24.04", "x86_64", _HCM), ("ubuntu24.04", "aarch64", _HCM),
+    ("debian12", "x86_64", "a public Puppet module that uses 3.2.2/debian12/x86_64"),
+    ("debian13", "x86_64", "public notes that use 3.2.0/debian13/x86_64; doca-host 3.2.2 for debian13"),
+    ("rhel8", "x86_64", _HCM), ("rhel8", "aarch64", _HCM),
+    ("rhel9", "x86_64", _HCM + "; SA (roles/doca: 3.2.3)"), ("rhel9", "aarch64", _HCM),
+    ("rhel10", "x86_64", _HCM), ("rhel10", "aarch64", _HCM),
 )
-CUDA_SYSTEMS = (
-    ("ubuntu2204", "x86_64", "x86_64"), ("ubuntu2204", "sbsa", "aarch64"),
-    ("ubuntu2404", "x86_64", "x86_64"), ("ubuntu2404", "sbsa", "aarch64"),
-    ("debian12", "x86_64", "x86_64"), ("debian13", "x86_64", "x86_64"),
-    ("rhel8", "x86_64", "x86_64"), ("rhel8", "sbsa", "aarch64"),
-    ("rhel9", "x86_64", "x86_64"), ("rhel9", "sbsa", "aarch64"),
-    ("rhel10", "x86_64", "x86_64"), ("rhel10", "sbsa", "aarch64"),
+OFED_SYSTEMS = (
+    ("ubuntu22.04", "x86_64", "a public Dockerfile that uses 24.10-0.7.0.0/ubuntu22.04"),
+    ("rhel9.5", "x86_64", "a public guide that uses 24.10-4.1.4.0/rhel9.5/x86_64"),
 )
-_DEB = ("ubuntu", "debian")
+_CUDA_REPOS = "NVIDIA (CUDA installation guide for Linux: repos/$distro/$arch)"
+CUDA_SYSTEMS = tuple(
+    (label, arch, _CUDA_REPOS)
+    for label in ("ubuntu2204", "ubuntu2404", "ubuntu2604", "debian12", "debian13", "rhel8", "rhel9", "rhel10")
+    for arch in ("x86_64", "aarch64")
+    if arch == "x86_64" or not label.startswith(("debian", "ubuntu2604"))
+)
+ARCH_LABELS = {  # what each vendor calls aarch64
+    "doca": {"aarch64": "arm64-sbsa"},  # HCM
+    "mlnx_ofed": {},
+    "cuda": {"aarch64": "sbsa"},  # AZ (install_nvidiagpudriver.sh)
+}  # type: Dict[str, Dict[str, str]]
 
 
-def _doca():
-    # type: () -> Tuple[Artifact, ...]
+def _doca_rows():
+    # type: () -> List[Artifact]
     rows = []
-    for label, arch, ours, source in DOCA_SYSTEMS:
-        url = _DOCA_URL % (label, arch)
-        deb = label.startswith(_DEB)
-        pin, value = ("fingerprint", DOCA_HOST_KEY) if deb else ("operator", None)
-        rows.append(_row("doca-%s-%s" % (label, ours), DOCA_RELEASE, url, "repository", pin, value, source))
-        key = url + ("doca_keyring.gpg" if deb else "GPG-KEY-Mellanox.pub")
-        rows.append(_row("doca-key-%s-%s" % (label, ours), DOCA_RELEASE, key, "key", pin, value, _DOCA_HOST_KEY_SOURCE))
-    return tuple(rows)
+    for label, arch, source in DOCA_SYSTEMS:
+        url = _DOCA % (label, ARCH_LABELS["doca"].get(arch, arch))
+        if label.startswith("rhel"):
+            pin, value, key, key_source = "operator", None, "GPG-KEY-Mellanox.pub", _DOCA_RPM_KEY_SOURCE
+        else:
+            pin, value, key, key_source = "fingerprint", _DOCA_HOST_KEY, "doca_keyring.gpg", _DOCA_HOST_KEY_SOURCE
+        rows.append(Artifact("doca-%s-%s" % (label, arch), DOCA_RELEASE, url, "repository", pin, value, source))
+        rows.append(Artifact("doca-key-%s-%s" % (label, arch), DOCA_RELEASE, url + key, "key", pin, value, key_source))
+    return rows
 
 
-def _cuda():
-    # type: () -> Tuple[Artifact, ...]
+def _ofed_rows():
+    # type: () -> List[Artifact]
+    key = "https://www.mellanox.com/downloads/ofed/RPM-GPG-KEY-Mellanox"
+    why = ("NVIDIA/hpc-container-maker@37f7b95 (building_blocks/mlnx_ofed.py) for the file; which of Mellanox's three keys signs 24.10 was "
+           "read nowhere")
     rows = []
-    for label, arch, ours in CUDA_SYSTEMS:
-        url = _CUDA_URL % (label, arch)
-        deb = label.startswith(_DEB)
-        value = CUDA_DEB_KEY if deb else CUDA_RPM_KEY
-        rows.append(_row("cuda-%s-%s" % (label, ours), "all", url, "repository", "fingerprint", value, "NVIDIA CUDA installation guide"))
-        key = url + ("3bf863cc.pub" if deb else "D42D0685.pub")
-        rows.append(_row("cuda-key-%s-%s" % (label, ours), "all", key, "key", "fingerprint", value, "NVIDIA/cuda-repo-management issue 4"))
-    return tuple(rows)
+    for label, arch, source in OFED_SYSTEMS:
+        url = _OFED % (label, ARCH_LABELS["mlnx_ofed"].get(arch, arch))
+        rows.append(Artifact("mlnx_ofed-%s-%s" % (label, arch), MLNX_OFED_RELEASE, url, "repository", "operator", None, source))
+        rows.append(Artifact("mlnx_ofed-key-%s-%s" % (label, arch), "all", key, "key", "operator", None, why))
+    return rows
 
 
-ARTIFACTS = _doca() + _cuda()
+def _cuda_rows():
+    # type: () -> List[Artifact]
+    rows = []
+    for label, arch, source in CUDA_SYSTEMS:
+        url = _CUDA % (label, ARCH_LABELS["cuda"].get(arch, arch))
+        file, value, read = next(row for start, row in _CUDA_KEYS.items() if label.startswith(start))
+        rows.append(Artifact("cuda-%s-%s" % (label, arch), "all", url, "repository", "fingerprint", value, source))
+        rows.append(Artifact("cuda-key-%s-%s" % (label, arch), "all", url + file, "key", "fingerprint", value, _CUDA_KEY_SOURCE % read))
+    return rows
+
+
+_AZ = "AZ (versions.json of azhpc-images@8e9d055); not compared with a downloaded file"
+# DOCA's repository as one package, for rdma_stack_offline_package: (system, architecture, release, file, sha256).
+_HOST_PACKAGES = (
+    ("ubuntu22.04", "x86_64", "3.2.1", "doca-host_3.2.1-044000-25.10-ubuntu2204_amd64.deb",
+     "75b8d4258b7239ef5021abaa25e7eeb4fcbc0c8117cab89ce1a766d2d218c8a0"),
+    ("ubuntu24.04", "x86_64", "3.2.3", "doca-host_3.2.3-019000-25.10-ubuntu2404_amd64.deb",
+     "762a3dbc1c8c1e4b03867b022ccafcfafa95bffe461a58a5b6e38fc678263614"),
+    ("ubuntu24.04", "aarch64", "3.2.2", "doca-host_3.2.2-035000-25.10-ubuntu2404_arm64.deb",
+     "0343656f130b79b7392742f9f7890fb59d6a1489fa020ccab26adc714e727b04"),
+    ("rhel8", "x86_64", "3.2.1", "doca-host-3.2.1-044000_25.10_rhel8.x86_64.rpm",
+     "ce630bb2e98f4202ed041d8607c72caf9db2ea8a9d795b982823af5493e4cb4b"),
+    ("rhel9", "x86_64", "3.2.2", "doca-host-3.2.2-035000_25.10_rhel9.x86_64.rpm",
+     "97d2ff3f271bd7e324e2c25b17ac12fb22e91be3e8a4bdf50a399ced1e5a7bc9"),
+    ("alinux3.2", "x86_64", "3.2.1", "doca-host-3.2.1-044000_25.10_alinux32.x86_64.rpm",
+     "dbf0ee79182c6ae00c99fc9089fa1d81fc6f406f64b2215bff7da9b8cc423ad5"),
+)
+# Branch 1_0_9_release of the repository ends in "Roll 1.0-9 release"; the tag itself was not in the copy that was read.
+_NV_PEER_MEM_COMMIT = "8a79f11fc856fc04ca359465ab64191800d77135"
+_NV_PEER_MEM = (
+    Artifact("nv_peer_mem", "1.0-9", "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % _NV_PEER_MEM_COMMIT, "archive",
+             "operator", None, "NPM (archive of the commit below; nobody here has its checksum)"),
+    Artifact("nv_peer_mem-git", "1.0-9", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_COMMIT,
+             'NPM (head of branch 1_0_9_release, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
+)
+_HOST_ROWS = [
+    Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
+    for label, arch, release, file, value in _HOST_PACKAGES
+]
+ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 
@@ -131,17 +176,28 @@ def located(artifact, version=None):
     return artifact.url.replace("{version}", version or artifact.version)
 
 
+def mirror_path(url):
+    # type: (str) -> Optional[str]
+    """Where a mirror keeps what a vendor has: ``HOST/PATH``. None for what is no http(s) URL."""
+    found = re.match(r"^https?://(.+)$", url)
+    return found.group(1) if found is not None else None
+
+
 def mirrored(url, mirror):
     # type: (str, Optional[str]) -> str
-    """Where a mirror keeps what a vendor has at ``https://HOST/PATH``: ``MIRROR/HOST/PATH``. Never for a URL that the operator gave."""
-    found = re.match(r"^https?://(.+)$", url)
-    if not mirror or found is None:
-        return url
-    return "%s/%s" % (mirror.rstrip("/"), found.group(1))
+    """``MIRROR/HOST/PATH`` of a vendor's URL, or the URL without a mirror. Never for a URL that the operator gave himself."""
+    path = mirror_path(url)
+    return "%s/%s" % (mirror.rstrip("/"), path) if mirror and path is not None else url
 
 
 def pinned(artifact, spec):
     # type: (Artifact, Any) -> Optional[str]
-    """The value to hold an artifact to: the operator's where he gives one, else the catalogue's. None: refuse it."""
-    given = spec["artifact_pins"].get(artifact.name)
+    """What to hold an artifact to: the operator's value where he gives one, else the catalogue's. None: refuse it."""
+    given = spec["artifact_pins"].get(artifact.name)  # type: Optional[str]
     return given if given is not None else artifact.value
+
+
+def pin_form(artifact):
+    # type: (Artifact) -> str
+    """sha256, fingerprint or commit: what an operator's pin for this artifact has to be."""
+    return artifact.pin if artifact.pin != "operator" else OPERATOR_PIN[artifact.kind]

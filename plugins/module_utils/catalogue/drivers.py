@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's GPU driver branches, CUDA and cuDNN: what is pinned, what fits together, and the packages by family. Pure."""
+"""NVIDIA's GPU driver branches, CUDA and cuDNN: what is pinned, what fits together, and the packages by family. Pure.
 
-from typing import NamedTuple, Optional, Tuple
+apt takes the newest version of whatever a package depends on, and NVIDIA's packages depend on each
+other in exactly one version: an older release than the newest installs only while ``version_pins``
+stand in apt's preferences (NVIDIA ships such pins as nvidia-driver-pinning-VERSION, which would have
+to be installed in a step of its own). dnf finds the matching versions itself, within a module stream.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity
+from ..versions import compare
+from .labels import rows_of
 
 
 class Branch(NamedTuple):
@@ -12,8 +20,8 @@ class Branch(NamedTuple):
 
     name: str  # 580
     version: str  # the release that the catalogue pins
-    kind: str  # long-term support, production, new feature
-    eol: str  # ISO date of the last day of the month that NVIDIA names
+    kind: str  # long-term support, production
+    eol: str  # ISO date: the last day of the month that NVIDIA names
     source: str
 
 
@@ -26,10 +34,29 @@ class Wanted(NamedTuple):
     source: str
 
 
+class VersionPin(NamedTuple):
+    """apt: of these packages (globs) this version (a glob) is taken, whatever newer one a repository holds."""
+
+    packages: Tuple[str, ...]
+    version: str
+    why: str
+
+
+_LIFE = "NVIDIA (supported drivers and CUDA toolkit versions, 615 documentation)"
 BRANCHES = (
-    Branch("580", "580.126.20", "long-term support", "2028-06-30", "AZ (versions.json); NVIDIA (data center driver life cycle)"),
-    Branch("595", "595.45.04", "production", "2027-03-31", "OGK (tag 595.45.04); NVIDIA (data center driver life cycle)"),
+    Branch("580", "580.126.20", "long-term support", "2028-06-30",
+           "AZ (versions.json: Ubuntu 24.04 with H100, AlmaLinux 8 and 9, GB300); " + _LIFE),
+    Branch("595", "595.58.03", "production", "2027-03-31", "Ubuntu's package fabric-manager-595; " + _LIFE),
 )
+# Minor version compatibility: a toolkit runs on any driver from this branch on, whatever driver it was released with.
+MINIMUM_DRIVERS = {"13": "580", "12": "525", "11": "450"}
+MINIMUM_SOURCE = "NVIDIA (CUDA compatibility, table of minor version compatibility)"
+LAST_PROPRIETARY = 619  # 620 has open kernel modules only
+_GUIDE = "NVIDIA (driver installation guide)"
+_AZ = "AZ (install_nvidiagpudriver.sh, install_nvidia_fabric_manager.sh)"
+_CUDA_GUIDE = "NVIDIA (CUDA installation guide for Linux: meta packages)"
+_CUDNN = "NVIDIA's CUDA repository: package names as public build files of CUDA 12 and 13 install them"
+DRIVER_GLOBS = ("*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*", "cuda-drivers*")
 
 
 def find_branch(name):
@@ -40,19 +67,155 @@ def find_branch(name):
     return None
 
 
+def minimum_driver(cuda_version):
+    # type: (str) -> str
+    """The oldest driver that a CUDA release runs on; '' for a major version that the catalogue does not know."""
+    return MINIMUM_DRIVERS.get(cuda_version.partition(".")[0], "")
+
+
+def driver_fits(cuda_version, driver):
+    # type: (str, str) -> bool
+    """Whether a CUDA release runs on a driver (a version, or a branch)."""
+    return compare(driver, minimum_driver(cuda_version), "redhat") >= 0
+
+
+def driver_glob(spec):
+    # type: (Spec) -> Optional[str]
+    """The driver's packages by version: of the release that is asked for or pinned, else of the branch. None without a branch."""
+    branch = spec["gpu_driver_branch"]  # type: Optional[str]
+    if branch is None:
+        return None
+    version = spec["gpu_driver_version"]  # type: Optional[str]
+    row = find_branch(branch)
+    if version is None and row is not None and spec["gpu_driver_source"] == "cuda_repository":
+        version = row.version
+    return branch + ".*" if version is None else version if "-" in version else version + "-*"
+
+
+def wants_cuda_repository(spec, identity):
+    # type: (Spec, Identity) -> bool
+    """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, and CUDA. Never without a GPU."""
+    driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
+    return bool(identity.gpus) and (driver or spec["cuda_version"] is not None)
+
+
 def gpu_packages(spec, identity):
     # type: (Spec, Identity) -> Tuple[Wanted, ...]
-    """The driver's packages; () where no branch is set or the node has no GPU."""
-    return ()
+    """The driver's packages; () where no branch is set, the node has no GPU, or nothing is known for its system."""
+    version = driver_glob(spec)
+    if version is None or not identity.gpus:
+        return ()
+    if spec["gpu_driver_source"] == "distribution":
+        names = _distribution_names(spec, identity)
+    elif spec["cuda_repository_url"] is None and rows_of("cuda", identity)[0] is None:
+        return ()
+    else:
+        names = _nvidia_names(spec, identity)
+    return tuple(Wanted(name, version, why, source) for name, why, source in names)
+
+
+def _nvidia_names(spec, identity):
+    # type: (Spec, Identity) -> List[Tuple[str, str, str]]
+    """(name, why, source) in NVIDIA's repository. The meta packages follow the newest branch: the version says which."""
+    is_open = spec["gpu_driver_flavour"] == "open"
+    meta = ("nvidia-open" if is_open else "cuda-drivers", "the driver with %s kernel modules" % spec["gpu_driver_flavour"], _GUIDE)
+    family = identity.platform.family
+    if family not in ("debian", "redhat"):
+        return []
+    names = [meta]
+    if family == "redhat":
+        module = "kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"
+        names.append((module, "kernel modules, built on the node by DKMS: the kernel need not be one that NVIDIA built for", _GUIDE))
+        names.append(("nvidia-driver-cuda", "nvidia-smi and the CUDA driver library", _GUIDE))
+        if spec["gpu_driver_persistence"]:
+            names.append(("nvidia-persistenced", "keeps the driver initialised", _GUIDE))
+    if _fabricmanager(spec, identity):
+        names.append((_fabricmanager_name(family, spec["gpu_driver_branch"]), "NVSwitch: must have exactly the driver's version", _AZ))
+    return names
+
+
+def _fabricmanager(spec, identity):
+    # type: (Spec, Identity) -> bool
+    wanted = spec["gpu_driver_fabricmanager"]
+    return bool(identity.nvswitches) if wanted is None else bool(wanted)
+
+
+def _fabricmanager_name(family, branch):
+    # type: (str, str) -> str
+    """One name since 580; before that each family had its own."""
+    if int(branch) >= 580:
+        return "nvidia-fabricmanager"
+    return "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
+
+
+def _distribution_names(spec, identity):
+    # type: (Spec, Identity) -> List[Tuple[str, str, str]]
+    """Ubuntu's server flavour is the one whose fabric manager follows; Debian has one driver and no fabric manager that we know of."""
+    branch, is_open = spec["gpu_driver_branch"], spec["gpu_driver_flavour"] == "open"
+    if identity.platform.id == "ubuntu":
+        source = "packages.ubuntu.com (restricted: nvidia-graphics-drivers-%s-server)" % branch
+        names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]
+        if _fabricmanager(spec, identity):
+            names.append(("nvidia-fabricmanager-" + branch, "NVSwitch: must have exactly the driver's version",
+                          "packages.ubuntu.com (multiverse: fabric-manager-%s)" % branch))
+        return names
+    if identity.platform.id == "debian" and not _fabricmanager(spec, identity):
+        source = "packages.debian.org (non-free: nvidia-graphics-drivers)"
+        module = "nvidia-open-kernel-dkms" if is_open else "nvidia-kernel-dkms"
+        return [("nvidia-driver", "the driver as Debian builds it", source), (module, "its kernel modules, built here by DKMS", source)]
+    return []
+
+
+def module_stream(spec, identity):
+    # type: (Spec, Identity) -> Optional[str]
+    """EL 8 and 9: the stream of module nvidia-driver that holds the branch. EL 10 and later have no modules."""
+    major = identity.platform.version.partition(".")[0]
+    branch = spec["gpu_driver_branch"]
+    if branch is None or spec["gpu_driver_source"] != "cuda_repository" or not identity.gpus or major not in ("8", "9"):
+        return None
+    return "nvidia-driver:%s-%s" % (branch, "open" if spec["gpu_driver_flavour"] == "open" else "dkms")
+
+
+def version_pins(spec, identity):
+    # type: (Spec, Identity) -> Tuple[VersionPin, ...]
+    """What apt must take from NVIDIA's repository at one version though it holds newer ones."""
+    pins = []
+    driver = driver_glob(spec)
+    if driver is not None and spec["gpu_driver_source"] == "cuda_repository" and identity.gpus:
+        pins.append(VersionPin(DRIVER_GLOBS, driver, "packages of the driver depend on each other in one version"))
+    if cudnn_glob(spec) is not None and identity.gpus:
+        pins.append(VersionPin(("libcudnn*", "cudnn*"), cudnn_glob(spec) or "", "cuDNN's headers and libraries go together"))
+    return tuple(pins)
+
+
+def cudnn_glob(spec):
+    # type: (Spec) -> Optional[str]
+    """``9.13.*`` of 9.13, ``9.13.1.26-*`` of all four numbers."""
+    version = spec["cuda_cudnn_version"]
+    if version is None or spec["cuda_version"] is None:
+        return None
+    whole = version.count(".") >= 3
+    return str(version) if "-" in version else "%s-*" % version if whole else "%s.*" % version
 
 
 def cuda_packages(spec, identity):
     # type: (Spec, Identity) -> Tuple[Wanted, ...]
-    """CUDA's and cuDNN's packages; () where no version is set or the node has no GPU."""
-    return ()
-
-
-def minimum_driver(cuda_version):
-    # type: (str) -> str
-    """The oldest driver that a CUDA release runs on (minor version compatibility)."""
-    return {"13": "580.65.06", "12": "525.60.13", "11": "450.80.02"}.get(cuda_version.partition(".")[0], "")
+    """CUDA's and cuDNN's packages; () where no version is set, the node has no GPU, or NVIDIA has no repository for its system."""
+    version = spec["cuda_version"]
+    if version is None or not identity.gpus or identity.platform.family not in ("debian", "redhat"):
+        return ()
+    if spec["cuda_repository_url"] is None and rows_of("cuda", identity)[0] is None:
+        return ()
+    major, _dot, minor = version.partition(".")
+    rows = []
+    for name in spec["cuda_packages"]:
+        # Only the packages that bear CUDA's name have its version; libcublas-13-0 is 13.1.
+        glob = "%s.*" % version if name.startswith("cuda-") else None
+        rows.append(Wanted("%s-%s-%s" % (name, major, minor), glob, "CUDA %s" % version, _CUDA_GUIDE))
+    cudnn = cudnn_glob(spec)
+    if cudnn is not None:
+        library = "libcudnn" + cudnn.partition(".")[0]
+        devel = "dev" if identity.platform.family == "debian" else "devel"
+        for part, why in (("", "cuDNN"), ("-headers", "cuDNN's headers"), ("-" + devel, "to build against cuDNN")):
+            rows.append(Wanted("%s%s-cuda-%s" % (library, part, major), cudnn, why, _CUDNN))
+    return tuple(rows)

@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which RDMA stack a node gets, and how a vendor's stack is told from the distribution's by package, version and module. Pure."""
 
+import re
 from typing import NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
-from ..types import Identity
-from .artifacts import DOCA_RELEASE, MLNX_OFED_RELEASE
+from ..types import Hca, Identity
+from .artifacts import ARTIFACTS, DOCA_RELEASE, MLNX_OFED_RELEASE
+from .labels import rows_of
 
 NVIDIA_DRIVERS = ("mlx5_core", "mlx4_core")
+VENDORS = ("doca", "mlnx_ofed")
+TITLES = {"doca": "DOCA-OFED", "mlnx_ofed": "MLNX_OFED"}
+# Meta packages. userspace: for containers, whose kernel is the host's.
+PROFILES = {
+    "doca": ("doca-ofed", "doca-roce", "doca-networking", "doca-all", "doca-host-basic",
+             "doca-ofed-userspace", "doca-networking-userspace", "doca-all-userspace"),  # NVIDIA (DOCA 3.2.1: profiles; meta-packages)
+    "mlnx_ofed": ("mlnx-ofed-all", "mlnx-ofed-basic", "mlnx-ofed-hpc", "mlnx-ofed-dpdk", "mlnx-ofed-vma", "mlnx-ofed-vma-eth",
+                  "mlnx-ofed-vma-vpi", "mlnx-ofed-bluefield", "mlnx-ofed-guest", "mlnx-ofed-hypervisor", "mlnx-ofed-kernel-only"),
+}
 
 
 class VendorStack(NamedTuple):
@@ -19,29 +30,41 @@ class VendorStack(NamedTuple):
     version: str  # glob of the meta package's version
     family: Tuple[str, ...]  # globs of package names that only this vendor uses
     mark: str  # regular expression: found in the version of a package, it is the vendor's whatever its name
-    dkms: Tuple[str, ...]  # its DKMS modules on this family
+    dkms: Tuple[str, ...]  # its DKMS modules on this family; of VENDOR_STACKS: on any
     unit: str
     source: str
 
 
-FAMILY = (
-    "doca-*", "mlnx-*", "ofed-scripts", "kmod-mlnx-*", "kmod-iser", "kmod-isert", "kmod-srp", "iser-dkms", "isert-dkms", "srp-dkms",
-    "kmod-knem*", "knem*", "kmod-xpmem*", "kernel-mft*", "kmod-kernel-mft*", "mft", "mft-*", "hcoll*", "sharp", "libsharp*", "clusterkit",
-    "dpcp", "ibdump", "ibutils2", "multiperf", "rshim",
+_SHARED = (
+    "mlnx-*", "ofed-scripts", "kmod-mlnx-*", "kmod-iser", "kmod-isert", "kmod-srp", "kmod-knem*", "kmod-xpmem*", "kmod-kernel-mft*",
+    "iser-dkms", "isert-dkms", "srp-dkms", "mlnx-ofed-kernel-dkms", "kernel-mft*", "knem*", "xpmem*", "mft", "mft-*", "hcoll*", "sharp",
+    "libsharp*", "clusterkit", "dpcp", "ibdump", "ibutils2", "multiperf", "rshim",
 )
-# 2510.0.11-1 (rdma-core of 25.10), 2410mlnx54-1.2410068, 5.21.7.MLNX2024…, 25.10.OFED.25.10.1.7.1, 24.10-0.65.g9093bae.2410068
+_FAMILY = {"doca": ("doca-*", "libdoca-*") + _SHARED, "mlnx_ofed": _SHARED}
+# Seen: 2510.0.11-1 (rdma-core of 25.10), 2410mlnx54-1.2410068, 5.21.7.MLNX20241106.df2ec25-0.1.2410068, 25.10.OFED.25.10.1.7.1-1,
+# 1.16.0-1.2310409 (ucx: the build number of an OFED release at the end).
 MARK = r"mlnx|MLNX|OFED|^([0-9]+:)?2[0-9](0[1-9]|1[0-2])\.[0-9]+\.[0-9]+-|\.2[0-9](0[1-9]|1[0-2])[0-9]{3}([.+~]|$)"
 DKMS = {
     "debian": ("mlnx-ofed-kernel", "iser", "isert", "srp"),
     "redhat": ("mlnx-ofa_kernel", "iser", "isert", "srp"),
 }
+_ANY_DKMS = DKMS["debian"] + DKMS["redhat"][:1]
 UNIT = "openibd.service"
-_SOURCE = "AZ (components/install_doca.sh)"
+_SOURCES = {
+    "doca": "AZ (install_doca.sh: DKMS modules, doca-ofed), AgentBaker (doca-ofed 3.1.0-091513), NVIDIA (DOCA 3.2.1 profiles)",
+    "mlnx_ofed": "NVIDIA (MLNX_OFED 24.10 LTS: installing with apt-get and yum)",
+}
+_RELEASES = {"doca": DOCA_RELEASE, "mlnx_ofed": MLNX_OFED_RELEASE}
 
-VENDOR_STACKS = (
-    VendorStack("doca", DOCA_RELEASE, "doca-ofed", DOCA_RELEASE + "*", FAMILY, MARK, DKMS["debian"], UNIT, _SOURCE),
-    VendorStack("mlnx_ofed", MLNX_OFED_RELEASE, "mlnx-ofed-all", MLNX_OFED_RELEASE + "*", FAMILY, MARK, DKMS["debian"], UNIT, _SOURCE),
+VENDOR_STACKS = tuple(
+    VendorStack(name, _RELEASES[name], PROFILES[name][0], _RELEASES[name] + "*", _FAMILY[name], MARK, _ANY_DKMS, UNIT, _SOURCES[name])
+    for name in VENDORS
 )
+
+# PCI device ids of generations that a stack leaves out, physical and virtual functions (pci.ids).
+CONNECTX_4 = ("0x1013", "0x1014")
+NEWER_THAN_CONNECTX_7 = {"0x1023": "ConnectX-8", "0x1025": "ConnectX-9", "0xa2dc": "BlueField-3"}
+LAST_DOCA_FOR_CONNECTX_4 = (2, 9)
 
 
 def has_nvidia_hca(identity):
@@ -53,7 +76,17 @@ def has_nvidia_hca(identity):
 def stack_of(spec, identity):
     # type: (Spec, Identity) -> str
     """inbox, soft_roce, doca or mlnx_ofed: never auto."""
-    return spec.rdma_stack if spec.rdma_stack != "auto" else "inbox"
+    if spec.rdma_stack != "auto":
+        return spec.rdma_stack
+    if spec.fabric == "erdma" or not has_nvidia_hca(identity):
+        return "inbox"
+    return "doca" if _has_repository("doca", spec, identity) else "inbox"
+
+
+def _has_repository(name, spec, identity):
+    # type: (str, Spec, Identity) -> bool
+    given = spec["rdma_stack_repository_url"] or spec["rdma_stack_offline_package"]
+    return bool(given) or rows_of(name, identity)[0] is not None
 
 
 def vendor_stack(spec, identity):
@@ -71,6 +104,47 @@ def vendor_stack(spec, identity):
 def stack_problem(spec, identity):
     # type: (Spec, Identity) -> Optional[str]
     """Why the chosen stack cannot be on this node, in one line, or None."""
-    if vendor_stack(spec, identity) is not None and not DKMS.get(identity.platform.family):
-        return "%s has no packages for %s" % (stack_of(spec, identity), identity.platform.pretty)
+    stack = vendor_stack(spec, identity)
+    if stack is None:
+        return None
+    title = "%s %s" % (TITLES[stack.name], stack.release)
+    system = "%s on %s" % (identity.platform.pretty or identity.platform.id, identity.arch)
+    if identity.platform.family not in DKMS:
+        return "%s comes as packages of Debian's and Red Hat's families; this is %s. Use rdma_stack: inbox" % (title, system)
+    if not _has_repository(stack.name, spec, identity):
+        return "%s has no repository for %s; the catalogue knows %s. Use rdma_stack: inbox, or name one in rdma_stack_repository_url" % (
+            title, system, ", ".join(served(stack.name)))
+    for hca in identity.hcas:
+        left_out = _left_out(stack, hca)
+        if left_out is not None:
+            return "%s: %s" % (hca.name, left_out)
     return None
+
+
+def served(vendor):
+    # type: (str) -> Tuple[str, ...]
+    """Systems that a vendor has a repository for, as it calls them: ``ubuntu24.04 (aarch64, x86_64)``."""
+    places = [row.name[len(vendor) + 1:].rpartition("-") for row in ARTIFACTS
+              if row.kind == "repository" and row.name.startswith(vendor + "-")]
+    labels = sorted({label for label, _dash, _arch in places})
+    return tuple("%s (%s)" % (label, ", ".join(sorted(arch for name, _dash, arch in places if name == label))) for label in labels)
+
+
+def _left_out(stack, hca):
+    # type: (VendorStack, Hca) -> Optional[str]
+    """Why a stack has no driver for a device. NVIDIA (DOCA 2.9 release notes: changes; general support)."""
+    title = "%s %s" % (TITLES[stack.name], stack.release)
+    if hca.driver == "mlx4_core":
+        return "%s has no driver for ConnectX-3 and older (mlx4_core); use rdma_stack: inbox" % title
+    if stack.name == "doca" and hca.device_id in CONNECTX_4 and _release(stack.release) > LAST_DOCA_FOR_CONNECTX_4:
+        return "%s does not support ConnectX-4, DOCA 2.9 LTS is the last that does; use rdma_stack: mlnx_ofed or inbox" % title
+    if stack.name == "mlnx_ofed" and hca.device_id in NEWER_THAN_CONNECTX_7:
+        return "%s does not support %s, ConnectX-7 and BlueField-2 are its last; use rdma_stack: doca" % (
+            title, NEWER_THAN_CONNECTX_7[hca.device_id or ""])
+    return None
+
+
+def _release(text):
+    # type: (str) -> Tuple[int, ...]
+    """(3, 2) of 3.2.3."""
+    return tuple(int(part) for part in re.findall(r"[0-9]+", text)[:2])

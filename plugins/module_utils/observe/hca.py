@@ -93,7 +93,9 @@ def _identity(host, place, macs):
         guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
     names = [name for name in netdevs + place.siblings if name]
     unique = tuple(name for at, name in enumerate(names) if name not in names[:at])
-    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs))
+    on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
+    device_id = parse.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
+    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
 
 
 def observe_hcas(host, active_mtus):
