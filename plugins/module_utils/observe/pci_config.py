@@ -28,6 +28,7 @@ class Express(NamedTuple):
     """The PCI Express capability. Sizes in bytes, speeds in GT/s; None where a field holds a reserved code."""
 
     kind: int  # device/port type: 0 endpoint, 4 root port, 5 upstream, 6 downstream port of a switch
+    control: int  # DevCtl as it is, for who wants to put it back
     max_payload: Optional[int]
     max_payload_supported: Optional[int]
     max_read_request: Optional[int]
@@ -126,7 +127,7 @@ def _express(data):
     if flags is None or can is None or control is None or link_can is None or link is None:
         return None
     return Express(
-        flags >> 4 & 0xF, _size(control >> 5), _size(can), _size(control >> 12), bool(control & DEVCTL_RELAXED),
+        flags >> 4 & 0xF, control, _size(control >> 5), _size(can), _size(control >> 12), bool(control & DEVCTL_RELAXED),
         SPEEDS.get(link_can & 0xF), _width(link_can), SPEEDS.get(link & 0xF), _width(link))
 
 
