@@ -8,7 +8,7 @@ GPU driver         open modules, R515+       R470 and newer           older than
 GPU                Turing and newer          any                      any
 CUDA               11.7 and newer            any                      any
 kernel             5.12 and newer            any                      any
-RDMA stack         inbox or OFED             DOCA-OFED or MLNX_OFED   OFED; 1.2+ from 5.1, else 1.1
+RDMA stack         inbox or OFED             DOCA-OFED or MLNX_OFED   OFED; 1.3 from 5.1 on, else 1.0
 =================  ========================  =======================  ==========================
 
 A version proves nothing by itself: where the HCA and CUDA have been asked (observe/dmabuf_probe.py), their answer counts
@@ -30,7 +30,7 @@ DMABUF_KERNEL = (5, 12)  # first with ib_umem_dmabuf, and mlx5_ib the first driv
 OPEN_DRIVER = 515  # first branch with open kernel modules; it brings CUDA 11.7
 PEERMEM_DRIVER = 470  # nvidia_peermem is part of the driver from here on
 DMABUF_CUDA = (11, 7)
-NV_PEER_MEM_OFED = (5, 1)  # nv_peer_mem 1.2 and newer register as OFED 5.1's new kind of client
+NV_PEER_MEM_OFED = (5, 1)  # nv_peer_mem 1.2 and newer register as the new kind of client of OFED 5.1; older ones can deadlock there
 OFED_STACKS = ("doca", "mlnx_ofed")
 MLX5, MLX4, ERDMA = ("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib"), ("erdma",)
 SOFTWARE = ("rdma_rxe", "siw")
@@ -79,7 +79,7 @@ class Choice(NamedTuple):
     path: str
     reason: str
     refused: Tuple[Refusal, ...]
-    release: Optional[str] = None  # of nv_peer_mem: the newest that this OFED takes
+    release: Optional[str] = None  # of nv_peer_mem: the one for this OFED
     problem: Optional[str] = None  # the inventory asks for a path that cannot work here
 
 
@@ -107,9 +107,9 @@ def choose(evidence, wanted=AUTO):
 
 def nv_peer_mem_release(stack, stack_version):
     # type: (Optional[str], Optional[str]) -> str
-    """1.3 is the last; 1.1 the last for OFED before 5.1 (MLNX_OFED 4.9 LTS). DOCA-OFED counts its releases anew, all are later."""
+    """1.2 and 1.3 are for OFED 5.1 and newer only, before that (4.9 LTS) 1.0-9 is right. DOCA-OFED counts anew, all of it is later."""
     version = numbers(stack_version)
-    return "1.1" if stack == "mlnx_ofed" and version and version < NV_PEER_MEM_OFED else "1.3"
+    return "1.0-9" if stack == "mlnx_ofed" and version and version < NV_PEER_MEM_OFED else "1.3-0"
 
 
 def _nothing_to_connect(evidence):

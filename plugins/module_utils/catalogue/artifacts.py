@@ -149,13 +149,18 @@ _HOST_PACKAGES = (
     ("alinux3.2", "x86_64", "3.2.1", "doca-host-3.2.1-044000_25.10_alinux32.x86_64.rpm",
      "dbf0ee79182c6ae00c99fc9089fa1d81fc6f406f64b2215bff7da9b8cc423ad5"),
 )
-# Branch 1_0_9_release of the repository ends in "Roll 1.0-9 release"; the tag itself was not in the copy that was read.
+# Tags 1.0-9 and 1.3-0 of the repository, read in a copy of it.
 _NV_PEER_MEM_COMMIT = "8a79f11fc856fc04ca359465ab64191800d77135"
+_NV_PEER_MEM_LAST = "a15f0f666f40efa33b2719f80fe3d968586d2d4d"
 _NV_PEER_MEM = (
     Artifact("nv_peer_mem", "1.0-9", "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % _NV_PEER_MEM_COMMIT, "archive",
              "operator", None, "NPM (archive of the commit below; nobody here has its checksum)"),
     Artifact("nv_peer_mem-git", "1.0-9", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_COMMIT,
-             'NPM (head of branch 1_0_9_release, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
+             'NPM (tag 1.0-9, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
+    Artifact("nv_peer_mem-1.3", "1.3-0", "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % _NV_PEER_MEM_LAST, "archive",
+             "operator", None, "NPM (archive of the commit below; nobody here has its checksum)"),
+    Artifact("nv_peer_mem-1.3-git", "1.3-0", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_LAST,
+             "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
 )
 _HOST_ROWS = [
     Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
