@@ -1,40 +1,95 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CUDA toolkit and cuDNN at their pinned versions, where the node has a GPU."""
+"""CUDA toolkit and cuDNN at their pinned versions, where the node has a GPU; refused where its driver is too old for them.
 
-from typing import Any, List
+The driver that counts is the one that the inventory wants on this node, else the one that is there. Holding the packages
+at their versions is the repositories area's; the link /usr/local/cuda is the packages' own.
+"""
 
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ..catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver
 from ..host import Host
+from ..observe.gpu_driver import driver_on_disk, loaded_driver
+from ..observe.package_state import Hold, all_installed, held
+from ..spec.check_cuda import wanted_driver
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
+from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
 
 NAME = "cuda"
 
 
+class Desired(NamedTuple):
+    """``wanted`` None: nothing is wanted, and ``reason`` says why (empty: nothing to say)."""
+
+    identity: Identity
+    wanted: Optional[Tuple[Wanted, ...]]
+    reason: str
+    version: str
+    driver: Optional[str]  # the version that the inventory asks for
+
+
+class Observed(NamedTuple):
+    installed: Optional[Dict[str, str]]
+    holds: Tuple[Hold, ...]
+    driver: Optional[str]  # of the module on disk, else of the loaded one
+
+
 def desired(spec, identity):
-    # type: (Spec, Identity) -> Any
-    return None
+    # type: (Spec, Identity) -> Desired
+    version = spec["cuda_version"]
+    wanted, reason = None, ""  # type: Optional[Tuple[Wanted, ...]], str
+    if version is not None and identity.gpus:
+        wanted = cuda_packages(spec, identity)
+    elif version is not None:
+        reason = "no NVIDIA GPU on the PCI bus of this node, so CUDA %s is not installed" % version
+    return Desired(identity, wanted, reason, version or "", wanted_driver(spec.as_dict()))
 
 
 def observe(host, desired):
-    # type: (Host, Any) -> Any
-    return None
+    # type: (Host, Desired) -> Observed
+    if desired.wanted is None:
+        return Observed(None, (), None)
+    identity = desired.identity
+    disk = driver_on_disk(host, identity.kernel).version if desired.driver is None else None
+    return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), disk or loaded_driver(host).version)
 
 
 def plan(desired, observed):
-    # type: (Any, Any) -> List[Change]
-    return []
+    # type: (Desired, Observed) -> List[Change]
+    """Another version of the same release replaces files that running programs keep open: nothing that runs notices."""
+    if desired.wanted is None or observed.installed is None:
+        return []
+    return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
 
 
 def problems(spec, identity, desired):
-    # type: (Spec, Identity, Any) -> List[Problem]
-    return []
+    # type: (Spec, Identity, Desired) -> List[Problem]
+    if desired.wanted is None or desired.wanted:
+        return []
+    return [Problem(NAME, "cuda_version", "no packages of CUDA %s are known for %s (%s); allowed: another release, or leave it unset" % (
+        desired.version, identity.platform.pretty or identity.platform.id, identity.arch))]
 
 
 def conflicts(desired, observed):
-    # type: (Any, Any) -> List[Problem]
-    return []
+    # type: (Desired, Observed) -> List[Problem]
+    """A driver that is too old; packages that must change and are held."""
+    if desired.wanted is None:
+        return []
+    if observed.installed is None:
+        return [missing_database(NAME, desired.identity.platform.package_manager)]
+    found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
+    driver, least = desired.driver or observed.driver, minimum_driver(desired.version)
+    if driver is not None and least and not driver_fits(desired.version, driver):
+        found.append(Problem(NAME, "cuda_version", "CUDA %s needs driver %s or newer, this node %s %s; set gpu_driver_branch to a newer "
+                             "one, or an older cuda_version" % (desired.version, least, "gets" if desired.driver else "has", driver)))
+    return found
 
 
 def notes(desired, observed):
-    # type: (Any, Any) -> List[str]
+    # type: (Desired, Observed) -> List[str]
+    if desired.reason:
+        return ["cuda: " + desired.reason]
+    if desired.wanted is not None and desired.driver is None and observed.driver is None:
+        return ["cuda: this node has no NVIDIA driver and the inventory wants none; programs can be built here, not run"]
     return []

@@ -9,6 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE
+from .check_cuda import check_cuda
+from .check_gpu_driver import check_gpu_driver
 from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
 from .model import Finding, Spec
@@ -102,6 +104,8 @@ def _check_together(checked, rails, findings):
         if overrides is not MISSING:
             checked["nccl_env_overrides"] = overrides
     check_subnets(rails, findings)
+    check_gpu_driver(checked, findings)
+    check_cuda(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

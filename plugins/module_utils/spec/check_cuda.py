@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules between the cuda keys, and between CUDA and the driver that the inventory names."""
+
+import re
+from typing import Any, Mapping, Optional
+
+from ..catalogue.drivers import driver_fits, find_branch, minimum_driver
+from .findings import Findings
+
+_NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")
+
+
+def check_cuda(values, findings):
+    # type: (Mapping[str, Any], Findings) -> None
+    keys = ("cuda_version", "cuda_cudnn_version", "gpu_driver_branch", "gpu_driver_version")
+    if any(key not in values for key in keys):
+        return
+    version, cudnn = values["cuda_version"], values["cuda_cudnn_version"]
+    if version is None:
+        if cudnn is not None:
+            findings.error("cuda_cudnn_version", cudnn, "does nothing without cuda_version: cuDNN is made for one CUDA release",
+                           "cuda_version too, or unset")
+        return
+    minimum = minimum_driver(version)
+    if not minimum:
+        findings.error("cuda_version", version, "is no CUDA release that the catalogue knows a minimum driver for",
+                       "docs/reference/drivers.md lists them")
+        return
+    driver = wanted_driver(values)
+    if driver is not None and not driver_fits(version, driver):
+        findings.error("cuda_version", version, "needs driver %s or newer, gpu_driver_branch %s brings %s" % (
+            minimum, values["gpu_driver_branch"], driver), "a newer gpu_driver_branch, or an older cuda_version")
+
+
+def wanted_driver(values):
+    # type: (Mapping[str, Any]) -> Optional[str]
+    """The version of the driver that the inventory asks for, where it can be told from the inventory alone."""
+    branch = values["gpu_driver_branch"]
+    if branch is None:
+        return None
+    found = _NUMBERS.match(values["gpu_driver_version"] or "")
+    if found is not None:
+        return found.group(1)
+    row = find_branch(branch)
+    return row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
