@@ -105,7 +105,7 @@ class Cluster:
         image = harness.build((*PACKAGES, *node.entry.get("packages", ())), str(node.entry.get("suite", harness.SUITE)))
         rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", rail["match"]["mac"]) for place, rail in enumerate(node.rails)]
         kind = node.entry.get("standin")
-        mounts = ("--volume", f"{standins.directory(kind)}:{standins.NODE_PATH}:ro") if kind else ()
+        mounts = ("--volume", f"{standins.directory() / kind}:{standins.NODE_PATH}:ro") if kind else ()
         links = (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails)
         container = harness.start(image, self.container(node.name).name, links, options=mounts)
         # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.

@@ -10,7 +10,7 @@ APT = Path("/etc/apt")
 def main(suite):
     for path in (*APT.glob("sources.list.d/*"), *APT.glob("sources.list")):
         path.unlink()
-    line = "deb [signed-by=/srv/standin/right.asc] file:/srv/standin/debian-%s ./\n" % suite
+    line = f"deb [signed-by=/srv/standin/right.asc] file:/srv/standin/debian-{suite} ./\n"
     (APT / "sources.list").write_text(line, encoding="ascii")
     (APT / "keyrings").mkdir(exist_ok=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds, signs and indexes the stand-in repositories: ``build.py deb|rpm DIRECTORY``. Runs in a container made for it.
+"""Builds, signs and indexes the stand-in repositories: ``build.py DIRECTORY`` fills deb/ and rpm/ in it. Runs in a container made for it.
 
 Packages, indexes and signatures are real and made by the distributions' own tools; only the content is missing. Keys are made here
 and forgotten: what is kept is their public half. Beside every good repository lie broken ones, each broken in one place:
@@ -118,6 +118,7 @@ def rpm_spec(stubs: Iterable[Stub], build_root: Path) -> str:
             text += "".join(f"{field}: {value.replace('(= ', '= ').rstrip(')') if ' (= ' in value else value}\n" for value in values)
         part = "" if place == 0 else f"-n {stub.name}"
         text += f"%description {part}\nNo content.\n"
+        text += f"%post {part}\n{stub.postinst}" if stub.postinst else ""
         owned = [*stub.files, *([f"/usr/share/stand-in/{stub.name}"] if stub.size else [])]
         files += f"%files {part}\n" + "".join(f"{'%config(noreplace) ' if path in stub.conffiles else ''}{path}\n" for path in owned)
         lay(stub, build_root)
@@ -154,8 +155,9 @@ def build_source(stubs: tuple[Stub, ...], target: Path, name: str) -> None:
 def break_it(build: object, repository: Repository, good: Path, index: str) -> None:
     """The broken ones, from the good one or built anew."""
     assert callable(build)
-    for copy, defect in ((good.with_name(f"{good.name}-wrong-key"), {"key": WRONG}), (good.with_name(f"{good.name}-missing"), {"without": MISSING})):
-        build(repository, copy, **defect)
+    for defect, how in (("wrong-key", {"key": WRONG}), ("missing", {"without": MISSING})):
+        copy = good.with_name(f"{good.name}-{defect}")
+        build(repository, copy, **how)
         for path in good.glob("*[kK][eE][yY]*"):
             shutil.copyfile(path, copy / path.name)
     tampered, corrupt = (good.with_name(f"{good.name}-{defect}") for defect in ("tampered", "corrupt"))
@@ -163,14 +165,12 @@ def break_it(build: object, repository: Repository, good: Path, index: str) -> N
         shutil.copytree(good, copy)
     changed = tampered / index
     content = changed.read_bytes()
-    changed.write_bytes(content.replace(b"1.20.0-1.2510171", b"1.20.0-1.2510172") if index == "Packages" else content + b"<!-- changed -->\n")
-    package = next(path for path in corrupt.iterdir() if path.name.startswith(f"{CORRUPT}"))
+    changed.write_bytes(content + (b"\n" if index == "Packages" else b"<!-- changed -->\n"))
+    package = next(path for path in corrupt.iterdir() if path.name.startswith(CORRUPT))
     package.write_bytes(package.read_bytes()[:-1] + b"!")
 
 
-def main(kind: str, target: Path) -> None:
-    WORK.mkdir(parents=True)
-    make_keys(target)
+def build_all(kind: str, target: Path) -> None:
     build, repositories, index = {
         "deb": (build_debs, debs.REPOSITORIES, "Packages"), "rpm": (build_rpms, rpms.REPOSITORIES, "repodata/repomd.xml"),
     }[kind]
@@ -182,5 +182,16 @@ def main(kind: str, target: Path) -> None:
             break_it(build, repository, target / repository.name, index)
 
 
+def main(target: Path) -> None:
+    WORK.mkdir(parents=True)
+    for kind in ("deb", "rpm"):
+        (target / kind).mkdir()
+    make_keys(target / "deb")
+    for path in (target / "deb").iterdir():
+        shutil.copyfile(path, target / "rpm" / path.name)
+    for kind in ("deb", "rpm"):
+        build_all(kind, target / kind)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

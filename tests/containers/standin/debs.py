@@ -11,9 +11,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stub import Stub, dkms_source, exactly, ofed_scripts, openibd
+from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
-INBOX = {"bullseye": ("33.2-1", "4.4+0.37-1", "4.15.0-1"), "bookworm": ("44.0-2", "4.5+0.17-1", "4.21.0+1-1"), "trixie": ("56.1-1", "25.01.0-1", "4.31.0-1")}
+INBOX = {  # rdma-core, perftest, mstflint
+    "bullseye": ("33.2-1", "4.4+0.37-1", "4.15.0-1"),
+    "bookworm": ("44.0-2", "4.5+0.17-1", "4.21.0+1-1"),
+    "trixie": ("56.1-1", "25.01.0-1", "4.31.0-1"),
+}
+SIZE = 400_000  # of the package that needs room
+STORAGE = ("iser", "isert", "srp")
+DRIVER = (
+    "nvidia-kernel-dkms-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe",
+)
 TIME64 = ("trixie",)
 LIBRDMACM = "/usr/lib/stand-in/librdmacm.so.1"
 
@@ -49,8 +58,7 @@ def inbox(suite: str) -> Repository:
         Stub("openmpi-bin", "4.1.4-3"),
         # A site's own tool that works with the distribution's library alone: the vendor's would have it removed.
         Stub("site-verbs-tool", "1.0-1", ("libibverbs1 (<< 100)",)),
-        # Interrupted: the script never ends by itself.
-        Stub("site-slow", "1.0-1", postinst="#!/bin/sh\n[ ! -e /run/stand-in.slow ] || sleep 600\n"),
+        Stub("site-slow", "1.0-1", postinst=SLOW),
     )
     return Repository(f"debian-{suite}", "Debian", "Debian", suite, stubs)
 
@@ -64,8 +72,8 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
         Stub("ofed-scripts", kernel, files=ofed_scripts(answer)),
         Stub("mlnx-tools", f"{build}-1", ("python3",)),
         Stub("mlnx-ofed-kernel-utils", kernel, ("ofed-scripts",), files=openibd(kernel), conffiles=("/etc/infiniband/openib.conf",)),
-        Stub("mlnx-ofed-kernel-dkms", kernel, ("dkms", "mlnx-ofed-kernel-utils"), files=dkms_source("mlnx-ofed-kernel", module), size=400_000),
-        *(Stub(f"{name}-dkms", kernel, ("dkms", "mlnx-ofed-kernel-dkms"), files=dkms_source(name, module)) for name in ("iser", "isert", "srp")),
+        Stub("mlnx-ofed-kernel-dkms", kernel, ("dkms", "mlnx-ofed-kernel-utils"), files=dkms_source("mlnx-ofed-kernel", module), size=SIZE),
+        *(Stub(f"{name}-dkms", kernel, ("dkms", "mlnx-ofed-kernel-dkms"), files=dkms_source(name, module)) for name in STORAGE),
         Stub("rdma-core", core),
         Stub("libibverbs1", core),
         Stub("ibverbs-providers", core, verbs),
@@ -106,10 +114,10 @@ def cuda() -> Repository:
     drivers = []
     for version in ("580.95.05", "580.105.08"):
         epoch = f"{version}-1"
-        parts = tuple(Stub(name, epoch, ("dkms",) if name.endswith("dkms-open") else ()) for name in (
-            "nvidia-kernel-dkms-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe"))
+        parts = tuple(Stub(name, epoch, ("dkms",) if name.endswith("dkms-open") else ()) for name in DRIVER)
         drivers += [*parts, Stub("nvidia-open", epoch, exactly(parts)), Stub("nvidia-fabricmanager", epoch)]
-    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"), Stub("cudnn9-cuda-13", "9.13.1.26-1"))
+    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"),
+            Stub("cudnn9-cuda-13", "9.13.1.26-1"))
     return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*rows, *drivers))
 
 

@@ -7,9 +7,12 @@ newer than any of the vendor's without one; doca-ofed wants exactly its own.
 
 from __future__ import annotations
 
-from debs import Repository
-from stub import Stub, dkms_source, exactly, ofed_scripts, openibd
+from debs import SIZE, STORAGE, Repository
+from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
+DRIVER = (
+    "kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kmod-common", "nvidia-modprobe",
+)
 CORE = "57.0-1.el9"
 
 
@@ -27,9 +30,10 @@ def inbox() -> Repository:
         Stub("perftest", "25.01.0-1.el9", ("libibverbs", "librdmacm")),
         Stub("mstflint", "4.31.0-1.el9"),
         Stub("pciutils", "3.7.0-7.el9"),
-        Stub("dkms", "3.2.2-1.el9"),
+        Stub("dkms", "3.2.2-1.el9"),  # EPEL's: EL itself has none
         Stub("openmpi", "2:4.1.7-7.el9"),
         Stub("site-verbs-tool", "1.0-1.el9", ("libibverbs < 100",)),
+        Stub("site-slow", "1.0-1.el9", postinst=SLOW),
     )
     return Repository("rocky-9", "Rocky Linux", "Rocky Linux", "9", stubs)
 
@@ -42,8 +46,8 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
         Stub("ofed-scripts", kernel, files=ofed_scripts(answer)),
         Stub("mlnx-tools", f"{build}-1.el9"),
         Stub("mlnx-ofa_kernel", kernel, ("ofed-scripts",), files=openibd(kernel), conffiles=("/etc/infiniband/openib.conf",)),
-        Stub("mlnx-ofa_kernel-dkms", kernel, ("dkms", "mlnx-ofa_kernel"), files=dkms_source("mlnx-ofa_kernel", kernel), size=400_000),
-        *(Stub(f"{name}-dkms", kernel, ("dkms", "mlnx-ofa_kernel-dkms"), files=dkms_source(name, kernel)) for name in ("iser", "isert", "srp")),
+        Stub("mlnx-ofa_kernel-dkms", kernel, ("dkms", "mlnx-ofa_kernel"), files=dkms_source("mlnx-ofa_kernel", kernel), size=SIZE),
+        *(Stub(f"{name}-dkms", kernel, ("dkms", "mlnx-ofa_kernel-dkms"), files=dkms_source(name, kernel)) for name in STORAGE),
         Stub("rdma-core", core),
         Stub("libibverbs", core, (f"rdma-core = {core}",)),
         Stub("libibverbs-utils", core, verbs),
@@ -59,13 +63,13 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
 
 
 def doca(release: str, patch: int) -> Repository:
-    """DOCA-OFED, with a dkms of its own that is newer than the distribution's and must not win."""
+    """DOCA-OFED."""
     kernel = f"25.10-OFED.25.10.{patch}.1.1.1.el9"
     rows = family(f"2510.0.{9 + patch}-1.el9", kernel, "25.10.2510" + str(patch), f"OFED-internal-25.10-{patch}.1.1",
                   (f"25.10.0-0.{patch}.g1234567.el9", "4.34.1-10", "4.1.9a1-1.2510171.el9", "1.20.0-1.2510171.el9"))
     version = {"3.2.2": "3.2.2-035000", "3.2.3": "3.2.3-019000"}[release]
     metas = tuple(Stub(name, version, exactly(rows)) for name in ("doca-ofed", "doca-all"))
-    others = (Stub("dkms", "3.9.9-1.el9"), Stub("doca-ofed-userspace", version, exactly(rows[7:13])))
+    others = (Stub("doca-ofed-userspace", version, exactly(rows[7:13])),)
     return Repository(f"doca-{release}", "NVIDIA", f"DOCA-HOST {release}", "stable", (*metas, *rows, *others))
 
 
@@ -83,10 +87,10 @@ def cuda() -> Repository:
     drivers = []
     for version in ("580.95.05", "580.105.08"):
         epoch = f"3:{version}-1.el9"
-        parts = tuple(Stub(name, epoch, ("dkms",) if name == "kmod-nvidia-open-dkms" else ()) for name in (
-            "kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kmod-common", "nvidia-modprobe"))
+        parts = tuple(Stub(name, epoch, ("dkms",) if name == "kmod-nvidia-open-dkms" else ()) for name in DRIVER)
         drivers += [*parts, Stub("nvidia-open", epoch, exactly(parts)), Stub("nvidia-fabric-manager", f"{version}-1")]
-    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"), Stub("libcudnn9-cuda-13", "9.13.1.26-1"))
+    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"),
+            Stub("libcudnn9-cuda-13", "9.13.1.26-1"))
     return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*rows, *drivers))
 
 

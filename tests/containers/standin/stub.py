@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+# A script that does not end by itself while a test wants the package manager busy.
+SLOW = "#!/bin/sh\n[ ! -e /run/stand-in.slow ] || exec sleep 600\n"
+
 
 class Stub(NamedTuple):
     """``version`` is whole, as the package manager prints it (rpm: [epoch:]version-release)."""

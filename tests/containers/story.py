@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A story of inventory changes on a scenario's nodes: before and after every run, what is installed and every file of /etc.
+
+A step is planned (--check), applied, and applied again; what the tests judge is kept, nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import standins
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, located
+from cluster import Cluster
+from harness import Container
+from playbook import Host, Playbook
+
+DPKG = ("dpkg-query", "-W", "-f", "${db:Status-Abbrev}\t${Package}\t${Version}\t${db:Status-Want}\n")
+RPM = ("rpm", "-qa", "--qf", "ii\t%{NAME}\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n")
+FILES = ("find", "/etc", "-type", "f", "-exec", "sha256sum", "{}", "+")
+LINKS = ("find", "/etc", "-type", "l", "-printf", "%l  %p\n")
+MIRROR = "/srv/mirror"
+LINKER = """
+import json, os, sys
+for link, target in json.loads(sys.argv[1]).items():
+    os.makedirs(os.path.dirname(link), exist_ok=True)
+    os.symlink(target, link)
+"""
+STANDINS = {"doca": ("3.2.2", "3.2.3"), "mlnx_ofed": ("24.10-4.1.4.0",)}
+
+
+class State(NamedTuple):
+    """A node at one moment.
+
+    ``packages``: name -> (status, version, whether held or when installed); ``files``: path -> digest or target of a link.
+    """
+
+    packages: Mapping[str, tuple[str, str, str]]
+    files: Mapping[str, str]
+
+    @property
+    def installed(self) -> dict[str, str]:
+        return {name: version for name, (status, version, _more) in self.packages.items() if status.strip() == "ii"}
+
+
+class Step(NamedTuple):
+    """One chapter. ``again`` is the second apply; None where the first one was refused by design."""
+
+    before: dict[str, State]
+    check: dict[str, Host]
+    between: dict[str, State]
+    apply: dict[str, Host]
+    after: dict[str, State]
+    again: dict[str, Host]
+
+
+def observe(container: Container) -> State:
+    """What is installed, by the package manager's own database, and /etc."""
+    rpm = container.run("test", "-e", "/etc/redhat-release", check=False).returncode == 0
+    rows = [line.split("\t") for line in container.out(*(RPM if rpm else DPKG)).splitlines()]
+    listed = container.out(*FILES) + container.out(*LINKS)
+    files = {path: digest for digest, _gap, path in (line.partition("  ") for line in listed.splitlines())}
+    # A name may be there more than once in rpm (gpg-pubkey): its version is then part of the name.
+    packages = {(f"{name}-{version}" if name == "gpg-pubkey" else name): (status, version, more) for status, name, version, more in rows}
+    return State(packages, files)
+
+
+class Story:
+    """The nodes of a scenario, and the inventory values that hold in every step."""
+
+    def __init__(self, scenario: str, common: Mapping[str, Any]) -> None:
+        self.cluster = Cluster(scenario)
+        self.playbook = Playbook(scenario)
+        self.common = dict(common)
+
+    def states(self) -> dict[str, State]:
+        return {node.name: observe(self.cluster.container(node.name)) for node in self.cluster.nodes}
+
+    def step(self, **values: Any) -> Step:
+        """Plan, apply, apply again."""
+        wanted = {**self.common, **values}
+        before = self.states()
+        check = self.playbook.run(wanted, check=True)
+        between = self.states()
+        applied = self.playbook.run(wanted)
+        after = self.states()
+        refused = any(host.failed for host in applied.values())
+        return Step(before, check, between, applied, after, {} if refused else self.playbook.run(wanted))
+
+
+VENDOR_CLASSES = ["restart", "reload"]  # consent of the whole story but for what one step is about
+
+
+def tell(scenario: str) -> dict[str, Step]:
+    """The life of a stack: there and back, forward and (with consent) backward, and from one vendor to another."""
+    fingerprint = standins.fingerprints()["right"]
+    story = Story(scenario, {"artifact_mirror": "file:///srv/mirror", "rdma_stack_repository_fingerprint": fingerprint})
+    for node in story.cluster.nodes:
+        mirror(story.cluster.container(node.name))
+
+    def step(stack: str, version: str | None = None, *consent: str) -> Step:
+        release = {"rdma_stack_version": version} if version else {}
+        return story.step(rdma_stack=stack, consent=[*VENDOR_CLASSES, *consent], **release)
+
+    return {
+        "inbox": step("inbox"),
+        "doca 3.2.2": step("doca", "3.2.2"),
+        "doca 3.2.3": step("doca", "3.2.3"),
+        "doca 3.2.2 without consent": step("doca", "3.2.2"),
+        "doca 3.2.2 again": step("doca", "3.2.2", "downgrade"),
+        "inbox again": step("inbox", None, "downgrade"),
+        "mlnx_ofed": step("mlnx_ofed", "24.10-4.1.4.0"),
+        "doca after mlnx_ofed": step("doca", "3.2.3"),
+    }
+
+
+def mirror(container: Container) -> None:
+    """/srv/mirror on the node, HOST/PATH by the catalogue's own rows, filled from the stand-ins."""
+    links = {}
+    for artifact in ARTIFACTS:
+        stack = next((name for name in STANDINS if artifact.name.startswith(f"{name}-") and artifact.kind == "repository"), "")
+        for version in STANDINS.get(stack, ()):
+            links[f"{MIRROR}/{located(artifact, version).partition('://')[2].rstrip('/')}"] = f"{standins.NODE_PATH}/{stack}-{version}"
+    container.run("python3", "-", json.dumps(links), stdin=LINKER)
