@@ -6,7 +6,7 @@ from typing import Optional, Tuple
 from ..types import Identity, Platform
 from .artifacts import Artifact, find
 
-# Systems that NVIDIA serves from RHEL's directories: built from the same sources. Oracle's own kernel has no DOCA drivers before 3.3.
+# Systems that NVIDIA serves from RHEL's directories: built from the same sources.
 REBUILDS = {
     "doca": ("rhel", "rocky", "almalinux"),  # AZ installs rhel8 and rhel9 packages on AlmaLinux and Rocky Linux
     "mlnx_ofed": ("rhel", "rocky", "almalinux"),

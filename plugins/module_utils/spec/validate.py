@@ -11,6 +11,7 @@ from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
 from .check_gpu_driver import check_gpu_driver
+from .check_stack import CHECKS, check_stack
 from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
 from .model import Finding, Spec
@@ -83,6 +84,8 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
+    if key.name in CHECKS:
+        return CHECKS[key.name](converted, findings)
     return converted
 
 
@@ -104,6 +107,7 @@ def _check_together(checked, rails, findings):
         if overrides is not MISSING:
             checked["nccl_env_overrides"] = overrides
     check_subnets(rails, findings)
+    check_stack(checked, findings)
     check_gpu_driver(checked, findings)
     check_cuda(checked, findings)
     if "fabric" not in checked:
