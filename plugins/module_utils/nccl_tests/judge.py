@@ -57,7 +57,7 @@ def _values(parsed, where):
     if wrong:
         halves = [(row["size"], half) for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
         bad = sorted({size for size, half in halves if half["wrong"]})
-        return verdict("nccl.values", where, "fail", 0, wrong, "%d wrong values; the data was damaged on its way (sizes %s)" % (
+        return verdict("nccl.values", where, "fail", 0, wrong, "%d wrong values: data was damaged on its way (sizes %s)" % (
             wrong, ", ".join(map(str, bad[:5])) or "unknown"))
     if not known:
         return verdict("nccl.values", where, "skipped", 0, None, "unchecked: the run compared no value (-c 0)")
@@ -70,7 +70,8 @@ def _speed(parsed, where, floor, key):
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else "%s to %s" % (_bytes(sizes[0]), _bytes(sizes[-1]))) if sizes else ""
     if floor is None:
-        return verdict("nccl.busbw", where, "skipped", None, found, "%s GB/s busbw %s; nothing is expected (%s)" % (_figure(found), over, key))
+        message = "%s GB/s busbw %s; nothing is expected (%s)" % (_figure(found), over, key)
+        return verdict("nccl.busbw", where, "skipped", None, found, message)
     if found is None:
         return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")
     status = "pass" if found >= floor else "fail"

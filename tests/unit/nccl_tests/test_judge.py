@@ -69,7 +69,8 @@ def document(**more: Any) -> str:
               "in_place": {**half, "nwrong": None}}
     return json.dumps({"version": 3, "args": ["a", "--token=x"], "env": ["SECRET=1"], "results": [result], "end_time": "now",
                        "errors": [],
-                       "out_of_bounds": {"count": 0, "okay": "true"}, "average_bus_bandwidth": {"bandwidth": 2.5, "okay": "unchecked"}, **more})
+                       "out_of_bounds": {"count": 0, "okay": "true"},
+                       "average_bus_bandwidth": {"bandwidth": 2.5, "okay": "unchecked"}, **more})
 
 
 def test_the_json_report() -> None:
