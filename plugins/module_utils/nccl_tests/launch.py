@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Who runs it: ``hosts`` in rank order, ``per_node`` processes on each, over the TCP interface ``interface`` (None: the launcher's choice)."""
+    """Who runs it: ``hosts`` in rank order, ``per_node`` processes on each, over the TCP ``interface`` (None: the launcher's choice)."""
 
     hosts: Tuple[str, ...]
     per_node: int
@@ -93,8 +93,8 @@ def _local(launcher, job, program, hosts_path):
 
 def _openmpi(launcher, job, program, hosts_path):
     # type: (str, Job, List[str], str) -> List[str]
-    argv = [job.mpi or "mpirun", "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by", "ppr:%d:node" % job.per_node,
-            "--bind-to", "none"]
+    argv = [job.mpi or "mpirun", "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
+            "ppr:%d:node" % job.per_node, "--bind-to", "none"]
     if job.interface is not None:
         argv += ["--mca", "btl_tcp_if_include", job.interface]
         # 5 has its runtime in PRRTE, which takes the same parameter under another prefix
