@@ -63,6 +63,8 @@ def run_state(module):
         module.fail_json(msg=str(error), **refused)
     # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
     changed = params["mode"] == "apply" and bool(plan.changes)
+    if applying:
+        result["reboot_needed"] = list(applied.reboots)
     result["notes"] += ["an earlier apply was cut off half-way; its restore point is %s" % path for path in applied.interrupted]
     module.exit_json(
         changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from .errors import ApplyError, RailwrightError
 from .host import Host
 from .journal import APPLYING, INCOMPLETE, ROOT, Journal, mark_interrupted, prune, snapshot_of
+from .observe.dkms import make_log_tail
 from .plan import Plan, check_expected, make_plan, without_consent
 from .spec.model import Spec
 from .types import Change, Op
@@ -19,6 +20,7 @@ class Applied(NamedTuple):
     restore_point: str  # path of the journal on the node; empty when there was nothing to do
     remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
     interrupted: Tuple[str, ...] = ()  # journals of earlier applies that died half-way
+    reboots: Tuple[str, ...] = ()  # keys of the changes that wait for a reboot now
 
 
 LOCK = "/run/railwright.lock"
@@ -57,7 +59,7 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
     refuse(spec, plan, expected)
     changes = [change for change in plan.changes if not change.external]
     if not changes:
-        return Applied("", ())
+        return Applied("", (), (), reboots_of(plan.changes))
     try:
         interrupted = mark_interrupted(host)
     except OSError as error:
@@ -66,11 +68,16 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
         journal = Journal(host, run_id)
         with undone_on_error(host, journal):
             carry_out(host, changes, journal)
-            remaining = settle(host, spec, plan, areas, journal)
+            remaining, reboots = settle(host, spec, plan, areas, journal)
             journal.close("applied")
         with contextlib.suppress(OSError):  # too many restore points are no reason to fail an apply that held
             prune(host)
-    return Applied(journal.path, remaining, tuple(interrupted))
+    return Applied(journal.path, remaining, tuple(interrupted), reboots)
+
+
+def reboots_of(changes):
+    # type: (Sequence[Change]) -> Tuple[str, ...]
+    return tuple(change.key for change in changes if change.needs_reboot)
 
 
 @contextlib.contextmanager
@@ -120,24 +127,25 @@ def carry_out(host, changes, journal):
                 entry = journal.record(change.key, op)
                 execute(host, op)
             except (OSError, RailwrightError) as error:
-                fail(host, journal, "%s: %s" % (change.key, describe(error, op)))
+                fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
             entry["done"] = True
 
 
 def settle(host, spec, plan, areas, journal):
-    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> Tuple[Change, ...]
+    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]
     """Look again until nothing of the plan is left, for a bounded time; else take it all back.
 
     Returns changes that the plan could not show: loading a module may bring a device
-    to light that has needs of its own. They are for the next plan, not for this one.
+    to light that has needs of its own. They are for the next plan, not for this one. And what waits for a reboot.
     """
     deadline = time.monotonic() + SETTLE_SECONDS
     planned = [change.key for change in plan.changes]
     while True:
-        found = [change for change in make_plan(host, spec, areas, plan.management).changes if not change.external]
+        again = make_plan(host, spec, areas, plan.management).changes
+        found = [change for change in again if not change.external]
         left = [change for change in found if change.key in planned]
         if not left:
-            return tuple(found)
+            return tuple(found), reboots_of(again)
         if time.monotonic() > deadline:
             fail(host, journal, "did not hold: " + "; ".join(
                 "%s is %r, wanted %r" % (change.key, change.before, change.after) for change in left))
@@ -167,6 +175,16 @@ def describe(error, op):
         place = error.filename if isinstance(error.filename, str) else op.path  # the journal's file may be the one that failed
         return "%s %s: %s" % (op.kind, place or op.path, error.strerror)
     return str(error)
+
+
+def build_log(host, op):
+    # type: (Host, Op) -> str
+    """What the compiler said, where DKMS failed: its own message only names the file."""
+    if op.kind != "run" or op.argv[:2] != ("dkms", "install"):
+        return ""
+    module, version = op.argv[op.argv.index("-m") + 1], op.argv[op.argv.index("-v") + 1]
+    tail = make_log_tail(host, module, version)
+    return "" if tail is None else "\nThe end of its make.log:\n" + tail
 
 
 def fail(host, journal, message):

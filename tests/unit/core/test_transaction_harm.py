@@ -47,7 +47,7 @@ def plan_of(*ops: Op) -> Plan:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "settle", lambda *_arguments: ())
+    monkeypatch.setattr(apply, "settle", lambda *_arguments: ((), ()))
 
 
 @pytest.mark.parametrize("content", [BINARY, b"x" * (5 * 1024 * 1024), b""], ids=["not UTF-8", "5 MiB", "empty"])
