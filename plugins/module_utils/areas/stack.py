@@ -7,7 +7,7 @@ run is told by the kernel (``observe/stack_modules``). A restart cuts every RDMA
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.stacks import VENDOR_STACKS, VendorStack, vendor_stack
 from ..host import Host
