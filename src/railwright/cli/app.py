@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright import __version__
-from railwright.cli import apply, facts, init, lab, lint, nccl, plan, report, validate
+from railwright.cli import apply, artifacts, facts, init, lab, lint, nccl, plan, report, validate
 from railwright.cli.options import settings
 
 HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA.
@@ -53,7 +53,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, report):
+    for verb in (init, lint, facts, plan, apply, validate, report, artifacts):
         name = verb.__name__.rpartition(".")[2]
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(nccl.build(), name="nccl")

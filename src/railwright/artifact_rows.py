@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What railwright downloads, as rows to mirror: all of the catalogue, or what the hosts of one inventory can come to need.
+
+Which system a host runs is not known before it answers, so a host that wants DOCA needs the rows of every system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
+    ARTIFACTS,
+    OPERATOR_PIN,
+    Artifact,
+    located,
+    mirror_path,
+    mirrored,
+    pin_form,
+    pinned,
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+OPERATOR = "operator"
+INVENTORY = "inventory"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One artifact. ``value`` is None when nobody vouches for it. Of an inventory's rows ``taken_from`` is the URL that a node uses."""
+
+    name: str
+    version: str
+    url: str
+    kind: str
+    pin: str
+    value: str | None
+    source: str
+    path: str | None = None  # where a mirror keeps it; the operator's own URLs are taken as they are
+    taken_from: str | None = None
+
+    def as_dict(self) -> dict[str, str]:
+        """The documented form: only the key that fits the pin."""
+        value = {self.pin: self.value} if self.value is not None else {}
+        row = {"name": self.name, "version": self.version, "url": self.url, "kind": self.kind, "pin": self.pin}
+        place = {"path": self.path} if self.path is not None else {}
+        place |= {"from": self.taken_from} if self.taken_from is not None else {}
+        return row | value | {"source": self.source} | place
+
+
+def all_rows() -> list[Row]:
+    """The whole catalogue."""
+    return [Row(row.name, row.version, located(row), row.kind, row.pin, row.value, row.source) for row in ARTIFACTS]
+
+
+def rows_for(specs: Iterable[Spec]) -> list[Row]:
+    """What these hosts can come to need, each once."""
+    found = {(row.name, row.url, row.taken_from): row for spec in specs for row in _rows(spec)}
+    return list(found.values())
+
+
+def _rows(spec: Spec) -> Iterator[Row]:
+    vendor = "doca" if spec.rdma_stack == "auto" else spec.rdma_stack
+    if vendor in VENDORS and spec.fabric != "erdma":
+        offline: Mapping[str, str] = spec["rdma_stack_offline_package"]
+        if offline:
+            yield _own("rdma_stack_offline_package", offline["url"], "package", offline["sha256"])
+        else:
+            yield from _repository(spec, vendor, "rdma_stack", spec["rdma_stack_version"])
+    driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
+    if driver or spec["cuda_version"] is not None:
+        yield from _repository(spec, "cuda", "cuda", None)
+    if spec["gpudirect_path"] == "nv_peer_mem":
+        for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
+            if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":
+                yield _resolved(row, spec, None)
+    for psid, image in sorted(spec["nic_firmware_images"].items()):
+        yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
+
+
+def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iterator[Row]:
+    """A repository and its key: the operator's where he names them, else the vendor's for every system."""
+    fingerprint: str | None = spec[f"{role}_repository_fingerprint"]
+    own = {"repository": spec[f"{role}_repository_url"], "key": spec[f"{role}_repository_key_url"]}
+    names = {"repository": f"{role}_repository_url", "key": f"{role}_repository_key_url"}
+    for kind in ("repository", "key"):
+        if own[kind] is not None:
+            yield _own(names[kind], own[kind], kind, fingerprint)
+    for row in ARTIFACTS:
+        if row.kind in own and own[row.kind] is None and row.name.startswith(f"{vendor}-"):
+            resolved = _resolved(row, spec, release)
+            yield resolved if fingerprint is None else _vouched(resolved, "fingerprint", fingerprint)
+
+
+def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:
+    """A catalogue row as this inventory sees it: in the release that it asks for, with the pin that its operator gives."""
+    version = release if release is not None and "{version}" in row.url else row.version
+    url = located(row, release)
+    place = {"path": mirror_path(url), "taken_from": mirrored(url, spec["artifact_mirror"])}
+    resolved = Row(row.name, version, url, row.kind, row.pin, row.value, row.source, **place)
+    given = spec["artifact_pins"].get(row.name)
+    return _vouched(resolved, pin_form(row), pinned(row, spec)) if given is not None else resolved
+
+
+def _vouched(row: Row, pin: str, value: str | None) -> Row:
+    return replace(row, pin=pin, value=value, source=f"{row.source}; the {pin} is the inventory's")
+
+
+def _own(name: str, url: Any, kind: str, value: str | None) -> Row:
+    pin = OPERATOR if value is None else OPERATOR_PIN[kind]
+    return Row(name, "-", str(url), kind, pin, value, INVENTORY, taken_from=str(url))
