@@ -6,6 +6,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .gpu import judge_gpus
+from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
 from .rail import expected_device, judge_rail
 from .wire import netdev_facts, port_facts, roce_gid_index
@@ -16,7 +18,7 @@ def judge_node(node, spec, identity, facts):
     """Everything that the facts of one node can answer."""
     targets, _problems = match_rails(spec, identity)
     found = {target.rail.name: target for target in targets}
-    verdicts = [_hca_count(node, spec, facts), _memlock(node, spec, facts)]
+    verdicts = [_hca_count(node, spec, facts), _memlock(node, spec, facts)] + judge_gpus(node, spec, facts, identity.nvswitches)
     for rail in spec.rails:
         if rail.name in found:
             verdicts.extend(judge_rail(node, spec, found[rail.name], facts))
@@ -27,7 +29,7 @@ def judge_node(node, spec, identity, facts):
     if not spec.rails:
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
-    return verdicts
+    return verdicts + judge_gpudirect(node, spec, identity, facts)
 
 
 def _hca_count(node, spec, facts):

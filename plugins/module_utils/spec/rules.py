@@ -27,6 +27,8 @@ EXPECT = {
     "fw_ver": ("text", "a firmware version in quotes, like '28.41.1000'"),
     "hca_type": ("text", "an HCA type as the kernel prints it, like MT4129"),
     "hcas": ("int", "the number of HCAs of the node, at least 0"),
+    "gpus": ("int", "the number of NVIDIA GPUs of the node, at least 0"),
+    "gpu_driver": ("text", "a driver branch or version in quotes, like '580' or '580.126.20'"),
 }  # type: Dict[str, Any]
 
 

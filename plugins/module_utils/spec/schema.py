@@ -55,8 +55,8 @@ SITE = (
         "choice: nothing that cuts traffic happens unless the inventory says so", choices=DISRUPTIONS[1:], elements="str",
         example=["link"]),
     Key("expect", "site", "dict", {},
-        "What validation expects of every rail: rate_gbps, link_layer, active_mtu, fw_ver, hca_type, and hcas (the number of HCAs of the "
-        "node). A key left out is not judged. Expectations are never learned from a node.",
+        "What validation expects of every rail: rate_gbps, link_layer, active_mtu, fw_ver, hca_type; and of every node: hcas and gpus (how "
+        "many), gpu_driver (a branch or a version). A key left out is not judged. Expectations are never learned from a node.",
         "choice: an expectation taken from the node it judges can never fail", example={"rate_gbps": 400, "hcas": 8}),
     Key("accept_eol", "site", "bool", False, "Go on with an operating system that its vendor no longer maintains (CentOS 7, Ubuntu 18.04).",
         "choice: no security updates means refused unless somebody says so"),
