@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A story of inventory changes on a scenario's nodes: before and after every run, what is installed and every file of /etc.
+"""A story of inventory changes on a scenario's nodes: before and after every run, what is installed and what lies in PLACES.
 
 A step is planned (--check), applied, and applied again; what the tests judge is kept, nothing is judged here.
 """
@@ -18,8 +18,9 @@ from playbook import Host, Playbook
 
 DPKG = ("dpkg-query", "-W", "-f", "${db:Status-Abbrev}\t${Package}\t${Version}\t${db:Status-Want}\n")
 RPM = ("rpm", "-qa", "--qf", "ii\t%{NAME}\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n")
-FILES = ("find", "/etc", "-type", "f", "-exec", "sha256sum", "{}", "+")
-LINKS = ("find", "/etc", "-type", "l", "-printf", "%l  %p\n")
+PLACES = ("/etc", "/boot", "/usr/src")
+FILES = ("find", *PLACES, "-type", "f", "-exec", "sha256sum", "{}", "+")
+LINKS = ("find", *PLACES, "-type", "l", "-printf", "%l  %p\n")
 MIRROR = "/srv/mirror"
 LINKER = """
 import json, os, sys

@@ -6,7 +6,7 @@ and forgotten: what is kept is their public half. Beside every good repository l
 
 ==============  =================================================================================
 -wrong-key      index (and packages) signed by another key than the one that is published
--tampered       the index was changed after it was signed
+-tampered       the list of packages was changed after its checksum was taken
 -missing        a package that the meta package needs is not there
 -corrupt        a package is not the file that the index describes
 ==============  =================================================================================
@@ -30,6 +30,7 @@ WORK = Path("/root/stand-in")
 # Under which names vendors publish their key inside the repository itself (catalogue/artifacts.py).
 KEY_NAMES = {"doca": ("doca_keyring.gpg", "GPG-KEY-Mellanox.pub"), "mlnx_ofed": ("RPM-GPG-KEY-Mellanox", "RPM-GPG-KEY-Mellanox-SHA256"),
              "cuda": ("3bf863cc.pub", "D42D0685.pub")}
+UNSIGNED_METADATA = ("doca", "mlnx_ofed")  # nothing public says that these sign repomd.xml; their packages are signed
 RIGHT, WRONG = "right@example.com", "wrong@example.com"
 BROKEN = "doca-3.2.2"  # which one is also there with each defect
 MISSING, CORRUPT = "ucx", "mlnx-tools"
@@ -138,7 +139,8 @@ def build_rpms(repository: Repository, target: Path, key: str = RIGHT, *, withou
         build_source(tuple(stubs.values()), target, f"{target.name}-{number}")
     run("rpmsign", "--addsign", "--define", f"_gpg_name {key}", "--define", "__gpg /usr/bin/gpg", *map(str, sorted(target.glob("*.rpm"))))
     run("createrepo_c", "--quiet", str(target))
-    run("gpg", "--batch", "--quiet", "--armor", "--local-user", key, "--detach-sign", str(target / "repodata/repomd.xml"))
+    if not repository.name.startswith(UNSIGNED_METADATA):
+        run("gpg", "--batch", "--quiet", "--armor", "--local-user", key, "--detach-sign", str(target / "repodata/repomd.xml"))
 
 
 def build_source(stubs: tuple[Stub, ...], target: Path, name: str) -> None:
@@ -163,16 +165,15 @@ def break_it(build: object, repository: Repository, good: Path, index: str) -> N
     tampered, corrupt = (good.with_name(f"{good.name}-{defect}") for defect in ("tampered", "corrupt"))
     for copy in (tampered, corrupt):
         shutil.copytree(good, copy)
-    changed = tampered / index
-    content = changed.read_bytes()
-    changed.write_bytes(content + (b"\n" if index == "Packages" else b"<!-- changed -->\n"))
+    changed = next(tampered.glob(index))
+    changed.write_bytes(changed.read_bytes() + b"\n")
     package = next(path for path in corrupt.iterdir() if path.name.startswith(CORRUPT))
     package.write_bytes(package.read_bytes()[:-1] + b"!")
 
 
 def build_all(kind: str, target: Path) -> None:
     build, repositories, index = {
-        "deb": (build_debs, debs.REPOSITORIES, "Packages"), "rpm": (build_rpms, rpms.REPOSITORIES, "repodata/repomd.xml"),
+        "deb": (build_debs, debs.REPOSITORIES, "Packages"), "rpm": (build_rpms, rpms.REPOSITORIES, "repodata/*-primary.xml*"),
     }[kind]
     for repository in repositories:
         build(repository, target / repository.name)

@@ -16,6 +16,8 @@ FILES = {
     "/etc/rpm/macros": "%_dbpath /var/lib/rpm\n%__gpg /usr/bin/gpg\n",
     # What EL's package of dnf has; Debian's skips a repository that it cannot read.
     "/etc/dnf/dnf.conf": "[main]\ngpgcheck=1\ninstallonly_limit=3\nbest=True\nskip_if_unavailable=False\n",
+    # Debian packs all of dnf's plugins into one; EL has this one only where it is asked for.
+    "/etc/dnf/plugins/local.conf": "[main]\nenabled=0\n",
     "/etc/yum.repos.d/rocky.repo": f"[baseos]\nname=Rocky Linux 9 (stand-in)\nbaseurl=file://{REPOSITORY}\nenabled=1\ngpgcheck=1\nrepo_gpgcheck=1\n"
                                    "gpgkey=file:///srv/standin/right.asc\n",
 }
