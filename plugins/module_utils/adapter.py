@@ -12,6 +12,7 @@ from .host import Host
 from .observe.connection import ancestors_connection_address
 from .observe.facts import observe_facts
 from .observe.identity import observe_identity
+from .package_downloads import downloads, needs_proof
 from .package_steps import package_steps
 from .plan import Plan, make_plan
 from .spec.model import Spec
@@ -49,7 +50,7 @@ def run_state(module):
     try:
         with exclusive(host, wanted=applying):
             plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
-            result = plan_result(plan)
+            result = plan_result(plan, spec)
             refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:
@@ -70,8 +71,8 @@ def run_state(module):
         changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)
 
 
-def plan_result(plan):
-    # type: (Plan) -> Dict[str, Any]
+def plan_result(plan, spec):
+    # type: (Plan, Spec) -> Dict[str, Any]
     return {
         "plan": plan.as_dicts(),
         "problems": as_dicts(plan.problems),
@@ -79,7 +80,8 @@ def plan_result(plan):
         "after": plan.after,
         "diff": diff_of(plan),
         "notes": list(plan.notes),
-        "packages": package_steps(plan.changes, plan.identity.platform.package_manager),
+        "packages": dict(package_steps(plan.changes, plan.identity.platform.package_manager), needed=needs_proof(plan.changes),
+                         downloads=downloads(spec, plan.identity, plan.changes)),
         "reboot_needed": [change.key for change in plan.changes if change.needs_reboot],
     }
 

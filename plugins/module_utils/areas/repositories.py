@@ -1,40 +1,287 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where packages come from: keyrings, repository definitions, pins between repositories, kernel holds; and an interrupted dpkg."""
+"""Where packages come from: keyrings, repository definitions, pins between repositories, holds; and an interrupted dpkg.
 
-from typing import Any, List
+Only files of ours are written or removed (``railwright-*``, and a marked block in the version
+locks). A keyring holds exactly the pinned key: it is taken out of what the role downloaded,
+whatever else the vendor's file holds. Plans are the same with and without the downloaded key.
+"""
 
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..catalogue.drivers import cuda_packages
+from ..catalogue.repositories import Repository, repositories_of
+from ..catalogue.stacks import stack_problem, vendor_stack
 from ..host import Host
+from ..observe.package_state import LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, all_installed, unfinished, without_ours
+from ..openpgp import extract, fingerprints
 from ..spec.model import Spec
-from ..types import Change, Identity, Problem
+from ..types import Change, Identity, Op, Problem, remove_file, run, write_file
+from . import repository_files as text
+from .files import FileState, is_ours, observe_file, plan_file
+from .repository_files import Held
 
 NAME = "repositories"
+MANAGERS = ("apt", "dnf")
+KEY_WHAT = "signing key of repository "
+KERNEL_PREF, CUDA_PREF = (text.PREFERENCES + "/" + text.PREFIX + name for name in ("kernel.pref", "cuda-hold.pref"))
+# linux-system-roles/hpc locks these before it installs drivers.
+DNF_KERNEL = (
+    "kernel", "kernel-core", "kernel-modules", "kernel-modules-core", "kernel-modules-extra", "kernel-devel", "kernel-devel-matched",
+)
+# Meta packages, whose next version brings the next kernel, and images, whose next version replaces the running one.
+_APT_KERNEL = re.compile(r"linux-(?:image-.*|(?:generic|headers|modules-extra|virtual|amd64|arm64)(?:-.*)?)\Z")
+_VERSIONED = re.compile(r"-[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
+REPAIR = run(("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), seconds=3600.0)
+WHY_KEY = "packages are only taken from this repository when they are signed by this key"
+WHY_REPOSITORY = "packages of the pinned release come from here"
+WHY_PINS = "a repository must not bring packages that another one is responsible for"
+WHY_KERNEL = "rdma_stack_kernel_hold: an update of the kernel would leave the driver stack without modules"
+WHY_CUDA = "cuda_hold: CUDA stays at the pinned version when the system is updated"
+WHY_STALE = "this node does not want that repository any more"
+WHY_STREAM = "dnf takes packages of this module from the enabled stream only"
+WHY_REPAIR = "an earlier run of dpkg was interrupted; nothing can be installed before it is finished"
+
+
+class Desired(NamedTuple):
+    repositories: Tuple[Repository, ...]
+    identity: Identity
+    kernel_hold: bool
+    cuda: Tuple[Held, ...]
+
+    @property
+    def manager(self):
+        # type: () -> str
+        return self.identity.platform.package_manager
+
+
+class Observed(NamedTuple):
+    """``keyrings`` and ``staged``: content by repository; ``files``: those that are wanted, and every one of ours that is there."""
+
+    keyrings: Dict[str, Optional[bytes]]
+    staged: Dict[str, Optional[bytes]]
+    keyring_directory: bool
+    files: Dict[str, FileState]
+    stray_keyrings: Tuple[str, ...]
+    foreign: Tuple[Tuple[str, str], ...]  # (repository, file of somebody else's that defines it)
+    kernels: Tuple[Held, ...]  # installed kernel packages
+    locks: str  # the versionlock plugin's list
+    unfinished: Unfinished
+    streams: Dict[str, Optional[str]]  # dnf: the enabled stream of each module that is wanted in a certain one
 
 
 def desired(spec, identity):
-    # type: (Spec, Identity) -> Any
-    return None
+    # type: (Spec, Identity) -> Desired
+    cuda = ()  # type: Tuple[Held, ...]
+    if spec["cuda_hold"]:
+        cuda = tuple(Held(row.name, row.version) for row in cuda_packages(spec, identity) if row.version is not None)
+    return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda)
 
 
 def observe(host, desired):
-    # type: (Host, Any) -> Any
-    return None
+    # type: (Host, Desired) -> Observed
+    if desired.manager not in MANAGERS:
+        return Observed({}, {}, True, {}, (), (), (), "", Unfinished((), False), {})
+    manager, apt = desired.manager, desired.manager == "apt"
+    names = [row.name for row in desired.repositories]
+    keyrings = [text.keyring_path(manager, name) for name in names]
+    mark = ("RPM-GPG-KEY-" if manager == "dnf" else "") + text.PREFIX
+    paths = set(_wanted_files(desired, ())) | set(_own_files(host, manager)) | ({KERNEL_PREF, CUDA_PREF} if apt else set())
+    kept = [text.KEYRINGS[manager] + "/" + name for name in host.listdir(text.KEYRINGS[manager]) if name.startswith(mark)]
+    return Observed(
+        {name: host.read_bytes(path) for name, path in zip(names, keyrings)},
+        {name: host.read_bytes(text.STAGED % name) for name in names},
+        host.exists(text.KEYRINGS[manager]),
+        {path: observe_file(host, path) for path in sorted(paths)},
+        tuple(path for path in kept if path not in keyrings),
+        tuple(_foreign(host, desired)),
+        _installed_kernels(host, desired) if desired.kernel_hold else (),
+        (host.read(VERSIONLOCK["dnf"][0]) or "") if manager == "dnf" else "",
+        unfinished(host) if apt else Unfinished((), False),
+        {row.stream: text.enabled_stream(host.read(text.MODULES % row.stream.partition(":")[0]) or "")
+         for row in desired.repositories if row.stream is not None},
+    )
 
 
 def plan(desired, observed):
-    # type: (Any, Any) -> List[Change]
-    return []
+    # type: (Desired, Observed) -> List[Change]
+    if desired.manager not in MANAGERS:
+        return []
+    changes = _plan_repair(observed.unfinished)
+    for repository in desired.repositories:
+        changes += _plan_key(desired.manager, repository, observed)
+    wanted = _wanted_files(desired, observed.kernels)
+    for path, (content, why, source) in wanted.items():
+        changes += plan_file(NAME, observed.files.get(path, FileState(path, None, None)), content, why, source)
+    if desired.manager == "dnf":
+        changes += _plan_streams(observed) + _plan_locks(desired, observed)
+    for path, state in observed.files.items():
+        if path not in wanted and state.text is not None and is_ours(state.text):
+            changes.append(_removal(path, state.text))
+    return changes + [_removal(path, "a signing key") for path in observed.stray_keyrings]
 
 
 def problems(spec, identity, desired):
-    # type: (Spec, Identity, Any) -> List[Problem]
-    return []
+    # type: (Spec, Identity, Desired) -> List[Problem]
+    found = []  # type: List[Problem]
+    if (desired.repositories or desired.kernel_hold or desired.cuda) and desired.manager not in MANAGERS:
+        found.append(Problem(NAME, "package manager", "%s: repositories and holds are managed with apt and dnf only" % desired.manager))
+    stack = vendor_stack(spec, identity)
+    known = stack is None or stack.name in [row.name for row in desired.repositories] or spec["rdma_stack_offline_package"]
+    if stack is not None and not known and stack_problem(spec, identity) is None:
+        found.append(Problem(NAME, "repository " + stack.name, "nothing is known of its signing key for this system; set "
+                             "rdma_stack_repository_key_url and rdma_stack_repository_fingerprint"))
+    for row in desired.repositories:
+        if row.fingerprint is None:
+            found.append(Problem(NAME, "repository " + row.name, "nobody here has vouched for its signing key (%s): set %s to the key's "
+                                 "fingerprint" % (row.key_url, fingerprint_key(row.name))))
+    return found
 
 
 def conflicts(desired, observed):
-    # type: (Any, Any) -> List[Problem]
-    return []
+    # type: (Desired, Observed) -> List[Problem]
+    return [
+        Problem(NAME, "repository " + name, "is defined in %s already, which railwright does not own; remove that file, or set rdma_stack "
+                "(or gpu_driver_source) so that this repository is not wanted" % path)
+        for name, path in observed.foreign]
 
 
 def notes(desired, observed):
-    # type: (Any, Any) -> List[str]
+    # type: (Desired, Observed) -> List[str]
     return []
+
+
+def key_change(name):
+    # type: (str) -> str
+    """The key of the change that puts a repository's keyring into place."""
+    return "%s: %s%s" % (NAME, KEY_WHAT, name)
+
+
+def fingerprint_key(name):
+    # type: (str) -> str
+    """The inventory key that vouches for a repository's signing key."""
+    return ("cuda" if name == "cuda" else "rdma_stack") + "_repository_fingerprint"
+
+
+def holds_wanted(desired):
+    # type: (Desired) -> bool
+    return bool(desired.kernel_hold or desired.cuda)
+
+
+def _wanted_files(desired, kernels):
+    # type: (Desired, Tuple[Held, ...]) -> Dict[str, Tuple[str, str, str]]
+    """Content, why and source by path, in the order in which they are written: pins before the definition that they restrain."""
+    wanted = {}  # type: Dict[str, Tuple[str, str, str]]
+    if desired.manager not in MANAGERS:
+        return wanted
+    for row in desired.repositories:
+        pins = text.preferences(row) if desired.manager == "apt" else None
+        if pins is not None:
+            wanted["%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, row.name)] = (pins, WHY_PINS, row.source)
+        path = text.definition_path(desired.manager, row.name)
+        wanted[path] = (text.definition(desired.manager, row, desired.identity.platform), WHY_REPOSITORY, row.source)
+    if desired.manager == "apt" and kernels:
+        wanted[KERNEL_PREF] = (text.apt_holds(kernels), WHY_KERNEL, "LSR")
+    if desired.manager == "apt" and desired.cuda:
+        wanted[CUDA_PREF] = (text.apt_holds(desired.cuda), WHY_CUDA, "AZ")
+    return wanted
+
+
+def _own_files(host, manager):
+    # type: (Host, str) -> List[str]
+    directories = [text.DEFINITIONS[manager]] + ([text.PREFERENCES] if manager == "apt" else [])
+    return ["%s/%s" % (place, name) for place in directories for name in host.listdir(place) if name.startswith(text.PREFIX)]
+
+
+def _foreign(host, desired):
+    # type: (Host, Desired) -> List[Tuple[str, str]]
+    """Repositories of ours that a file of somebody else's defines too: apt refuses two keyrings for one, dnf would ignore our pins."""
+    manager = desired.manager
+    place = text.DEFINITIONS[manager]
+    ends = (".repo",) if manager == "dnf" else (".list", ".sources")
+    paths = [place + "/" + name for name in host.listdir(place) if name.endswith(ends) and not name.startswith(text.PREFIX)]
+    found = []  # type: List[Tuple[str, str]]
+    for path in (paths + ["/etc/apt/sources.list"] if manager == "apt" else paths) if desired.repositories else []:
+        urls = text.urls_in(path, host.read(path) or "")
+        found += [(row.name, path) for row in desired.repositories if any(text.same_place(url, row.url) for url in urls)]
+    return found
+
+
+def _installed_kernels(host, desired):
+    # type: (Host, Desired) -> Tuple[Held, ...]
+    """What is held of the kernel. By the running kernel's version for dnf, where versions of a kernel are installed side by side."""
+    if desired.manager == "dnf":
+        release = desired.identity.kernel
+        arch = "." + desired.identity.arch
+        return tuple(Held(name, release[:-len(arch)] if release.endswith(arch) else release) for name in DNF_KERNEL)
+    installed = all_installed(host, desired.identity) or {}
+    names = [name for name in sorted(installed) if _APT_KERNEL.match(name)]
+    # linux-headers-6.1.0-26-amd64 and the like stay as they are by name, and come and go with a DKMS stack.
+    return tuple(Held(name, installed[name]) for name in names if name.startswith("linux-image-") or not _VERSIONED.search(name))
+
+
+def _plan_repair(left):
+    # type: (Unfinished) -> List[Change]
+    if not left.any:
+        return []
+    found = dict(left.packages)  # type: Dict[str, Any]
+    if left.journal:
+        found["/var/lib/dpkg/updates"] = "not merged"
+    return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", (REPAIR,))]
+
+
+def _plan_key(manager, repository, observed):
+    # type: (str, Repository, Observed) -> List[Change]
+    path = text.keyring_path(manager, repository.name)
+    there = fingerprints(observed.keyrings.get(repository.name) or b"")
+    if repository.fingerprint is None or there == (repository.fingerprint,):
+        return []
+    ops = []  # type: List[Op]
+    if not observed.keyring_directory:
+        directory = text.KEYRINGS[manager]
+        ops.append(run(("install", "-d", "-m", "0755", directory), (("rmdir", directory),)))
+    key = extract(observed.staged.get(repository.name) or b"", repository.fingerprint)
+    # Without the key there is nothing to write; the command's failure says what is missing (the proof before it says it better).
+    ops.append(write_file(path, key) if key is not None else run(("test", "-s", (text.STAGED % repository.name) + " (the pinned key)")))
+    before = list(there) if observed.keyrings.get(repository.name) is not None else None
+    return [Change(NAME, KEY_WHAT + repository.name, before, [repository.fingerprint], "none", WHY_KEY,
+                   repository.source, tuple(ops))]
+
+
+def _plan_streams(observed):
+    # type: (Observed) -> List[Change]
+    """dnf hides the packages of every stream but the enabled one."""
+    changes = []  # type: List[Change]
+    for stream, enabled in observed.streams.items():
+        name, _colon, wanted = stream.partition(":")
+        if enabled != wanted:
+            changes.append(Change(NAME, "module stream of " + name, enabled, wanted, "none", WHY_STREAM, "NVIDIA (driver guide)",
+                                  (write_file(text.MODULES % name, text.module_file(stream)),)))
+    return changes
+
+
+def _plan_locks(desired, observed):
+    # type: (Desired, Observed) -> List[Change]
+    """Our block in the version locks; other people's lines stay as they are."""
+    path = VERSIONLOCK["dnf"][0]
+    lines = text.dnf_locks(observed.kernels + desired.cuda)
+    others = without_ours(observed.locks)
+    block = "\n".join([LOCK_BEGIN] + lines + [LOCK_END, ""]) if lines else ""
+    content = others + block
+    if content == observed.locks:
+        return []
+    why = "; ".join(([WHY_KERNEL] if observed.kernels else []) + ([WHY_CUDA] if desired.cuda else [])) or "nothing is held any more"
+    return [Change(NAME, "version locks in " + path, _block_of(observed.locks), lines or None, "none", why, "LSR (versionlock)",
+                   (write_file(path, content),))]
+
+
+def _block_of(locks):
+    # type: (str) -> Optional[List[str]]
+    if LOCK_BEGIN not in locks:
+        return None
+    return locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END)[0].splitlines()
+
+
+def _removal(path, before):
+    # type: (str, str) -> Change
+    return Change(NAME, "file " + path, before, None, "none", WHY_STALE, "inventory", (remove_file(path),))
