@@ -206,6 +206,12 @@ rdma:
             hw_counters:
               description: Counters of the driver by name, of the port or else of the device.
               type: dict
+        link:
+          description: Its place on the PCI bus, the links above it, registers, BARs; null without a PCI function.
+          type: dict
+        firmware:
+          description: Version in flash and the stored configuration, where mstflint's tools are installed; null for others' devices.
+          type: dict
     netdevs:
       description: Network interfaces with MAC, PCI function, driver, kind, MTU, state and addresses.
       type: list
@@ -217,6 +223,9 @@ rdma:
       description: NVIDIA GPUs on the PCI bus, with or without a driver; each with C(name) and C(uuid) where the driver is loaded.
       type: list
       elements: dict
+    pci:
+      description: What the IOMMU does, Access Control Services of the bridges above GPUs and HCAs, number of NUMA nodes.
+      type: dict
     gpu_driver:
       description: The NVIDIA driver as it is loaded and as it is on disk, its packages, the fabric manager and the persistence daemon;
         null on a node with neither GPU nor driver.

@@ -112,7 +112,7 @@ def observe(host, desired):
         Bridge(bridge, config_of(host, bridge), tuple(address for address in passed if bridge in paths[address]))
         for bridge in sorted(bridges_above(host, desired.functions))) if desired.acs else ()
     return Observed(
-        bridges, tuple((rail, config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), pci_locked(host),
+        bridges, tuple((rail, config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), bool(pci_locked(host)),
         any(word.startswith("pci=") and "config_acs" in word for word in command_line(host)),
         observe_unit(host, Unit(UNIT, "", "multi-user.target", host.exists("%s/%s" % (DIRECTORY, UNIT)))),
         kernel_args.observe(host) if desired.arguments is not None else None)

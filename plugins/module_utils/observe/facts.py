@@ -5,23 +5,26 @@ What cannot be read is null and nothing here raises: a node in trouble is the on
 Facts say what is; whether it is right is for ``checks/``.
 """
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from ..catalogue.platforms import find_system
 from ..host import Host, TreeHost
 from ..types import Identity, Platform
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
+from .firmware import device_of, firmware_facts
 from .gpu import gpu_facts
 from .gpu_driver import observe_gpu_driver
 from .gpudirect import observe_gpudirect
 from .hca import observe_hcas
 from .identity import observe_identity
+from .iommu import pci_facts
 from .limits import observe_limits
 from .modules import loaded_modules
 from .nccl import observe_nccl
 from .nics import observe_netdevs
 from .packages import family_names, query_packages
+from .pci import link_facts
 from .stack import stack_facts
 from .storage import rdma_storage
 from .verbs import active_mtus
@@ -47,16 +50,27 @@ def observe_facts(host, identity=None):
         "stack": stack_facts(host, known, packages),
         "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
         "storage": [dict(item._asdict()) for item in rdma_storage(host)],
-        "hcas": observe_hcas(host, active_mtus(host) if known.hcas else {}),
+        "hcas": _hcas(host, observe_hcas(host, active_mtus(host) if known.hcas else {})),
         "netdevs": observe_netdevs(host, known.nics),
         "modules": modules,
-        "gpus": gpu_facts(host, known.gpus),
+        "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
+        "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),
         "gpu_driver": observe_gpu_driver(host, known),
         "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
         "packages": packages,
     }
+
+
+def _hcas(host, hcas):
+    # type: (Host, List[Dict[str, Any]]) -> List[Dict[str, Any]]
+    """With what the PCI bus and the firmware's tools say of each."""
+    firmware = firmware_facts(host, hcas)
+    return [
+        dict(hca, link=link_facts(host, address) if address is not None else None,
+             firmware=firmware.get(device_of(address)) if address is not None else None)
+        for hca, address in [(hca, hca["pci_address"]) for hca in hcas]]
 
 
 def facts_of_tree(path):

@@ -27,10 +27,10 @@ def command_line(host):
 
 
 def pci_locked(host):
-    # type: (Host) -> bool
-    """Kernel lockdown (on with Secure Boot) forbids writing configuration space; setpci then fails without saying so."""
-    text = host.read(LOCKDOWN, 4096) or ""
-    return "[integrity]" in text or "[confidentiality]" in text
+    # type: (Host) -> Optional[bool]
+    """Kernel lockdown (on with Secure Boot) forbids writing configuration space; setpci then fails silently. None: no such file."""
+    text = host.read(LOCKDOWN, 4096)
+    return None if text is None else "[integrity]" in text or "[confidentiality]" in text
 
 
 def pci_facts(host, functions):

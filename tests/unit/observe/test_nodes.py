@@ -29,6 +29,8 @@ HCA_KEYS = [
     "numa_node",
     "driver",
     "ports",
+    "link",
+    "firmware",
 ]
 PORT_KEYS = [
     "number",
@@ -101,6 +103,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "netdevs",
         "modules",
         "gpus",
+        "pci",
         "gpu_driver",
         "gpudirect",
         "limits",

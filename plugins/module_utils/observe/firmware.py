@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Firmware of NVIDIA NICs: versions, board, and the stored configuration with its three values.
+
+A parameter has a default, a current value (what the firmware loaded at the last reset) and one for the next boot. The
+formats are those of mstflint's mlxconfig (mlxcfg_ui.cpp) and flint (subcommands.cpp); MFT's mlxconfig and flint are the same
+programs under the vendor's names. Two ports of a NIC are two PCI functions of one device and have one configuration.
+"""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host import Host
+from . import parse
+from .devices import CLASS_INFINIBAND, attribute, entries, pci_of
+from .pci import PCI_DEVICES, is_virtual_function
+
+CONFIG_TOOLS = ("mstconfig", "mlxconfig")
+FLASH_TOOLS = ("mstflint", "flint")
+NVIDIA_NETWORKING = "0x15b3"
+# Virtual functions by device id (drivers/net/ethernet/mellanox/mlx5/core/main.c, MLX5_PCI_DEV_IS_VF): in a guest nothing else tells.
+VIRTUAL_FUNCTIONS = ("0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e", "0xa2d3")
+# What facts show of a configuration that may have 200 parameters; and every parameter that is not at its default.
+SHOWN = ("ATS_ENABLED", "PCI_WR_ORDERING", "ADVANCED_PCI_SETTINGS", "MAX_ACC_OUT_READ", "SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1",
+         "LINK_TYPE_P2", "ROCE_CC_PRIO_MASK_P1", "ROCE_CC_PRIO_MASK_P2", "CNP_DSCP_P1", "CNP_802P_PRIO_P1", "ROCE_RTT_RESP_DSCP_P1",
+         "IB_ROUTING_MODE_P1", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE")
+QUERY_SECONDS = 60.0
+_COLUMN = re.compile(r"Default|Current|Next Boot|New")
+_NUMBERED = re.compile(r"(.*)\((\d+)\)\Z")
+_ERROR = re.compile(r"^\s*-E-\s*(.*\S)", re.MULTILINE)
+_FLASH_LINE = re.compile(r"^(FW Version|FW Version\(Running\)|PSID):\s+(\S+)\s*$", re.MULTILINE)
+
+
+class Value(NamedTuple):
+    """One parameter as the tool prints it (``True(1)``, ``ETH(2)``, ``16``); None where the device does not tell."""
+
+    default: Optional[str]
+    current: Optional[str]
+    next: Optional[str]
+
+
+class Config(NamedTuple):
+    """``errors``: what the tool said of single parameters; ``failure``: of the device as a whole."""
+
+    values: Dict[str, Value]
+    errors: Dict[str, str]
+    failure: Optional[str]
+
+
+class Flash(NamedTuple):
+    """Versions in flash (the next boot's) and running."""
+
+    flash: Optional[str]
+    running: Optional[str]
+    psid: Optional[str]
+
+
+def parse_config(text):
+    # type: (str) -> Dict[str, Value]
+    """The table of ``mstconfig -e q``; lines of another form are left out."""
+    columns = []  # type: List[str]
+    found = {}  # type: Dict[str, Value]
+    for line in text.splitlines():
+        if line.strip().startswith("Configurations:"):
+            columns = _COLUMN.findall(line)
+            continue
+        row = _row(line, len(columns)) if columns else None
+        if row is not None:
+            by_column = dict(zip(columns, row[1]))
+            found[row[0]] = Value(*(_known(by_column.get(column)) for column in ("Default", "Current", "Next Boot")))
+    return found
+
+
+def _row(line, count):
+    # type: (str, int) -> Optional[Tuple[str, List[str]]]
+    words = line.split()
+    while words and words[0] in ("*", "RO", "*RO"):
+        words = words[1:]
+    if len(words) != count + 1 or not re.match(r"[A-Z][A-Za-z0-9_]*(\[[0-9.]+\])?\Z", words[0]):
+        return None
+    return words[0], words[1:]
+
+
+def _known(text):
+    # type: (Optional[str]) -> Optional[str]
+    return None if text in (None, "N/A") else text
+
+
+def query_config(host, tool, address, names=()):
+    # type: (Host, str, str, Sequence[str]) -> Config
+    """Ask for these parameters, or for all. One unknown name fails the whole question, so then each is asked by itself."""
+    result = host.run((tool, "-d", address, "-e", "q") + tuple(names), timeout=QUERY_SECONDS)
+    values = parse_config(result.out)
+    complaint = _complaint(result.rc, result.out, result.err)
+    if complaint is None or not names:
+        return Config(values, {}, complaint if not values else None)
+    if len(names) == 1:
+        return Config(values, {names[0]: complaint}, None)
+    probe = host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS)
+    if _complaint(probe.rc, probe.out, probe.err) is not None and not parse_config(probe.out):
+        return Config({}, {}, complaint)
+    errors = {}  # type: Dict[str, str]
+    for name in names:
+        one = query_config(host, tool, address, (name,))
+        values.update(one.values)
+        errors.update(one.errors)
+    return Config(values, errors, None)
+
+
+def _complaint(rc, out, err):
+    # type: (int, str, str) -> Optional[str]
+    said = _ERROR.search(out) or _ERROR.search(err)
+    if said is not None:
+        return said.group(1)[:300]
+    return None if rc == 0 else ((err or out).strip().splitlines() or ["exit %d" % rc])[-1][:300]
+
+
+def parse_flash(text):
+    # type: (str) -> Flash
+    """``mstflint -d … q``: the running version has a line of its own only where it differs from the one in flash."""
+    found = dict(_FLASH_LINE.findall(text))
+    flash = found.get("FW Version")
+    return Flash(flash, found.get("FW Version(Running)", flash), found.get("PSID"))
+
+
+def query_flash(host, tool, address):
+    # type: (Host, str, str) -> Flash
+    return parse_flash(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)
+
+
+def find_tool(host, names):
+    # type: (Host, Sequence[str]) -> Optional[str]
+    return next((name for name in names if host.which(name) is not None), None)
+
+
+def same_value(wanted, printed):
+    # type: (Any, Optional[str]) -> bool
+    """Whether what a person wrote (true, 1, "True(1)", "ETH", 2) is what the tool printed."""
+    if printed is None:
+        return False
+    one, other = _reading(wanted), _reading(printed)
+    if one[1] is not None and other[1] is not None:
+        return one[1] == other[1]
+    return one[0].lower() == other[0].lower()
+
+
+def _reading(value):
+    # type: (Any) -> Tuple[str, Optional[int]]
+    """Text and number of a value; True(1) has both."""
+    if isinstance(value, bool):
+        return ("True", 1) if value else ("False", 0)
+    text = str(value).strip()
+    found = _NUMBERED.match(text)
+    if found is not None:
+        return found.group(1), int(found.group(2))
+    return text, parse.integer(text)
+
+
+def argument_of(value):
+    # type: (Any) -> str
+    """A value as ``set`` takes it: the number where there is one."""
+    text, number = _reading(value)
+    return str(number) if number is not None else text
+
+
+def device_of(address):
+    # type: (str) -> str
+    """The NIC that a function belongs to: 0000:18:00."""
+    return address.rpartition(".")[0]
+
+
+def is_guest_function(host, address):
+    # type: (Host, str) -> bool
+    """A virtual function: its firmware is configured where the physical one is."""
+    found = parse.hex_text(attribute(host, "%s/%s/device" % (PCI_DEVICES, address)))
+    return is_virtual_function(host, address) or found in VIRTUAL_FUNCTIONS
+
+
+def board_of(host, address):
+    # type: (Host, str) -> Tuple[Optional[str], Optional[str]]
+    """PSID and running version of a NIC, from the RDMA device on any of its functions."""
+    for name in entries(host, CLASS_INFINIBAND):
+        path = "%s/%s" % (CLASS_INFINIBAND, name)
+        found = pci_of(host, path)
+        if found is not None and device_of(found) == device_of(address):
+            return parse.token(attribute(host, path + "/board_id")), parse.token(attribute(host, path + "/fw_ver"))
+    return None, None
+
+
+def firmware_facts(host, hcas):
+    # type: (Host, Sequence[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]
+    """``firmware`` of every NVIDIA NIC by its device (0000:18:00), all asked at once: each takes seconds to answer."""
+    addresses = {}  # type: Dict[str, str]
+    for hca in hcas:
+        address = hca.get("pci_address")
+        if address and hca.get("vendor_id") == NVIDIA_NETWORKING and not is_guest_function(host, address):
+            addresses.setdefault(device_of(address), address)
+    tools = find_tool(host, CONFIG_TOOLS), find_tool(host, FLASH_TOOLS)
+    if not addresses:
+        return {}
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        rows = list(pool.map(lambda address: _facts_of(host, address, tools), addresses.values()))
+    return dict(zip(addresses, rows))
+
+
+def _facts_of(host, address, tools):
+    # type: (Host, str, Tuple[Optional[str], Optional[str]]) -> Dict[str, Any]
+    config = query_config(host, tools[0], address) if tools[0] is not None else None
+    flash = query_flash(host, tools[1], address) if tools[1] is not None else Flash(None, None, None)
+    shown = None  # type: Optional[Dict[str, Dict[str, Optional[str]]]]
+    if config is not None and config.values:
+        shown = {name: dict(value._asdict()) for name, value in sorted(config.values.items()) if name in SHOWN or _changed(value)}
+    return {"flash": flash.flash, "config": shown}
+
+
+def _changed(value):
+    # type: (Value) -> bool
+    """Not at its default, now or at the next boot."""
+    return value.default is not None and any(other not in (None, value.default) for other in (value.current, value.next))
