@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import commands
+import drivers
 import examples
 import pages
 import rolefiles
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def generated(root: Path) -> dict[str, str]:
     """Relative path: text, of every generated file (READMEs: whole, with their table replaced)."""
-    return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files()}
+    return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files()}
 
 
 def stale(root: Path) -> list[str]:

@@ -44,6 +44,8 @@ the other verbs print the same when they stop at an inventory's errors |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "summary": {…}}`; `node` is empty for a verdict on the cluster |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH}` |
+| `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
+`operator`); with `-i` also `path` in a mirror and `from` |
 | `lab up` | `{"inventory": PATH, "nodes": [NAME]}` |
 | `lab status` | `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab |
 

@@ -42,12 +42,13 @@ MLNX_OFED_RELEASE = "24.10-4.1.4.0"
 # What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
 _DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"
 _DOCA_HOST_KEY_SOURCE = (
-    "Azure/AgentBaker pull requests 9256 and 9394 (checked against the live InRelease: NVIDIA DOCA Host, RSA 4096, 2026-01-20, signs every "
-    "release for Ubuntu); the same digits in a public page of July 2026 that checks doca_keyring.gpg"
+    "Azure/AgentBaker pull requests 9256 and 9394 (against the live InRelease of ubuntu24.04: NVIDIA DOCA Host, RSA 4096, 2026-01-20, "
+    "signs every release), the same digits in a public page of July 2026; SuperBench takes doca_keyring.gpg of 3.2.3"
 )
+_DOCA_HOST_KEY_INFERRED = "; read for ubuntu24.04, inferred for this system"
 _DOCA_RPM_KEY_SOURCE = (
-    "NVIDIA/cuda-quantum pull request 5456: the rpms are signed with a new key since January 2026, but the file in the repository is still "
-    "the retired Mellanox key. Nobody here has read where the new one is: take it to a place of yours, with its fingerprint"
+    "NVIDIA/cuda-quantum (deps_common.sh for the file; pull request 5456: since January 2026 the rpms are signed with a new key, and the "
+    "file is still the retired one). Nobody here has read where the new one is: put it in a place of yours, with its fingerprint"
 )
 _CUDA_KEY_SOURCE = "NVIDIA (GPG keys used to sign the packages; cuda-repo-management issue 4) for file and key id; %s for the fingerprint"
 _CUDA_KEYS = {  # of a label's beginning: (file, fingerprint, where the fingerprint was read)
@@ -65,7 +66,7 @@ _DOCA = "https://linux.mellanox.com/public/repo/doca/{version}/%s/%s/"
 _OFED = "https://linux.mellanox.com/public/repo/mlnx_ofed/{version}/%s/%s/"
 _CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/%s/%s/"
 _HOST = "https://www.mellanox.com/downloads/DOCA/DOCA_v%s/host/%s"
-_HCM = "NVIDIA/hpc-container-maker@37f7b95 (building_blocks/doca_ofed.py)"
+_HCM = "NVIDIA/hpc-container-maker@37f7b95 (building_blocks/doca_ofed.py), NVIDIA/cuda-quantum (deps_common.sh)"
 
 # (label of the system, architecture, source of the directory's name)
 DOCA_SYSTEMS = (
@@ -104,6 +105,7 @@ def _doca_rows():
             pin, value, key, key_source = "operator", None, "GPG-KEY-Mellanox.pub", _DOCA_RPM_KEY_SOURCE
         else:
             pin, value, key, key_source = "fingerprint", _DOCA_HOST_KEY, "doca_keyring.gpg", _DOCA_HOST_KEY_SOURCE
+            key_source += "" if label == "ubuntu24.04" else _DOCA_HOST_KEY_INFERRED
         rows.append(Artifact("doca-%s-%s" % (label, arch), DOCA_RELEASE, url, "repository", pin, value, source))
         rows.append(Artifact("doca-key-%s-%s" % (label, arch), DOCA_RELEASE, url + key, "key", pin, value, key_source))
     return rows

@@ -51,7 +51,7 @@ DKMS = {
 _ANY_DKMS = DKMS["debian"] + DKMS["redhat"][:1]
 UNIT = "openibd.service"
 _SOURCES = {
-    "doca": "AZ (install_doca.sh: DKMS modules, doca-ofed), AgentBaker (doca-ofed 3.1.0-091513), NVIDIA (DOCA 3.2.1 profiles)",
+    "doca": "AZ (install_doca.sh: DKMS modules, doca-ofed), SuperBench (doca-ofed-userspace=3.2.3-019000), NVIDIA (DOCA 3.2.1 profiles)",
     "mlnx_ofed": "NVIDIA (MLNX_OFED 24.10 LTS: installing with apt-get and yum)",
 }
 _RELEASES = {"doca": DOCA_RELEASE, "mlnx_ofed": MLNX_OFED_RELEASE}
