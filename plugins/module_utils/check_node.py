@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One look at one node: its facts, its plan, and the verdicts on both."""
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from .area_list import AREAS
+from .checks.gpudirect import chosen, expects_traffic
 from .checks.node import judge_node, judge_plan, rail_views, targets_of
+from .gdr_pairs import near_pairs
 from .host import Host
 from .observe.facts import observe_facts
 from .plan import make_plan
 from .spec.model import Spec
-from .types import as_dicts
+from .types import Identity, Verdict, as_dicts
 
 
 def check_node(host, node, spec, management=None, now=None):
@@ -20,4 +22,17 @@ def check_node(host, node, spec, management=None, now=None):
     verdicts = judge_node(node, spec, plan.identity, facts)
     areas = [area.name for area in AREAS]
     verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, targets_of(spec, plan.identity)))
-    return {"facts": facts, "rails": rail_views(spec, plan.identity, facts), "verdicts": as_dicts(verdicts)}
+    rails = rail_views(spec, plan.identity, facts)
+    traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
+    return {"facts": facts, "rails": rails, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
+
+
+def traffic_plan(host, spec, identity, facts, rails, verdicts):
+    # type: (Host, Spec, Identity, Dict[str, Any], List[Dict[str, Any]], List[Verdict]) -> Dict[str, Any]
+    """What rdma_gdr has to measure on this node, or why nothing."""
+    evidence, choice = chosen(spec, identity, facts)
+    why = expects_traffic(spec, choice, verdicts)
+    pairs = near_pairs(host, identity, facts, rails) if why is None else []
+    if why is None and not pairs:
+        why = "no rail of this node has an RDMA device to measure over"
+    return {"path": choice.path, "gpus": evidence.gpus, "why_not": why, "pairs": as_dicts(pairs)}

@@ -188,7 +188,7 @@ def _hca_side(evidence):
     found = []
     refusing = [hca.name for hca in evidence.hcas if hca.dmabuf is False]
     if refusing:
-        found.append(Refusal(DMABUF, "%s says that it cannot register dma-buf (asked with ibv_reg_dmabuf_mr)" % spoken(refusing)))
+        found.append(Refusal(DMABUF, "%s cannot register dma-buf by its own answer (ibv_reg_dmabuf_mr)" % spoken(refusing)))
     old = [hca.name for hca in evidence.hcas if hca.driver in MLX4 and hca.dmabuf is None]
     if old:
         found.append(Refusal(DMABUF, "%s is older than ConnectX-4: its driver mlx4_ib has no dma-buf" % spoken(old)))
@@ -264,7 +264,7 @@ def _reason(path, evidence, found):
     names = spoken([hca.name for hca in evidence.hcas])
     if path == DMABUF:
         asked = all(hca.dmabuf for hca in evidence.hcas) and evidence.cuda_dmabuf is True
-        proof = "%s and CUDA were asked and support it" % names if asked else "by their versions; validate asks the HCAs and CUDA"
+        proof = "the HCAs and CUDA were asked and support it" if asked else "by their versions; validate asks the HCAs and CUDA"
         return "the open driver %s exports GPU memory as dma-buf and %s on kernel %s can register it (%s); no module has to be loaded" % (
             evidence.driver, names, evidence.kernel, proof)
     stack = " ".join(part for part in (evidence.stack, evidence.stack_version) if part)

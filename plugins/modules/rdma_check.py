@@ -74,7 +74,7 @@ verdicts:
       type: str
       sample: rail0 (eth1)
     status:
-      description: One of pass, fail, warn, unknown, skipped.
+      description: One of pass, fail, warn, unknown, unproven, skipped.
       type: str
     expected:
       description: What the inventory or the catalogue asks for.

@@ -9,12 +9,12 @@ from typing import Any
 
 COLUMNS = ("status", "node", "check", "subject", "expected", "found", "why")
 WIDEST = {"subject": 34, "expected": 26, "found": 34, "why": 90}
-ORDER = ("fail", "warn", "unknown", "skipped")
+ORDER = ("fail", "warn", "unknown", "unproven", "skipped")
 
 
 def verdict_table(verdicts: list[dict[str, Any]]) -> str:
-    """Failures, warnings and unknowns as rows, the rest as a count. Skips that only say "no expectation" are counted, not listed."""
-    shown = [item for item in verdicts if item["status"] in ("fail", "warn", "unknown")]
+    """What did not pass as rows, the rest as a count. Skips that only say "no expectation" are counted, not listed."""
+    shown = [item for item in verdicts if item["status"] in ("fail", "warn", "unknown", "unproven")]
     shown.sort(key=lambda item: (ORDER.index(item["status"]), item["node"], item["check"], item["subject"]))
     rows = [COLUMNS, *(_row(item) for item in shown)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]

@@ -33,6 +33,7 @@ STYLE = {
     "warn": "yellow",
     "warning": "yellow",
     "unknown": "yellow",
+    "unproven": "yellow",
     "error": "bold red",
     "none": "dim",
     "restart": "cyan",

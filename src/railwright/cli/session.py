@@ -151,7 +151,7 @@ def codes(hosts: Iterable[HostOutcome]) -> list[ExitCode]:
 
 
 def verdict_codes(verdicts: Iterable[Mapping[str, Any]]) -> list[ExitCode]:
-    return [ExitCode.FAILED for verdict in verdicts if verdict.get("status") not in ("pass", "warn", "unknown", "skipped")]
+    return [ExitCode.FAILED for verdict in verdicts if verdict.get("status") not in ("pass", "warn", "unknown", "unproven", "skipped")]
 
 
 def overall(outcome: RunOutcome, *more: ExitCode) -> ExitCode:

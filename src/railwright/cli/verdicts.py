@@ -15,7 +15,7 @@ from railwright.cli import console
 from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
 
-ORDER = ("fail", "warn", "unknown", "skipped", "pass")
+ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")
 UNITS = {check: UNIT[test] for test, check in CHECK.items()}
 SHOWN = 3  # different values found that are shown for a check that passed
 WIDE = 150  # columns of a terminal that nine columns of verdicts need
@@ -76,7 +76,7 @@ def _narrow_row(verdict: dict[str, Any]) -> tuple[object, ...]:
 
 
 def line(number: dict[str, int]) -> str:
-    """`verdicts: 2 fail, 0 warn, 1 unknown, 0 skipped, 40 pass`."""
+    """`verdicts: 2 fail, 0 warn, 1 unknown, 0 unproven, 0 skipped, 40 pass`."""
     return "verdicts: " + ", ".join(f"{many} {status}" for status, many in number.items())
 
 

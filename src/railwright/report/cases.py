@@ -23,7 +23,14 @@ class Case(NamedTuple):
     found: str
 
 
-RESULT_OF_STATUS = {"pass": "passed", "fail": "failed", "warn": "warning", "unknown": "skipped", "skipped": "skipped"}
+RESULT_OF_STATUS = {
+    "pass": "passed",
+    "fail": "failed",
+    "warn": "warning",
+    "unknown": "skipped",
+    "unproven": "skipped",  # never passed: nothing has shown that it works
+    "skipped": "skipped",
+}
 
 
 def cases_of(run: Run) -> list[Case]:
@@ -71,10 +78,15 @@ def _verdict(verdict: dict[str, Any]) -> Case:
         name=" ".join(part for part in parts if part) or str(verdict.get("check")),
         # An unknown status is a newer check's word for something; it must not count as passed.
         result=RESULT_OF_STATUS.get(status, "failed"),
-        message=str(verdict.get("message") or status),
+        message=_message(status, str(verdict.get("message") or "")),
         expected=_value(verdict.get("expected"), verdict.get("found")),
         found=_value(verdict.get("found"), verdict.get("expected")),
     )
+
+
+def _message(status: str, message: str) -> str:
+    """JUnit and Markdown have one word for what was not judged; which kind it is stands in the text."""
+    return f"{status}: {message}" if status == "unproven" and message else message or status
 
 
 def _value(value: Any, other: Any) -> str:

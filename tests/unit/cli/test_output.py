@@ -78,10 +78,10 @@ def test_areas_stay_together_in_the_order_of_the_plan() -> None:
 
 
 def test_failures_come_first_and_an_odd_status_is_one() -> None:
-    statuses = ["pass", "unknown", "odd", "warn", "fail", "skipped"]
+    statuses = ["pass", "unknown", "odd", "warn", "fail", "unproven", "skipped"]
     items = [verdict(status=status, check=f"{number}") for number, status in enumerate(statuses)]
-    assert [item["status"] for item in verdicts.ordered(items)] == ["odd", "fail", "warn", "unknown", "skipped", "pass"]
-    assert verdicts.counts(items) == {"fail": 2, "warn": 1, "unknown": 1, "skipped": 1, "pass": 1}
+    assert [item["status"] for item in verdicts.ordered(items)] == ["odd", "fail", "warn", "unknown", "unproven", "skipped", "pass"]
+    assert verdicts.counts(items) == {"fail": 2, "warn": 1, "unknown": 1, "unproven": 1, "skipped": 1, "pass": 1}
 
 
 def test_what_many_nodes_share_is_shown_once() -> None:
