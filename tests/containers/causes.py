@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from harness import Container
 
+CONTAINER_MARK = "/run/.containerenv"
 SLOW_UNIT = "stand-in-slow"
 START_SECONDS = 30
 NEWER = "9.9.9-stand-in"
@@ -121,7 +122,8 @@ def own_system(container: Container) -> None:
 
 def machine(container: Container) -> str:
     """What tells a container is hidden, and the running kernel gets its files, so that the role takes it for a machine."""
-    container.run("mv", "/run/.containerenv", "/run/.hidden-containerenv")
+    container.run("umount", CONTAINER_MARK, check=False)
+    container.run("rm", "-f", CONTAINER_MARK)
     container.run("mv", "/run/systemd/container", "/run/systemd/hidden-container", check=False)
     container.write("/run/environ", "HOME=/\n")
     container.run("mount", "--bind", "/run/environ", "/proc/1/environ")
@@ -132,9 +134,10 @@ def machine(container: Container) -> str:
 
 def container_again(container: Container) -> None:
     container.run("umount", "/proc/1/environ")
-    container.run("mv", "/run/.hidden-containerenv", "/run/.containerenv")
+    container.run("touch", CONTAINER_MARK)
     container.run("mv", "/run/systemd/hidden-container", "/run/systemd/container", check=False)
-    container.run("rm", "-rf", "/boot", "/lib/modules")
+    container.run("find", "/boot", "-mindepth", "1", "-delete")
+    container.run("rm", "-rf", "/lib/modules")
 
 
 def kernel_files(container: Container, release: str) -> None:

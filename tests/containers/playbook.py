@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
 RUN_SECONDS = 300
 SETTINGS = {
     "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".dev"),
@@ -47,14 +48,25 @@ class Playbook:
     def __init__(self, scenario: str) -> None:
         self.source = ROOT / "molecule" / scenario
         self.build = ROOT / "build" / "molecule" / scenario
+        self.inventory = self.build / "inventory"
 
-    def run(self, values: dict[str, Any], *, check: bool = False, limit: str | None = None) -> dict[str, Host]:
+    def say(self, values: dict[str, Any]) -> None:
+        """What the inventory says from now on, beside the scenario's own group_vars."""
+        (self.inventory / "group_vars" / "all" / "story.yml").write_text(json.dumps(values, indent=1), encoding="utf-8")
+
+    def artifacts(self) -> list[dict[str, str]]:
+        """What ``railwright artifacts`` lists for this inventory."""
+        argv = (str(BIN / "railwright"), "artifacts", "-i", str(self.inventory), "--format", "json")
+        done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT, timeout=RUN_SECONDS)
+        return list(json.loads(done.stdout))
+
+    def run(self, *, check: bool = False, limit: str | None = None) -> dict[str, Host]:
         """Every host's part. That a host failed is an answer; that the run itself could not start is not."""
         number = len(list(self.build.glob("story-*.log"))) + 1
         runs, outcome = self.build / f"story-{number}", self.build / f"story-{number}.json"
         argv = [
-            str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(self.build / "inventory"), str(self.source / "converge.yml"),
-            "--extra-vars", json.dumps(values), *(["--check"] if check else []), *(["--limit", limit] if limit else []),
+            str(BIN / "ansible-playbook"), "-i", str(self.inventory), str(self.source / "converge.yml"),
+            *(["--check"] if check else []), *(["--limit", limit] if limit else []),
         ]
         env = dict(os.environ, **SETTINGS, RAILWRIGHT_RUNS=str(runs), RAILWRIGHT_OUTCOME=str(outcome))
         done = subprocess.run(argv, check=False, capture_output=True, text=True, env=env, cwd=ROOT, timeout=RUN_SECONDS)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import standins
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, located
 from cluster import Cluster
 from harness import Container
 from playbook import Host, Playbook
@@ -24,11 +23,11 @@ LINKS = ("find", *PLACES, "-type", "l", "-printf", "%l  %p\n")
 MIRROR = "/srv/mirror"
 LINKER = """
 import json, os, sys
-for link, target in json.loads(sys.argv[1]).items():
+for link, target in json.loads(sys.argv[2]).items():
+    link = os.path.join(sys.argv[1], link)
     os.makedirs(os.path.dirname(link), exist_ok=True)
-    os.symlink(target, link)
+    os.path.lexists(link) or os.symlink(target, link)
 """
-STANDINS = {"doca": ("3.2.2", "3.2.3"), "mlnx_ofed": ("24.10-4.1.4.0",)}
 
 
 class State(NamedTuple):
@@ -78,16 +77,28 @@ class Story:
     def states(self) -> dict[str, State]:
         return {node.name: observe(self.cluster.container(node.name)) for node in self.cluster.nodes}
 
+    def say(self, **values: Any) -> None:
+        self.playbook.say({**self.common, **values})
+
     def step(self, **values: Any) -> Step:
         """Plan, apply, apply again."""
-        wanted = {**self.common, **values}
+        self.say(**values)
+        if self.common.get("artifact_mirror"):
+            self.fill_mirror()
         before = self.states()
-        check = self.playbook.run(wanted, check=True)
+        check = self.playbook.run(check=True)
         between = self.states()
-        applied = self.playbook.run(wanted)
+        applied = self.playbook.run()
         after = self.states()
         refused = any(host.failed for host in applied.values())
-        return Step(before, check, between, applied, after, {} if refused else self.playbook.run(wanted))
+        return Step(before, check, between, applied, after, {} if refused else self.playbook.run())
+
+    def fill_mirror(self) -> None:
+        """The mirror on every node, by what ``railwright artifacts`` lists for the inventory: the key lies in the repository itself."""
+        rows = [row for row in self.playbook.artifacts() if row["kind"] == "repository" and "path" in row]
+        links = {row["path"].rstrip("/"): f"{standins.NODE_PATH}/{row['name'].partition('-')[0]}-{row['version']}" for row in rows}
+        for node in self.cluster.nodes:
+            self.cluster.container(node.name).run("python3", "-", MIRROR, json.dumps(links), stdin=LINKER)
 
 
 VENDOR_CLASSES = ["restart", "reload"]  # consent of the whole story but for what one step is about
@@ -96,9 +107,7 @@ VENDOR_CLASSES = ["restart", "reload"]  # consent of the whole story but for wha
 def tell(scenario: str) -> dict[str, Step]:
     """The life of a stack: there and back, forward and (with consent) backward, and from one vendor to another."""
     fingerprint = standins.fingerprints()["right"]
-    story = Story(scenario, {"artifact_mirror": "file:///srv/mirror", "rdma_stack_repository_fingerprint": fingerprint})
-    for node in story.cluster.nodes:
-        mirror(story.cluster.container(node.name))
+    story = Story(scenario, {"artifact_mirror": f"file://{MIRROR}", "rdma_stack_repository_fingerprint": fingerprint})
 
     def step(stack: str, version: str | None = None, *consent: str) -> Step:
         release = {"rdma_stack_version": version} if version else {}
@@ -114,13 +123,3 @@ def tell(scenario: str) -> dict[str, Step]:
         "mlnx_ofed": step("mlnx_ofed", "24.10-4.1.4.0"),
         "doca after mlnx_ofed": step("doca", "3.2.3"),
     }
-
-
-def mirror(container: Container) -> None:
-    """/srv/mirror on the node, HOST/PATH by the catalogue's own rows, filled from the stand-ins."""
-    links = {}
-    for artifact in ARTIFACTS:
-        stack = next((name for name in STANDINS if artifact.name.startswith(f"{name}-") and artifact.kind == "repository"), "")
-        for version in STANDINS.get(stack, ()):
-            links[f"{MIRROR}/{located(artifact, version).partition('://')[2].rstrip('/')}"] = f"{standins.NODE_PATH}/{stack}-{version}"
-    container.run("python3", "-", json.dumps(links), stdin=LINKER)

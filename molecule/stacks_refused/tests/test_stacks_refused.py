@@ -66,7 +66,8 @@ class Refusals:
 
     def run(self, limit: str | None = None, **values: Any) -> Run:
         before = self.story.states()
-        hosts = self.story.playbook.run({**self.story.common, **values}, limit=limit)
+        self.story.say(**values)
+        hosts = self.story.playbook.run(limit=limit)
         return Run(before, hosts, self.story.states())
 
     def of(self, cause: Cause) -> Run:
