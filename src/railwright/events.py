@@ -37,6 +37,7 @@ class HostOutcome:
     refused: list[Object] = field(default_factory=list)
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
+    reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     restore_point: str = ""
     judged: bool = False  # verdicts arrived from this node
     seen: bool = False  # at least one task ended on it
@@ -137,6 +138,8 @@ class Collector:
 
     def _ok(self, data: Object) -> None:
         host = self._of(data)
+        if _action(data) in ("ansible.builtin.reboot", "reboot") and _result(data).get("rebooted"):
+            host.reboot_needed.clear()
         self._collect(host, data, failed=False)
         self._tell(Update("ok", host.name, _task_name(data)))
 
@@ -202,7 +205,7 @@ class Collector:
             host.planned = True
             _merge(host.changes, changes, "key")
         if result.get("changed") and not failed:
-            host.applied.extend(str(change.get("key")) for change in changes)
+            _applied(host, result, [str(change.get("key")) for change in changes])
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
         _merge(host.remaining, _objects(result.get("remaining")), "key")
         notes = result.get("notes")
@@ -226,6 +229,15 @@ class Collector:
             # The same judgement may be made twice in a run (before and after a repair): the last one holds.
             key = tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject"))
             self._verdicts[key] = verdict
+
+
+def _applied(host: HostOutcome, result: Object, done: list[str]) -> None:
+    """An apply has succeeded. What one brought to light another one may do, after a reboot in between."""
+    host.applied.extend(done)
+    host.remaining = [change for change in host.remaining if change.get("key") not in done]
+    waiting = result.get("reboot_needed")
+    if isinstance(waiting, list):
+        host.reboot_needed = list(dict.fromkeys([*host.reboot_needed, *(str(key) for key in waiting)]))
 
 
 def _action(data: Object) -> str:

@@ -38,7 +38,7 @@ def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, 
     session = Session("apply", inventory, limit, form)
     outcome = session.run("apply", extra)
     require(outcome, lambda host: host.planned, "plan")
-    drift = [ExitCode.DRIFT for host in outcome.hosts.values() if host.remaining]
+    drift = [ExitCode.DRIFT for host in outcome.hosts.values() if host.remaining or host.reboot_needed]
     code = overall(outcome, *drift)
     nodes = {name: _document(host) for name, host in sorted(outcome.hosts.items())}
     summary = _summary(outcome, nodes, code)
@@ -65,7 +65,8 @@ def _document(host: HostOutcome) -> dict[str, Any]:
     # Every planned change is made or the node fails; of a failed node only what a task reported done is known to be.
     done = set(host.applied)
     changes = [change | {"applied": host.status == "ok" or change.get("key") in done} for change in host.changes]
-    return node_document(host) | {"changes": changes, "problems": host.problems, "notes": host.notes, "restore_point": host.restore_point}
+    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed}
+    return node_document(host) | {"changes": changes, "problems": host.problems, "notes": host.notes} | left
 
 
 def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
@@ -100,6 +101,9 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
         if host.remaining:
             found = ", ".join(str(change.get("what")) for change in host.remaining)
             console.say(console.styled(name, "node"), f"needs another apply, for what these changes brought to light: {found}")
+        if host.reboot_needed:
+            waiting = "; ".join(host.reboot_needed)
+            console.say(console.styled(name, "node"), f"waits for a reboot (consent to reboot, and apply again): {waiting}")
     left = f", {summary['not_applied']} not applied" if summary["not_applied"] else ""
     console.say(f"{nodes_line(summary)}: {line}{left}")
 

@@ -68,6 +68,26 @@ def test_a_failed_apply_did_not_apply() -> None:
     assert (host.status, host.applied, host.message, host.task) == ("failed", [], "cannot set MTU; rolled back", "Plan every area")
 
 
+REBOOT = CHANGE | {"key": "pci_tuning: kernel arguments", "area": "pci_tuning", "what": "kernel arguments", "disruption": "reboot"}
+
+
+def test_what_an_apply_leaves_for_a_reboot_waits_until_the_reboot() -> None:
+    applied = event("runner_on_ok", "n1", {"plan": [CHANGE], "changed": True, "reboot_needed": [REBOOT["key"]], "remaining": []})
+    rebooted = event("runner_on_ok", "n1", {"rebooted": True, "changed": True}, action="ansible.builtin.reboot")
+    assert outcome(applied).hosts["n1"].reboot_needed == [REBOOT["key"]]
+    assert outcome(applied, rebooted).hosts["n1"].reboot_needed == []
+    skipped = event("runner_on_ok", "n1", {"rebooted": False}, action="ansible.builtin.reboot")
+    assert outcome(applied, skipped).hosts["n1"].reboot_needed == [REBOOT["key"]]
+    assert outcome(event("runner_on_ok", "n1", {"plan": [REBOOT], "reboot_needed": [REBOOT["key"]]})).hosts["n1"].reboot_needed == []
+
+
+def test_what_came_to_light_and_was_applied_after_the_reboot_does_not_remain() -> None:
+    first = event("runner_on_ok", "n1", {"plan": [CHANGE], "changed": True, "remaining": [PACKAGE, CHANGE]})
+    second = event("runner_on_ok", "n1", {"plan": [PACKAGE], "changed": True, "remaining": []})
+    assert outcome(first).hosts["n1"].remaining == [PACKAGE, CHANGE]
+    assert outcome(first, second).hosts["n1"].remaining == [CHANGE]
+
+
 def test_unreachable_is_not_failed() -> None:
     gone = {"unreachable": True, "msg": "Task failed: Failed to connect to the host via ssh: timed out"}
     host = outcome(event("runner_on_unreachable", "n2", gone), stats(dark={"n2": 1})).hosts["n2"]
