@@ -41,7 +41,7 @@ so that Secure Boot needs a key of yours (NVIDIA, DOCA-Host installation and DKM
 
 | repository | rule | source |
 |---|---|---|
-| DOCA | `dkms` is the distribution's | AZ (install_doca.sh) |
+| DOCA, apt | `dkms` is the distribution's; everything else has priority 600 | AZ (install_doca.sh); NVIDIA (pin file of doca-host) |
 | DOCA, dnf | priority 50, so that the distribution's newer rdma-core stays away | AZ (EL 9.8's rdma-core 61 conflicts with DOCA's) |
 | CUDA | `mft*` and `kernel-mft*` are DOCA's | AZ (install_nvidiagpudriver.sh) |
 | CUDA, apt | everything has priority 600 | NVIDIA (the pin file in its repository) |

@@ -32,11 +32,11 @@ class Repository(NamedTuple):
 
 
 # What the vendors' packages and the distribution's disagree about, by vendor and package manager:
-# (label, excludes, priority). AZ: the distribution's dkms and not DOCA's; mft must follow DOCA and not CUDA. NVIDIA's own cuda pin file
-# has 600. EL 9.8's rdma-core (61) is newer than DOCA's (2510 by name, but split otherwise): only a repository priority keeps it away.
+# (label, excludes, priority). AZ: on apt the distribution's dkms and not DOCA's; mft must follow DOCA and not CUDA. NVIDIA's own pin
+# files for CUDA and for DOCA-HOST have 600. EL 9.8's rdma-core (61) is newer than DOCA's (2510 by name, but split otherwise): only a repository priority keeps it away.
 _RULES = {
     ("doca", "apt"): ("DOCA-HOST*", ("dkms",), 600),
-    ("doca", "dnf"): ("", ("dkms",), 50),
+    ("doca", "dnf"): ("", (), 50),
     ("mlnx_ofed", "apt"): ("", (), None),
     ("mlnx_ofed", "dnf"): ("", (), 50),
     ("cuda", "apt"): ("NVIDIA CUDA", ("mft*", "kernel-mft*"), 600),
