@@ -4,7 +4,7 @@
 import re
 from typing import Any, Mapping, Optional
 
-from ..catalogue.drivers import driver_fits, find_branch, minimum_driver
+from ..catalogue.drivers import MINIMUM_DRIVERS, driver_fits, find_branch, minimum_driver
 from .findings import Findings
 
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")
@@ -24,7 +24,7 @@ def check_cuda(values, findings):
     minimum = minimum_driver(version)
     if not minimum:
         findings.error("cuda_version", version, "is no CUDA release that the catalogue knows a minimum driver for",
-                       "docs/reference/drivers.md lists them")
+                       "a release of CUDA %s" % ", ".join(sorted(MINIMUM_DRIVERS)))
         return
     driver = wanted_driver(values)
     if driver is not None and not driver_fits(version, driver):

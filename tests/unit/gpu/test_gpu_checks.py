@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on GPUs: one thing broken at a time, and what cannot be read never passes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpu import judge_gpus
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+SWITCHES = ("0000:04:00.0",)
+HEALTHY = {
+    "gpu.count": "pass",
+    "gpu.driver": "pass",
+    "gpu.driver_loaded": "pass",
+    "gpu.nouveau": "pass",
+    "gpu.fabricmanager": "pass",
+    "gpu.persistence": "pass",
+}
+VALUES: dict[str, Any] = {"expect": {"gpus": 8, "gpu_driver": "580"}, "gpu_driver_branch": "580"}
+
+
+@pytest.fixture
+def facts(nodes: Path) -> dict[str, Any]:
+    found = json.loads((nodes / "ib8.facts.json").read_text())
+    return {"gpus": found["gpus"], "gpu_driver": found["gpu_driver"], "virtual": None}
+
+
+def judge(facts: dict[str, Any], switches: tuple[str, ...] = SWITCHES, **values: Any) -> dict[str, Verdict]:
+    spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], **VALUES, **values}, "n1")
+    assert spec is not None, findings
+    verdicts = judge_gpus("n1", spec, facts, switches)
+    assert len({item.check for item in verdicts}) == len(verdicts)
+    assert all(item.message and item.node == "n1" for item in verdicts)
+    return {item.check: item for item in verdicts}
+
+
+def states(verdicts: dict[str, Verdict]) -> dict[str, str]:
+    return {check: item.status for check, item in verdicts.items()}
+
+
+def test_a_healthy_board_passes_everything(facts: dict[str, Any]) -> None:
+    assert states(judge(facts)) == HEALTHY
+
+
+MANAGER, MODE = "gpu_driver.fabricmanager", "gpu_driver.persistence.mode"
+# What is broken: dotted path -> value (a GPU by its place). The fabric manager follows where the loaded driver changes.
+SICK: list[tuple[str, dict[str, Any], str, str, str]] = [
+    (
+        "another driver",
+        {"gpu_driver.version": "570.1.2", "gpu_driver.disk_version": "570.1.2", MANAGER + ".version": "570.1.2-1"},
+        "gpu.driver",
+        "fail",
+        "driver is 570.1.2, not 580",
+    ),
+    (
+        "an older one loaded",
+        {"gpu_driver.version": "580.82.07", MANAGER + ".version": "580.82.07-1"},
+        "gpu.driver_loaded",
+        "fail",
+        "580.82.07 is loaded and 580.95.05 is installed",
+    ),
+    ("module on disk unread", {"gpu_driver.disk_version": None}, "gpu.driver_loaded", "unknown", "modinfo"),
+    ("one GPU without driver", {"gpus.3.driver": None}, "gpu.driver_loaded", "fail", "does not drive 0000:47:00.0"),
+    ("nouveau", {"gpu_driver.nouveau_loaded": True}, "gpu.nouveau", "fail", "keeps the GPUs"),
+    ("modules unread", {"gpu_driver.nouveau_loaded": None}, "gpu.nouveau", "unknown", "cannot be read"),
+    ("manager dead", {MANAGER + ".running": False}, "gpu.fabricmanager", "fail", "does not run"),
+    (
+        "manager older",
+        {MANAGER + ".version": "580.82.07-1"},
+        "gpu.fabricmanager",
+        "fail",
+        "its version is 580.82.07, the driver's 580.95.05",
+    ),
+    ("fabric not up", {MANAGER + ".states": ["In Progress"]}, "gpu.fabricmanager", "fail", "In Progress"),
+    ("no manager", {MANAGER: {"installed": False, "running": None}}, "gpu.fabricmanager", "fail", "not installed"),
+    ("systemd silent", {MANAGER + ".running": None}, "gpu.fabricmanager", "unknown", "whether the fabric manager runs"),
+    ("persistence off", {MODE: {"0000:17:00.0": "Disabled"}}, "gpu.persistence", "fail", "off on 0000:17:00.0"),
+    ("nvidia-smi silent", {MODE: None}, "gpu.persistence", "unknown", "nvidia-smi"),
+]
+
+
+@pytest.mark.parametrize(("_name", "harm", "check", "status", "said"), SICK, ids=[row[0] for row in SICK])
+def test_one_sickness_is_one_verdict(facts: dict[str, Any], _name: str, harm: dict[str, Any], check: str, status: str, said: str) -> None:
+    for path, value in harm.items():
+        *way, last = path.split(".")
+        place: Any = facts
+        for part in way:
+            place = place[int(part) if part.isdigit() else part]
+        place[last] = value
+    found = judge(facts)
+    assert states(found) == {**HEALTHY, check: status}
+    assert said in found[check].message
+
+
+def test_a_gpu_that_is_gone(facts: dict[str, Any]) -> None:
+    facts["gpus"].pop()
+    found = judge(facts)
+    assert states(found) == {**HEALTHY, "gpu.count": "fail"}
+    assert found["gpu.count"].message == "number of GPUs is 7, not 8"
+
+
+def test_no_driver_at_all(facts: dict[str, Any]) -> None:
+    facts["gpu_driver"].update(version=None, flavour=None, modules=[], persistence={"running": None, "mode": None})
+    found = states(judge(facts))
+    assert found["gpu.driver"] == found["gpu.driver_loaded"] == "fail"
+    assert found["gpu.persistence"] == "unknown"
+    facts["gpu_driver"].update(modules=None)
+    assert judge(facts)["gpu.driver"].status == judge(facts)["gpu.driver_loaded"].status == "unknown"
+
+
+def test_the_driver_that_the_inventory_installs_is_an_expectation(facts: dict[str, Any]) -> None:
+    found = judge(facts, expect={}, gpu_driver_version="580.126.20")["gpu.driver"]
+    assert (found.status, found.expected, found.found) == ("fail", "580.126.20", "580.95.05")
+    assert judge(facts, expect={}, gpu_driver_source="distribution")["gpu.driver"].expected == "580"
+    assert judge(facts, expect={}, gpu_driver_branch=None)["gpu.driver"].status == "skipped"
+    assert judge(facts, expect={"gpu_driver": "58"})["gpu.driver"].status == "fail"
+
+
+def test_nothing_to_judge(facts: dict[str, Any]) -> None:
+    bare = {**facts, "gpus": [], "gpu_driver": None}
+    assert judge(bare, expect={}, gpu_driver_branch=None) == {}
+    assert judge(bare, expect={})["gpu.count"].message == "no NVIDIA GPU on this node: neither driver nor CUDA is installed"
+    assert states(judge(bare, expect={"gpus": 8})) == {"gpu.count": "fail"}
+    assert states(judge(bare, expect={"gpus": 0})) == {"gpu.count": "pass"}
+    assert states(judge({}, expect={"gpus": 8})) == {"gpu.count": "unknown"}
+
+
+def test_what_needs_no_fabric_manager(facts: dict[str, Any]) -> None:
+    assert judge(facts, switches=())["gpu.fabricmanager"].status == "skipped"
+    assert judge(facts, gpu_driver_fabricmanager=False)["gpu.fabricmanager"].status == "skipped"
+    assert judge(facts, switches=(), gpu_driver_fabricmanager=True)["gpu.fabricmanager"].status == "pass"
+
+
+def test_gpus_before_hopper_say_nothing_of_the_fabric(facts: dict[str, Any]) -> None:
+    facts["gpu_driver"]["fabricmanager"]["states"] = ["N/A"]
+    assert judge(facts)["gpu.fabricmanager"].status == "pass"
+
+
+def test_passed_through_gpus_belong_to_their_machine(facts: dict[str, Any]) -> None:
+    for gpu in facts["gpus"]:
+        gpu["driver"] = "vfio-pci"
+    assert states(judge(facts)) == {"gpu.count": "pass", "gpu.driver": "skipped"}
+
+
+def test_a_default_is_no_failure_on_a_node_that_is_left_alone(facts: dict[str, Any]) -> None:
+    facts["gpu_driver"]["persistence"]["mode"]["0000:17:00.0"] = "Disabled"
+    assert judge(facts, gpu_driver_branch=None)["gpu.persistence"].status == "warn"
+    assert judge(facts, gpu_driver_persistence=False)["gpu.persistence"].status == "skipped"
+
+
+def test_the_captured_board_in_trouble(nodes: Path) -> None:
+    found = json.loads((nodes / "hgx-skew.facts.json").read_text())
+    verdicts = judge(found, expect={"gpus": 4})
+    assert {check for check, item in verdicts.items() if item.status == "fail"} == {
+        "gpu.driver",
+        "gpu.driver_loaded",
+        "gpu.fabricmanager",
+        "gpu.persistence",
+    }
+
+
+def test_facts_in_another_form_crash_nothing() -> None:
+    damaged: tuple[dict[str, Any], ...] = ({"gpus": None}, {"gpus": [{}]}, {"gpus": [{"pci": None}], "gpu_driver": {}})
+    for odd in damaged:
+        assert not [item for item in judge(odd).values() if item.status == "pass"]
