@@ -237,6 +237,6 @@ def undo_entry(host, entry):
         host.set_value(entry["path"], entry["content"])
     elif kind == "run":
         for argv in entry["undo"]:
-            result = host.run(argv, timeout=COMMAND_SECONDS)
+            result = host.run(argv, timeout=max(COMMAND_SECONDS, entry.get("seconds", 0)))  # a flash takes as long backwards
             if not result.ok:
                 raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))

@@ -40,6 +40,8 @@ class Journal:
         """Write down how to undo ``op``; call before executing it. Raises OSError when that cannot be known or written."""
         entry = {"change": key, "kind": op.kind, "path": op.path, "argv": list(op.argv), "undo": [list(item) for item in op.undo],
                  "done": False}
+        if op.kind == "run":
+            entry["seconds"] = op.seconds
         if op.kind in ("write", "remove"):
             entry["directories"] = missing_directories(self._host, op.path)
             entry.update(as_json(self._host.snapshot(op.path)))
