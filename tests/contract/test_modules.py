@@ -23,6 +23,7 @@ EXPECTED_MODULES = {
     "rdma_preflight",
     "rdma_consent",
     "rdma_cluster",
+    "rdma_gdr",
 }
 MODULES = sorted({Path(name).stem for name in repo.python("plugins/modules/")} | EXPECTED_MODULES)
 
