@@ -11,6 +11,9 @@ from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
 from .check_gpu_driver import check_gpu_driver
+from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
+from .check_nic_firmware import check_nic_firmware
+from .check_pci_tuning import check_pci_tuning
 from .check_stack import CHECKS, check_stack
 from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
@@ -86,6 +89,8 @@ def _check_one(key, value, findings):
         return check_pins(converted, findings)
     if key.name in CHECKS:
         return CHECKS[key.name](converted, findings)
+    if key.name in FIRMWARE_CHECKS:
+        return FIRMWARE_CHECKS[key.name](converted, findings)
     return converted
 
 
@@ -108,6 +113,8 @@ def _check_together(checked, rails, findings):
             checked["nccl_env_overrides"] = overrides
     check_subnets(rails, findings)
     check_stack(checked, findings)
+    check_nic_firmware(checked, findings)
+    check_pci_tuning(checked, findings)
     check_gpu_driver(checked, findings)
     check_cuda(checked, findings)
     if "fabric" not in checked:
