@@ -54,9 +54,9 @@ class ActionModule(ActionBase):
         if not isinstance(found, dict) or not {"gpus", "why_not", "path", "pairs"} <= set(found):
             raise AnsibleActionFail(f"check holds no result of railwright.rdma.rdma_check for {node}")
         result.update(changed=False, verdicts=[])
-        idle = "this node has no NVIDIA GPU" if not found["gpus"] else "nothing is measured in check mode" if self._task.check_mode else None
-        if idle is not None:
-            result.update(skipped=True, skip_reason=idle)
+        if not found["gpus"] or self._task.check_mode:
+            why = "nothing is measured in check mode" if found["gpus"] else "this node has no NVIDIA GPU"
+            result.update(skipped=True, skip_reason=why)
             return None
         if found["why_not"] is not None:
             where = Where(node, None, None, "GPU memory")

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from .catalogue.drivers import find_branch
 from .catalogue.stacks import has_nvidia_hca, stack_of, vendor_stack
 from .gpudirect_choice import AUTO, ERDMA, MLX4, MLX5, OFED_STACKS, SOFTWARE, Evidence, HcaSeen
-from .gpudirect_words import turing_or_newer
+from .gpudirect_words import spoken, turing_or_newer
 from .observe.match import match_rails
 from .spec.model import Spec
 from .types import Hca, Identity
@@ -90,9 +90,10 @@ def evidence_of(wants, facts):
     ]
     rows += [Row(name, options[name], "kernel configuration") for name in sorted(options)]
     rows += [Row("RDMA stack", " ".join(part for part in (stack, stack_version) if part) or None, stack_source)]
+    rows.append(Row("HCAs that count", spoken([hca.name for hca in hcas]), wants.hcas_by))
     for hca in hcas:
-        rows.append(Row("HCA " + hca.name, hca.driver, wants.hcas_by))
-        rows.append(Row("HCA %s takes dma-buf" % hca.name, hca.dmabuf, _asked("ibv_reg_dmabuf_mr with fd -1", dmabuf.get("hcas_error"))))
+        rows.append(Row("HCA %s (%s) takes dma-buf" % (hca.name, hca.driver or "no driver"), hca.dmabuf,
+                        _asked("ibv_reg_dmabuf_mr with fd -1", dmabuf.get("hcas_error"))))
     rows += _peermem_rows(gpudirect)
     return evidence, rows + [Row("virtual", wants.virtual, "CPU flags, DMI")]
 

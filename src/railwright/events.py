@@ -37,6 +37,7 @@ class HostOutcome:
     refused: list[Object] = field(default_factory=list)
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
+    explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     restore_point: str = ""
     judged: bool = False  # verdicts arrived from this node
@@ -213,10 +214,7 @@ class Collector:
             host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))
         if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
-        if isinstance(result.get("rdma"), dict):
-            host.facts = result["rdma"]
-        if isinstance(result.get("restore_point"), str) and result["restore_point"]:
-            host.restore_point = result["restore_point"]
+        _keep(host, result)
         if isinstance(result.get("verdicts"), list):
             host.judged = True
             verdicts = _objects(result["verdicts"])
@@ -229,6 +227,16 @@ class Collector:
             # The same judgement may be made twice in a run (before and after a repair): the last one holds.
             key = tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject"))
             self._verdicts[key] = verdict
+
+
+def _keep(host: HostOutcome, result: Object) -> None:
+    """What a node says of itself, once."""
+    if isinstance(result.get("rdma"), dict):
+        host.facts = result["rdma"]
+    if isinstance(result.get("explanation"), dict):
+        host.explanation = result["explanation"]
+    if isinstance(result.get("restore_point"), str) and result["restore_point"]:
+        host.restore_point = result["restore_point"]
 
 
 def _applied(host: HostOutcome, result: Object, done: list[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright import __version__
-from railwright.cli import apply, artifacts, facts, init, lab, lint, nccl, plan, report, validate
+from railwright.cli import apply, artifacts, explain, facts, init, lab, lint, nccl, plan, report, validate
 from railwright.cli.options import settings
 
 HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA.
@@ -56,6 +56,7 @@ def build() -> typer.Typer:
     for verb in (init, lint, facts, plan, apply, validate, report, artifacts):
         name = verb.__name__.rpartition(".")[2]
         app.command(name, help=verb.HELP)(verb.command)
+    app.add_typer(explain.build(), name="explain")
     app.add_typer(nccl.build(), name="nccl")
     app.add_typer(lab.build(), name="lab")
     return app
