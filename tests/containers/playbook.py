@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,9 +52,14 @@ class Playbook:
         self.build = ROOT / "build" / "molecule" / scenario
         self.inventory = self.build / "inventory"
 
-    def say(self, values: dict[str, Any]) -> None:
-        """What the inventory says from now on, beside the scenario's own group_vars."""
-        (self.inventory / "group_vars" / "all" / "story.yml").write_text(json.dumps(values, indent=1), encoding="utf-8")
+    def say(self, values: dict[str, Any], hosts: Mapping[str, dict[str, Any]]) -> None:
+        """What the inventory says from now on, beside the scenario's own group_vars; ``hosts`` have values of their own."""
+        shutil.rmtree(self.inventory / "host_vars", ignore_errors=True)
+        rows = {"group_vars/all": values, **{f"host_vars/{name}": own for name, own in hosts.items()}}
+        for place, content in rows.items():
+            path = self.inventory / place / "story.yml"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def artifacts(self) -> list[dict[str, str]]:
         """What ``railwright artifacts`` lists for this inventory."""

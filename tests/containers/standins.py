@@ -6,7 +6,6 @@ builds anew; nodes get ``deb/`` or ``rpm/`` of it read-only as ``/srv/standin``.
 """
 
 import hashlib
-import json
 import shutil
 from pathlib import Path
 
@@ -28,11 +27,6 @@ def directory() -> Path:
         if not target.is_dir():
             _build(target)
     return target
-
-
-def fingerprints() -> dict[str, str]:
-    """Of the key that signed (right) and of the other one (wrong)."""
-    return dict(json.loads((directory() / "deb" / "keys.json").read_text(encoding="utf-8")))
 
 
 def _build(target: Path) -> None:

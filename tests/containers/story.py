@@ -7,7 +7,7 @@ A step is planned (--check), applied, and applied again; what the tests judge is
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import standins
@@ -20,6 +20,7 @@ RPM = ("rpm", "-qa", "--qf", "ii\t%{NAME}\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELE
 PLACES = ("/etc", "/boot", "/usr/src")
 FILES = ("find", *PLACES, "-type", "f", "-exec", "sha256sum", "{}", "+")
 LINKS = ("find", *PLACES, "-type", "l", "-printf", "%l  %p\n")
+MLNX_OFED = "24.10-4.1.4.0"
 MIRROR = "/srv/mirror"
 LINKER = """
 import json, os, sys
@@ -77,13 +78,13 @@ class Story:
     def states(self) -> dict[str, State]:
         return {node.name: observe(self.cluster.container(node.name)) for node in self.cluster.nodes}
 
-    def say(self, **values: Any) -> None:
-        self.playbook.say({**self.common, **values})
+    def say(self, values: Mapping[str, Any], hosts: Mapping[str, dict[str, Any]] | None = None) -> None:
+        self.playbook.say({**self.common, **values}, hosts or {})
 
-    def step(self, **values: Any) -> Step:
+    def step(self, values: Mapping[str, Any], hosts: Mapping[str, dict[str, Any]]) -> Step:
         """Plan, apply, apply again."""
-        self.say(**values)
-        if self.common.get("artifact_mirror"):
+        self.say(values, hosts)
+        if values.get("artifact_mirror"):
             self.fill_mirror()
         before = self.states()
         check = self.playbook.run(check=True)
@@ -92,6 +93,11 @@ class Story:
         after = self.states()
         refused = any(host.failed for host in applied.values())
         return Step(before, check, between, applied, after, {} if refused else self.playbook.run())
+
+    def fingerprint(self) -> str:
+        """Of the key that signed what these nodes have: a later build of the stand-ins has another one."""
+        container = self.cluster.container(self.cluster.nodes[0].name)
+        return str(json.loads(container.out("cat", f"{standins.NODE_PATH}/keys.json"))["right"])
 
     def fill_mirror(self) -> None:
         """The mirror on every node, by what ``railwright artifacts`` lists for the inventory: the key lies in the repository itself."""
@@ -104,22 +110,33 @@ class Story:
 VENDOR_CLASSES = ["restart", "reload"]  # consent of the whole story but for what one step is about
 
 
-def tell(scenario: str) -> dict[str, Step]:
-    """The life of a stack: there and back, forward and (with consent) backward, and from one vendor to another."""
-    fingerprint = standins.fingerprints()["right"]
-    story = Story(scenario, {"artifact_mirror": f"file://{MIRROR}", "rdma_stack_repository_fingerprint": fingerprint})
+def tell(scenario: str, unknown: Sequence[str] = ()) -> dict[str, Step]:
+    """The life of a stack: there and back, forward and (with consent) backward, and from one vendor to another.
 
-    def step(stack: str, version: str | None = None, *consent: str) -> Step:
-        release = {"rdma_stack_version": version} if version else {}
-        return story.step(rdma_stack=stack, consent=[*VENDOR_CLASSES, *consent], **release)
+    Packages come through the mirror; for nodes that no vendor has a repository for (``unknown``) the inventory names one.
+    """
+    story = Story(scenario, {})
+
+    def step(stack: str, *consent: str) -> Step:
+        name, _space, version = stack.partition(" ")
+        values: dict[str, Any] = {"rdma_stack": name, "consent": [*VENDOR_CLASSES, *consent]}
+        hosts = {}
+        if version:
+            own = {"rdma_stack_repository_url": f"file://{standins.NODE_PATH}/{name}-{version}",
+                   "rdma_stack_repository_key_url": f"file://{standins.NODE_PATH}/right.asc"}
+            values |= {"rdma_stack_version": version, "rdma_stack_repository_fingerprint": story.fingerprint()}
+            # NVIDIA has MLNX_OFED for few systems, none of them here.
+            values |= {"artifact_mirror": f"file://{MIRROR}"} if name == "doca" else own
+            hosts = dict.fromkeys(unknown, own) if name == "doca" else {}
+        return story.step(values, hosts)
 
     return {
         "inbox": step("inbox"),
-        "doca 3.2.2": step("doca", "3.2.2"),
-        "doca 3.2.3": step("doca", "3.2.3"),
-        "doca 3.2.2 without consent": step("doca", "3.2.2"),
-        "doca 3.2.2 again": step("doca", "3.2.2", "downgrade"),
-        "inbox again": step("inbox", None, "downgrade"),
-        "mlnx_ofed": step("mlnx_ofed", "24.10-4.1.4.0"),
-        "doca after mlnx_ofed": step("doca", "3.2.3"),
+        "doca 3.2.2": step("doca 3.2.2"),
+        "doca 3.2.3": step("doca 3.2.3"),
+        "doca 3.2.2 without consent": step("doca 3.2.2"),
+        "doca 3.2.2 again": step("doca 3.2.2", "downgrade"),
+        "inbox again": step("inbox", "downgrade"),
+        "mlnx_ofed": step(f"mlnx_ofed {MLNX_OFED}"),
+        "doca after mlnx_ofed": step("doca 3.2.3"),
     }

@@ -24,7 +24,7 @@ DKMS = "3.0.10-8"  # the distribution's; the vendor's is 3.2.1
 
 @pytest.fixture(scope="session")
 def story(scenario: str) -> dict[str, Step]:
-    return tell(scenario)
+    return tell(scenario, unknown=("bullseye",))
 
 
 @pytest.mark.parametrize("node", INBOX)

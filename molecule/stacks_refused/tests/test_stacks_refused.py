@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import pytest
 
 import causes
-import standins
 from causes import Cause
 from playbook import Host
 from story import State, Story
@@ -60,13 +59,14 @@ class Refusals:
     """Runs the role once for each cause, when a test first asks."""
 
     def __init__(self, scenario: str) -> None:
-        self.story = Story(scenario, {**COMMON, "rdma_stack_repository_fingerprint": standins.fingerprints()["right"]})
+        self.story = Story(scenario, COMMON)
+        self.story.common["rdma_stack_repository_fingerprint"] = self.story.fingerprint()
         self.containers = {node.name: self.story.cluster.container(node.name) for node in self.story.cluster.nodes}
         self.runs: dict[str, Run] = {}
 
     def run(self, limit: str | None = None, **values: Any) -> Run:
         before = self.story.states()
-        self.story.say(**values)
+        self.story.say(values)
         hosts = self.story.playbook.run(limit=limit)
         return Run(before, hosts, self.story.states())
 
