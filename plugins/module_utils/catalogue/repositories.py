@@ -31,9 +31,9 @@ class Repository(NamedTuple):
     stream: Optional[str] = None  # dnf: module stream to enable, like nvidia-driver:580-open
 
 
-# What the vendors' packages and the distribution's disagree about, by vendor and package manager:
-# (label, excludes, priority). AZ: on apt the distribution's dkms and not DOCA's; mft must follow DOCA and not CUDA. NVIDIA's own pin
-# files for CUDA and for DOCA-HOST have 600. EL 9.8's rdma-core (61) is newer than DOCA's (2510 by name, but split otherwise): only a repository priority keeps it away.
+# What the vendors' packages and the distribution's disagree about, by vendor and package manager: (label, excludes, priority).
+# AZ: on apt the distribution's dkms and not DOCA's; mft must follow DOCA and not CUDA. NVIDIA's own pin files for CUDA and for DOCA-HOST
+# have 600. EL 9.8's rdma-core (61) and DOCA's (2510) cannot both be installed: on dnf only a repository priority keeps it away.
 _RULES = {
     ("doca", "apt"): ("DOCA-HOST*", ("dkms",), 600),
     ("doca", "dnf"): ("", (), 50),

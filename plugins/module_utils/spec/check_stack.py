@@ -35,7 +35,7 @@ def check_artifact_pins(pins, findings):
             findings.error(path, value, "is no artifact of the catalogue%s" % did_you_mean(str(name), names),
                            "a name that `railwright artifacts` lists")
         elif not isinstance(value, str) or not re.fullmatch(FORMS[pin_form(row)], value):
-            findings.error(path, value, "is not %s" % FORM_WORDS[pin_form(row)], FORM_WORDS[pin_form(row)])
+            findings.error(path, value, "is no %s, and this artifact is known by one" % pin_form(row), FORM_WORDS[pin_form(row)])
         else:
             continue
         good = False
@@ -60,7 +60,7 @@ def check_offline_package(package, findings):
         elif not isinstance(value, str):
             findings.error("%s.%s" % (key, name), value, "must be text, not %s" % type_name(value), allowed)
         elif not re.fullmatch(pattern, value):
-            findings.error("%s.%s" % (key, name), value, "is not %s" % allowed, allowed)
+            findings.error("%s.%s" % (key, name), value, "is no %s" % name, allowed)
     return dict(package) if findings.error_count() == before else MISSING
 
 
