@@ -14,7 +14,7 @@ from ..catalogue.drivers import gpu_packages
 from ..catalogue.stacks import DKMS, VendorStack, has_nvidia_hca, vendor_stack
 from ..host import Host
 from ..observe.boot import Boot, observe_boot
-from ..observe.dkms import ADDED, BROKEN, INSTALLED, SOURCES, Build, builds_for, dkms_builds
+from ..observe.dkms import ADDED, BROKEN, ERDMA, GPU_DRIVER, INSTALLED, PEER_MEMORY, SOURCES, Build, builds_for, dkms_builds
 from ..observe.modules import module_index, module_path
 from ..observe.packages import query_packages
 from ..observe.stack_modules import CORE, FOREIGN_PATH
@@ -29,9 +29,9 @@ SOURCE = "dkms(8); AZ (check_dkms_status: installed for the running kernel, else
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
 # In the order of building: each set may need the symbols of the one before.
 SETS = (
-    ("GPU driver", re.compile(r"nvidia(?!.*peer)[A-Za-z0-9_.-]*\Z"), "without it no GPU works after this"),
-    ("peer memory", re.compile(r"(?:nv_peer_mem|nvidia[_-]peer.*|gdrdrv)\Z"), "GPU memory is not reachable for HCAs without it"),
-    ("eRDMA", re.compile(r"erdma\Z"), "eRDMA has no other driver in the OFED mode"),
+    ("GPU driver", GPU_DRIVER, "without it no GPU works after this"),
+    ("peer memory", PEER_MEMORY, "GPU memory is not reachable for HCAs without it"),
+    ("eRDMA", ERDMA, "eRDMA has no other driver in the OFED mode"),
 )
 _EXCLUSIVE = re.compile(r"""^\s*BUILD_EXCLUSIVE_KERNEL=["']?([^"'\n]*)["']?\s*$""", re.MULTILINE)
 

@@ -10,6 +10,7 @@ from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
 from .rail import expected_device, judge_rail
+from .stack import judge_stack
 from .wire import netdev_facts, port_facts, roce_gid_index
 
 
@@ -29,7 +30,7 @@ def judge_node(node, spec, identity, facts):
     if not spec.rails:
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
-    return verdicts + judge_gpudirect(node, spec, identity, facts)
+    return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 
 
 def _hca_count(node, spec, facts):

@@ -33,14 +33,16 @@ def stack_facts(host, identity, packages):
     """The stack as the packages tell it, beside it what its modules tell, and what is only half there."""
     known = observe_stack(host, identity.kernel or None, packages)  # type: Dict[str, Any]
     known["modules"] = module_facts(observe_modules(host, identity.kernel), known["name"])
-    known["half_installed"] = half_installed(host)
+    known["half_installed"] = [] if identity.platform.family in ("redhat", "suse") else half_installed(host)  # rpm has no such states
     return known
 
 
 def half_installed(host):
-    # type: (Host) -> List[str]
-    """``NAME (half-configured)`` for every package of the stack and the drivers that dpkg has not finished with. rpm has no such states."""
-    text = host.read(DPKG_STATUS, DPKG_LIMIT) or ""
+    # type: (Host) -> Optional[List[str]]
+    """``NAME (half-configured)`` for each package of stack and drivers that dpkg has not finished with; None without its database."""
+    text = host.read(DPKG_STATUS, DPKG_LIMIT)
+    if text is None or "Package: " not in text:
+        return None
     found = []  # type: List[str]
     for state in _HALF.finditer(text):
         name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())

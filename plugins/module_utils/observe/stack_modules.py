@@ -96,6 +96,8 @@ def origin(modules, package_name=None):
         name = release_name(module.loaded[0])
         if name is not None:
             return package_name if name == MLNX_OFED and package_name == DOCA else name
+        if module.path is None:
+            continue  # no version, and no place to tell it by
         if module.foreign and not module.stale:
             return package_name if package_name in (DOCA, MLNX_OFED) else UNKNOWN
         return INBOX

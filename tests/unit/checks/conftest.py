@@ -24,6 +24,7 @@ class Node:
         self.values: dict[str, Any] = {
             "fabric": "roce",
             "mtu": 9000,
+            "rdma_stack": "inbox",
             "expect": {"rate_gbps": 400, "hcas": 2, "fw_ver": "28.41.1000", "hca_type": "MT4129", "active_mtu": 4096},
             "rails": [
                 {"name": f"rail{index}", "match": {"mac": f"52:54:00:00:{index:02x}:{number:02x}"}, "address": f"10.10.{index}.{number}/24"}

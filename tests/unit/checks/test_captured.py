@@ -52,6 +52,7 @@ IB8 = {
 BOND = {"name": "storage", "match": {"mac": "b8:ce:f6:00:20:00"}, "address": "10.20.0.11/24", "mtu": 1500}
 ROCE8 = {
     "fabric": "roce",
+    "rdma_stack": "inbox",
     "mtu": 9000,
     "expect": {"rate_gbps": 100, "hcas": 8},
     "rails": [*({"name": f"rail{i}", "match": {"pci": f"0000:{30 + i}:00.0"}, "address": f"10.10.{i}.11/24"} for i in range(7)), BOND],
@@ -118,6 +119,7 @@ def test_no_hca_at_all(nodes: Path) -> None:
 def test_a_port_that_is_down(nodes: Path) -> None:
     values = {
         "fabric": "roce",
+        "rdma_stack": "inbox",
         "mtu": 9000,
         "expect": {"rate_gbps": 200},
         "rails": [{"name": f"rail{i}", "match": {"pci": f"0000:6{i + 1}:00.0"}, "address": f"10.10.{i}.21/24"} for i in range(2)],

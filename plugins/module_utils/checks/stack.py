@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on what drives the HCAs and GPUs of one node, now and after the next boot. Pure.
+
+The next boot counts as much as this one: a kernel that was installed meanwhile and has no modules is caught here, before the reboot.
+"""
+
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ..catalogue.stacks import DKMS, stack_of, vendor_stack
+from ..observe.dkms import ERDMA, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
+from ..observe.stack_modules import INBOX, UNKNOWN
+from ..spec.model import Spec
+from ..types import Identity, Verdict
+from .judge import Where, unreadable, verdict
+
+STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
+
+
+def judge_stack(node, spec, identity, facts):
+    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+    """In a container kernel and modules belong to the machine below: nothing is said about them."""
+    if identity.has("container"):
+        return []
+    wanted = stack_of(spec, identity)
+    vendor = vendor_stack(spec, identity) is not None
+    modules = relevant_modules(facts, vendor)
+    verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
+    verdicts += _half_installed(node, facts, vendor) + _origin(Where(node, None, None, "kernel modules"), facts, wanted, vendor)
+    if modules or vendor:
+        verdicts += _dkms(node, facts, modules)
+        verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts))
+        verdicts.append(_secure_boot(Where(node, None, None, "Secure Boot"), facts, modules))
+    return verdicts
+
+
+def relevant_modules(facts, vendor):
+    # type: (Mapping[str, Any], bool) -> Dict[str, List[Mapping[str, Any]]]
+    """DKMS's builds by module: of the stack where a vendor's is wanted, of the GPU driver and what goes with it."""
+    found = {}  # type: Dict[str, List[Mapping[str, Any]]]
+    for build in facts.get("dkms") or []:
+        name = build["module"]
+        if (vendor and name in STACK_MODULES) or any(pattern.match(name) for pattern in (GPU_DRIVER, PEER_MEMORY, ERDMA)):
+            found.setdefault(name, []).append(build)
+    return found
+
+
+def _missing(modules, kernel):
+    # type: (Mapping[str, Sequence[Mapping[str, Any]]], Any) -> List[str]
+    """MODULE/VERSION of those that DKMS has not installed for a kernel."""
+    return [
+        "%s/%s" % (name, builds[-1]["version"]) for name, builds in sorted(modules.items())
+        if not any(build["kernel"] == kernel and build["state"] == INSTALLED for build in builds)]
+
+
+def _next_kernel(where, facts, modules, vendor):
+    # type: (Where, Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]], bool) -> List[Verdict]
+    boot = facts.get("boot") or {}
+    running, following = facts.get("kernel"), boot.get("next")
+    if following is None:  # no kernel is installed here: a node that is booted from elsewhere, which matters only with modules of its own
+        return [unreadable("kernel.newest", where, running, "the kernel of the next boot")] if modules or vendor else []
+    if following == running:
+        return [verdict("kernel.newest", where, "pass", running, following, "the next boot starts %s, which is running" % following)]
+    said = "the next boot starts %s (%s), running is %s" % (following, boot.get("next_source"), running)
+    missing = _missing(modules, following)
+    if missing:
+        said += ": without %s, which DKMS has not built for it" % ", ".join(missing)
+        return [verdict("kernel.newest", where, "fail", running, following, said)]
+    if modules:
+        said += "; every DKMS module is built for it: reboot when it suits"
+    elif vendor:
+        said += "; whether the stack has modules for it is not known"
+    else:
+        said += "; no module here is built for one kernel only"
+    return [verdict("kernel.newest", where, "warn" if modules or vendor else "pass", running, following, said)]
+
+
+def _dkms(node, facts, modules):
+    # type: (str, Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Verdict]
+    running = facts.get("kernel")
+    whole = Where(node, None, None, "DKMS")
+    if not modules:
+        return [verdict("stack.dkms", whole, "skipped", None, None, "DKMS has none of the stack's modules: prebuilt ones, or none at all")]
+    verdicts = []  # type: List[Verdict]
+    for name, builds in sorted(modules.items()):
+        here = [build for build in builds if build["kernel"] == running] or [build for build in builds if build["kernel"] is None]
+        state = here[-1]["state"] if here else "built for other kernels only"
+        if state == INSTALLED:
+            continue
+        version = builds[-1]["version"]
+        where = Where(node, None, None, "DKMS %s/%s" % (name, version))
+        said = "not installed for the running kernel %s; see %s/%s/%s/build/make.log" % (running, TREE, name, version)
+        verdicts.append(verdict("stack.dkms", where, "fail", INSTALLED, state, said))
+    if verdicts:
+        return verdicts
+    return [verdict("stack.dkms", whole, "pass", INSTALLED, INSTALLED, "%s for %s" % (", ".join(sorted(modules)), running))]
+
+
+def _origin(where, facts, wanted, vendor):
+    # type: (Where, Mapping[str, Any], str, bool) -> List[Verdict]
+    """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come."""
+    modules = (facts.get("stack") or {}).get("modules") or {}
+    expected = wanted if vendor else INBOX
+    found = modules.get("origin")
+    if found is None:
+        return [verdict("stack.modules", where, "skipped", expected, None, "no module of the RDMA stack is loaded")] if vendor else []
+    label = " ".join(part for part in (found, modules.get("version")) if part)
+    if modules.get("stale"):
+        return [verdict("stack.modules", where, "fail", expected, label, "%s: loaded is %s, on disk is %s; restart openibd or reboot" % (
+            ", ".join(modules["stale"]), label, modules.get("on_disk") or "the kernel's own"))]
+    if found == UNKNOWN:
+        said = "the modules come from %s and carry no vendor's version" % modules.get("path")
+        return [verdict("stack.modules", where, "unknown", expected, label, said)]
+    if found != expected:
+        said = "the modules of %s run, wanted are those of %s" % (label, expected)
+        return [verdict("stack.modules", where, "fail", expected, label, said)]
+    return [verdict("stack.modules", where, "pass", expected, label, "the modules of %s run" % label)]
+
+
+def _half_installed(node, facts, vendor):
+    # type: (str, Mapping[str, Any], bool) -> List[Verdict]
+    where = Where(node, None, None, "packages")
+    half = (facts.get("stack") or {}).get("half_installed")
+    if half is None:
+        return [unreadable("stack.packages", where, "installed", "dpkg's database")] if vendor else []
+    if half:
+        return [verdict("stack.packages", where, "fail", "installed", ", ".join(half), "dpkg has not finished with %s" % ", ".join(half))]
+    if not vendor:
+        return []
+    return [verdict("stack.packages", where, "pass", "installed", "installed", "no package of the stack is half installed")]
+
+
+def _headers(where, facts):
+    # type: (Where, Mapping[str, Any]) -> Verdict
+    """A warning: what is built works without, the next update of the stack does not."""
+    boot = facts.get("boot") or {}
+    kernels = {kernel["release"]: kernel["headers"] for kernel in boot.get("kernels") or []}
+    asked = [release for release in (facts.get("kernel"), boot.get("next")) if release in kernels]
+    lacking = sorted({str(release) for release in asked if not kernels[release]})
+    if not asked:
+        return unreadable("stack.headers", where, "installed", "the installed kernels")
+    if lacking:
+        said = "no headers for %s: DKMS cannot build for it" % ", ".join(lacking)
+        return verdict("stack.headers", where, "warn", "installed", "missing", said)
+    said = "headers are there for %s" % ", ".join(sorted({str(release) for release in asked}))
+    return verdict("stack.headers", where, "pass", "installed", "installed", said)
+
+
+def _secure_boot(where, facts, modules):
+    # type: (Where, Mapping[str, Any], Mapping[str, Any]) -> Verdict
+    """With Secure Boot the kernel loads signed modules only; DKMS signs with a key that the machine's owner has to enrol."""
+    boot = facts.get("boot") or {}
+    on, enrolled = boot.get("secure_boot"), boot.get("mok_enrolled")
+    if not modules:
+        return verdict("stack.secure_boot", where, "skipped", None, on, "no module here is built by DKMS")
+    if on is None:
+        return unreadable("stack.secure_boot", where, "off, or DKMS's key enrolled", "Secure Boot")
+    if not on:
+        return verdict("stack.secure_boot", where, "pass", None, "off", "Secure Boot is off: any module loads")
+    if enrolled is None:
+        return unreadable("stack.secure_boot", where, "DKMS's key enrolled", "whether DKMS's key is enrolled (mokutil)")
+    if enrolled:
+        said = "Secure Boot is on and the key that DKMS signs with is enrolled"
+        return verdict("stack.secure_boot", where, "pass", "enrolled", "enrolled", said)
+    said = "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at boot"
+    return verdict("stack.secure_boot", where, "fail", "enrolled", "not enrolled", said)
