@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import gpus
 from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
 INBOX = {  # rdma-core, perftest, mstflint
@@ -20,9 +21,6 @@ INBOX = {  # rdma-core, perftest, mstflint
 }
 SIZE = 400_000  # of the package that needs room
 STORAGE = ("iser", "isert", "srp")
-DRIVER = (
-    "nvidia-kernel-dkms-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe",
-)
 TIME64 = ("trixie",)
 LIBRDMACM = "/usr/lib/stand-in/librdmacm.so.1"
 
@@ -110,15 +108,9 @@ def mlnx_ofed(release: str) -> Repository:
 
 
 def cuda() -> Repository:
-    """NVIDIA's CUDA repository: a newer mft that must not win, the driver's family and a toolkit."""
-    drivers = []
-    for version in ("580.95.05", "580.105.08"):
-        epoch = f"{version}-1"
-        parts = tuple(Stub(name, epoch, ("dkms",) if name.endswith("dkms-open") else ()) for name in DRIVER)
-        drivers += [*parts, Stub("nvidia-open", epoch, exactly(parts)), Stub("nvidia-fabricmanager", epoch)]
-    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"),
-            Stub("cudnn9-cuda-13", "9.13.1.26-1"))
-    return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*rows, *drivers))
+    """NVIDIA's CUDA repository: two releases of the driver, a toolkit, and a newer mft that must not win."""
+    drivers = [row for version in gpus.VERSIONS for row in gpus.driver(gpus.DEBS, f"{version}-1", f"{version}-1")]
+    return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*gpus.toolkit("dev"), *drivers))
 
 
 REPOSITORIES = (*(inbox(suite) for suite in INBOX), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda())

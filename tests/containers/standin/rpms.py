@@ -7,12 +7,10 @@ newer than any of the vendor's without one; doca-ofed wants exactly its own.
 
 from __future__ import annotations
 
+import gpus
 from debs import SIZE, STORAGE, Repository
 from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
-DRIVER = (
-    "kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kmod-common", "nvidia-modprobe",
-)
 CORE = "57.0-1.el9"
 
 
@@ -83,15 +81,9 @@ def mlnx_ofed(release: str) -> Repository:
 
 
 def cuda() -> Repository:
-    """NVIDIA's CUDA repository: a newer mft that must not win, the driver's family and a toolkit."""
-    drivers = []
-    for version in ("580.95.05", "580.105.08"):
-        epoch = f"3:{version}-1.el9"
-        parts = tuple(Stub(name, epoch, ("dkms",) if name == "kmod-nvidia-open-dkms" else ()) for name in DRIVER)
-        drivers += [*parts, Stub("nvidia-open", epoch, exactly(parts)), Stub("nvidia-fabric-manager", f"{version}-1")]
-    rows = (Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), Stub("cuda-toolkit-13-0", "13.0.2-1"),
-            Stub("libcudnn9-cuda-13", "9.13.1.26-1"))
-    return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*rows, *drivers))
+    """NVIDIA's CUDA repository: two releases of the driver, a toolkit, and a newer mft that must not win."""
+    drivers = [row for version in gpus.VERSIONS for row in gpus.driver(gpus.RPMS, f"3:{version}-1.el9", f"{version}-1")]
+    return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*gpus.toolkit("devel"), *drivers))
 
 
 REPOSITORIES = (inbox(), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda())
