@@ -40,7 +40,8 @@ FORMS = """
 the other verbs print the same when they stop at an inventory's errors |
 | `facts -i` | `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md) |
 | `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes}}, "summary": {…}}` |
-| `apply` | as `plan`; each change has `applied`, a node also `restore_point` and, after a refusal, `refused`; `verdicts` |
+| `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot) \
+and, after a refusal, `refused`; `verdicts` |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "summary": {…}}`; `node` is empty for a verdict on the cluster |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH}` |

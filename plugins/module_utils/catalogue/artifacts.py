@@ -11,7 +11,7 @@ A URL may hold ``{version}``: ``version`` is the release that the catalogue pins
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 KINDS = ("repository", "key", "package", "archive")
 PINS = ("sha256", "fingerprint", "commit", "operator")
