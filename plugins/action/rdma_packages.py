@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_packages: the Spec, the plan's package steps, and the words of the task that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+
+OPTIONS = {
+    "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
+    "plan": {"type": "dict", "required": True},
+    "error": {"type": "dict", "default": {}},
+}
+
+
+class ActionModule(ActionBase):
+    """Passes on only what the module needs: a plan may be large."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+        packages = options["plan"].get("packages")
+        if not packages:
+            raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")
+        arguments = {
+            "mode": options["mode"], "packages": packages, "message": words_of(options["error"]),
+            "spec": host_spec(self._templar, variables).as_dict(),
+        }
+        result.update(self._execute_module(module_name="railwright.rdma.rdma_packages", module_args=arguments, task_vars=variables))
+        return result
+
+
+def words_of(error: dict[str, Any]) -> str:
+    """What a failed task says: its message, dnf's list of failures, and the last lines of what it printed."""
+    failures = error.get("failures") or []
+    said = [str(error.get("msg", "")), *(str(item) for item in failures)]
+    for stream in ("stderr", "module_stderr"):
+        text = str(error.get(stream) or "").strip()
+        if text and text not in " ".join(said):
+            said.append(text[-2000:])
+    return "\n".join(part for part in said if part)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The package steps on dnf: the real dnf with private repository files, caches and plugin settings, on the node's rpm database.
+
+Nothing is ever answered with yes but the import of a pinned key into the overlay's own
+key ring, and downloads. The signatures of what comes from our repositories are checked
+against that key alone.
+"""
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from .areas.repository_files import KEYRINGS, keyring_path
+from .areas.stack_packages import marked
+from .errors import RailwrightError
+from .host import Host
+from .host_write import Result
+from .observe.package_state import VERSIONLOCK
+from .package_proof import (
+    Case,
+    Proof,
+    Resolved,
+    check_removals,
+    check_room,
+    copy,
+    moved,
+    one_line,
+    place_files,
+    repository_of,
+    run_checked,
+    size_of,
+)
+from .types import Op
+
+REPOS, PLUGINS, CACHE, PERSIST = "/etc/yum.repos.d", "/etc/dnf/plugins", "/var/cache/dnf", "/var/lib/dnf"
+REFRESH_SECONDS, RESOLVE_SECONDS, DOWNLOAD_SECONDS = 900.0, 600.0, 3600.0
+_SECTIONS = {
+    "Installing": "in", "Installing dependencies": "in", "Installing weak dependencies": "in", "Upgrading": "in", "Downgrading": "in",
+    "Reinstalling": "in", "Removing": "out", "Removing dependent packages": "out", "Removing unused dependencies": "out",
+}
+_REPLACING = re.compile(r"^ +replacing +(\S+)\.[^. ]+ (\S+)")
+_SIZES = re.compile(r"^(Total download size|Installed size): ([0-9.]+) ?([kMGT]?)", re.MULTILINE)
+_MISSING = re.compile(r"(?:No match for argument|Unable to find a match): (.+)$", re.MULTILINE)
+_BAD_SIGNATURE = re.compile(r"GPG|signature|not signed", re.IGNORECASE)
+_BAD_INDEX = re.compile(r"checksum doesn't match|Cannot download|All mirrors were tried|Failed to download metadata", re.IGNORECASE)
+
+
+class Table(NamedTuple):
+    """The transaction that dnf proposes."""
+
+    incoming: Dict[str, Tuple[str, str]]  # name: version, repository
+    outgoing: Dict[str, str]
+
+
+def prove_dnf(host, case, root):
+    # type: (Host, Case, str) -> Proof
+    prover = DnfProver(host, case, root)
+    prover.prepare()
+    removed = prover.remove()
+    names = prover.wanted()
+    found, sizes = prover.install(names, removed)
+    lost = {name: version for name, version in list(removed.items()) + list(found.outgoing.items()) if name not in found.incoming}
+    check_removals(case, list(lost.items()))
+    if found.incoming:
+        check_room(host, sizes[0], sizes[1], CACHE if host.exists(CACHE) else "/var")
+        prover.fetch(names, removed)
+    before = prover.installed(list(found.incoming))
+    resolved = [Resolved(name, before.get(name), version, origin) for name, (version, origin) in found.incoming.items()]
+    resolved += [Resolved(name, version, None, "") for name, version in sorted(lost.items())]
+    return Proof(tuple(prover.steps()), tuple(resolved))
+
+
+class DnfProver:
+    """One overlay, from its files to the downloaded and verified packages."""
+
+    def __init__(self, host, case, root):
+        # type: (Host, Case, str) -> None
+        self.host, self.case, self.root = host, case, root
+        self.repos, self.keys, self.plugins, self.cache = root + "/repos", root + "/keys", root + "/plugins", root + "/cache"
+        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution
+
+    def prepare(self):
+        # type: () -> None
+        host = self.host
+        for source, target in ((REPOS, self.repos), (PLUGINS, self.plugins), (CACHE, self.cache), (PERSIST, self.root + "/persist")):
+            copy(host, source, target)
+        run_checked(host, ("install", "-d", "-m", "0755", self.keys))
+        place_files(host, self.case, {REPOS: self.repos, KEYRINGS["dnf"]: self.keys})
+        self.place_locks()
+        ours = ["railwright-" + row.name for row in self.case.repositories]
+        for row in self.case.repositories:
+            if row.stream is not None:  # the enabled stream is the node's, not the overlay's: look past it
+                path = "%s/railwright-%s.repo" % (self.repos, row.name)
+                host.write(path, (host.read(path) or "") + "module_hotfixes=1\n")
+        if ours:
+            result = self.dnf("-y", "--refresh", *(["--repo=" + name for name in ours] + ["makecache"]), seconds=REFRESH_SECONDS)
+            if not result.ok:
+                raise RailwrightError(self.explain_refresh(result))
+
+    def place_locks(self):
+        # type: () -> None
+        """The versionlock plugin reads the list as it will be."""
+        path = VERSIONLOCK["dnf"][0]
+        private = {path.rpartition("/")[0]: self.plugins}
+        for op in (op for change in self.case.changes for op in change.ops):  # type: Op
+            target = moved(op.path, private)
+            if op.kind == "write" and target is not None:
+                self.host.write(target, op.content, op.mode)
+        settings = self.plugins + "/versionlock.conf"
+        text = self.host.read(settings)
+        if text is not None:
+            self.host.write(settings, text.replace(path, self.plugins + "/versionlock.list"))
+
+    def dnf(self, *argv, seconds=RESOLVE_SECONDS):
+        # type: (str, float) -> Result
+        values = ("reposdir=" + self.repos, "cachedir=" + self.cache, "pluginconfpath=" + self.plugins, "persistdir=%s/persist" % self.root,
+                  "logdir=%s/log" % self.root, "keepcache=1", "clean_requirements_on_remove=0", "install_weak_deps=1")
+        return self.host.run(("dnf",) + tuple("--setopt=" + value for value in values) + argv, seconds)
+
+    def explain_refresh(self, result):
+        # type: (Result) -> str
+        text = result.err + "\n" + result.out
+        place = repository_of(self.case, text)
+        lines = [line for line in text.splitlines() if line.startswith(("Error", "  - ", "Failed")) or "GPG" in line]
+        said = one_line(" ".join(lines) or text)
+        if _BAD_SIGNATURE.search(said):
+            return "%s: its index is not signed by the pinned key; nothing was changed. dnf: %s" % (place, said)
+        if "checksum" in said.lower():
+            return "%s: its index is not the one that its repomd.xml names; nothing was changed. dnf: %s" % (place, said)
+        return "%s cannot be read; nothing was changed. dnf: %s" % (place, said)
+
+    def remove(self):
+        # type: () -> Dict[str, str]
+        """What goes with the removals of the plan."""
+        names = [name for name in self.case.names("absent") if name in self.installed(self.case.names("absent"))]
+        if not names:
+            return {}
+        result = self.dnf("--assumeno", "remove", *names)
+        table = parse_table(result.out)
+        if not table.outgoing:
+            raise RailwrightError(self.explain(result))
+        return table.outgoing
+
+    def wanted(self):
+        # type: () -> List[str]
+        back = self.case.names("replaced")
+        self.versions = {name: self.distribution_version(name) for name in back}
+        return self.case.names("present", "file") + ["%s-%s" % (name, self.versions[name]) for name in back]
+
+    def distribution_version(self, name):
+        # type: (str) -> str
+        result = self.dnf("-q", "repoquery", "--available", "--qf", "%{name} %{evr}", "--latest-limit=1", name)
+        for row in (line.split() for line in result.out.splitlines()):
+            if len(row) == 2 and row[0] == name and not marked(row[1]):
+                return row[1]
+        raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
+
+    def install(self, names, removed):
+        # type: (Sequence[str], Dict[str, str]) -> Tuple[Table, Tuple[int, int]]
+        if not names:
+            return Table({}, {}), (0, 0)
+        result = self.transaction("--assumeno", names, removed)
+        missing = _MISSING.search(result.out + "\n" + result.err)
+        table = parse_table(result.out)
+        if missing is not None or not (table.incoming or table.outgoing or "Nothing to do" in result.out):
+            raise RailwrightError(self.explain(result))
+        if "Problem" in result.out + result.err and not table.incoming:
+            raise RailwrightError(self.explain(result))
+        sizes = {name: size_of(number, unit) for name, number, unit in _SIZES.findall(result.out)}
+        return table, (sizes.get("Total download size", 0), sizes.get("Installed size", 0))
+
+    def transaction(self, answer, names, removed):
+        # type: (str, Sequence[str], Dict[str, str]) -> Result
+        """One command, or one with the removals before it, as the role makes them one after the other."""
+        seconds = RESOLVE_SECONDS if answer == "--assumeno" else DOWNLOAD_SECONDS
+        flags = [answer] if answer == "--assumeno" else ["-y", answer]
+        if not removed:
+            return self.dnf(*(flags + ["install"] + list(names)), seconds=seconds)
+        script = self.root + "/transaction"
+        gone = ["%s-%s" % row for row in removed.items()]
+        self.host.write(script, "remove %s\ninstall %s\nrun\n" % (" ".join(gone), " ".join(names)))
+        return self.dnf(*(flags + ["shell", script]), seconds=seconds)
+
+    def fetch(self, names, removed):
+        # type: (Sequence[str], Dict[str, str]) -> None
+        """Every package, compared with the index by dnf, and its signature with the pinned key; then handed to the real cache."""
+        result = self.transaction("--downloadonly", names, removed)
+        text = result.err + "\n" + result.out
+        if not result.ok and _BAD_INDEX.search(text):
+            raise RailwrightError("%s: a package cannot be downloaded, or is not the file that the index describes; nothing was changed. "
+                                  "dnf: %s" % (repository_of(self.case, text), one_line(_errors(text))))
+        if not result.ok:
+            raise RailwrightError(self.explain(result))
+        for row in self.case.repositories:
+            self.verify("railwright-" + row.name, self.key_of(row.name))
+        for place in self.host.listdir(self.cache):
+            if self.host.listdir("%s/%s/packages" % (self.cache, place)):
+                copy(self.host, "%s/%s/packages" % (self.cache, place), "%s/%s/packages" % (CACHE, place))
+
+    def key_of(self, name):
+        # type: (str) -> str
+        private = "%s/%s" % (self.keys, keyring_path("dnf", name).rpartition("/")[2])
+        return private if self.host.exists(private) else keyring_path("dnf", name)
+
+    def verify(self, repository, key):
+        # type: (str, str) -> None
+        places = [name for name in self.host.listdir(self.cache) if name.startswith(repository + "-")]
+        files = ["%s/%s/packages/%s" % (self.cache, place, name) for place in places
+                 for name in self.host.listdir("%s/%s/packages" % (self.cache, place)) if name.endswith(".rpm")]
+        if not files:
+            return
+        database = "%s/rpmdb-%s" % (self.root, repository)
+        run_checked(self.host, ("rpmkeys", "--dbpath", database, "--import", key))
+        result = self.host.run(["rpmkeys", "--dbpath", database, "--checksig"] + files, RESOLVE_SECONDS)
+        bad = [line.rpartition("/")[2] for line in result.out.splitlines() if not re.search(r": digests signatures OK$", line)]
+        if bad or not result.ok:
+            raise RailwrightError("%s: %s is not signed by the pinned key; nothing was changed" % (
+                repository, ", ".join(line.partition(":")[0] for line in bad) or one_line(result.err)))
+
+    def installed(self, names):
+        # type: (Sequence[str]) -> Dict[str, str]
+        out = self.host.run(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"] + list(names), 60.0).out if names else ""
+        rows = [line.split() for line in out.splitlines()]
+        return {row[0]: row[1] for row in rows if len(row) == 2}
+
+    def explain(self, result):
+        # type: (Result) -> str
+        text = result.out + "\n" + result.err
+        missing = _MISSING.search(text)
+        if missing is not None:
+            return "%s is in no repository of this node; nothing was changed" % one_line(missing.group(1))
+        if "versionlock" in text or "excluded by" in text or "filtered out by exclude filtering" in text:
+            return "a needed version is excluded or locked (dnf versionlock list); nothing was changed. dnf: %s" % one_line(_errors(text))
+        return "dnf cannot do the package step; nothing was changed: %s" % one_line(_errors(text))
+
+    def steps(self):
+        # type: () -> List[Dict[str, Any]]
+        found = []  # type: List[Dict[str, Any]]
+        for step in self.case.steps:
+            back = step["state"] == "replaced"
+            names = ["%s-%s" % (name, self.versions[name]) for name in step["names"]] if back else list(step["names"])
+            found.append(dict(step, state="present" if back else step["state"], names=names))
+        return found
+
+
+def parse_table(text):
+    # type: (str) -> Table
+    """dnf's table: ``name arch version repository size``, with long names on a line of their own."""
+    incoming = {}  # type: Dict[str, Tuple[str, str]]
+    outgoing = {}  # type: Dict[str, str]
+    section = None  # type: Optional[str]
+    words = []  # type: List[str]
+    for line in text.splitlines():
+        replaced = _REPLACING.match(line)
+        if replaced is not None:
+            outgoing[replaced.group(1)] = replaced.group(2)
+        elif line.rstrip(":") in _SECTIONS and line.endswith(":"):
+            section, words = _SECTIONS[line.rstrip(":")], []
+        elif not line.startswith(" "):
+            section = None if line.strip() else section
+        elif section is not None:
+            words += line.split()
+            if len(words) >= 5:
+                name, version, origin = words[0], words[2], words[3]
+                if section == "in":
+                    incoming[name] = (version, origin)
+                else:
+                    outgoing[name] = version
+                words = []
+    return Table(incoming, outgoing)
+
+
+def _errors(text):
+    # type: (str) -> str
+    """What dnf says is wrong, without progress and tables."""
+    lines = text.splitlines()
+    start = next((index for index, line in enumerate(lines) if line.startswith("Error")), None)
+    return " ".join(lines[start:start + 6]) if start is not None else text[-400:]
