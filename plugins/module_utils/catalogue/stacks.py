@@ -61,9 +61,9 @@ VENDOR_STACKS = tuple(
     for name in VENDORS
 )
 
-# PCI device ids of generations that a stack leaves out, physical and virtual functions (pci.ids).
+# PCI device ids of generations that a stack leaves out (the kernel's mlx5_core: mlx5_core_pci_table).
 CONNECTX_4 = ("0x1013", "0x1014")
-NEWER_THAN_CONNECTX_7 = {"0x1023": "ConnectX-8", "0x1025": "ConnectX-9", "0xa2dc": "BlueField-3"}
+NEWER_THAN_CONNECTX_7 = {"0x1023": "ConnectX-8", "0x1025": "ConnectX-9", "0x1027": "ConnectX-10", "0xa2dc": "BlueField-3"}
 LAST_DOCA_FOR_CONNECTX_4 = (2, 9)
 
 

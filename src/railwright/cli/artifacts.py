@@ -40,7 +40,8 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, form: Outp
         console.print_json([row.as_dict() for row in rows])
         return
     cells = [(row.name, row.version, row.kind, _pin(row), row.taken_from or row.url) for row in rows]
-    console.table(("artifact", "version", "kind", "pin", "URL"), cells, indent=0)
+    if cells:
+        console.table(("artifact", "version", "kind", "pin", "URL"), cells, indent=0)
     waiting = sum(row.value is None for row in rows)
     console.note(console.count(len(rows), "artifact") + (f"; {waiting} refused until artifact_pins vouches for them" if waiting else ""))
 
