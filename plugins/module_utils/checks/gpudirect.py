@@ -58,7 +58,7 @@ def _path(where, spec, evidence, choice, seen):
         status = "warn" if spec["gpudirect_path"] == AUTO and choice.refused else "skipped"
         return verdict(check, where, status, NONE, None, choice.reason)
     working = _working(evidence, seen)
-    if choice.path in working:
+    if working.get(choice.path):
         return verdict(check, where, "pass", choice.path, choice.path, choice.reason)
     if choice.path == DMABUF and working.get(DMABUF, False) is None:
         return verdict(check, where, "unknown", DMABUF, None, "set up by its versions (%s)" % choice.reason)
