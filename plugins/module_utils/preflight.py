@@ -11,7 +11,7 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .catalogue.platforms import end_of_life, find_system, supported_names
-from .catalogue.stacks import stack_of
+from .catalogue.stacks import stack_of, vendor_stack
 from .host import Host
 from .spec.model import Spec
 from .types import Identity, Problem
@@ -19,6 +19,9 @@ from .types import Identity, Problem
 AREA = "preflight"
 PYTHON_FLOOR = (3, 6)  # what the target code is written for
 MOUNTS = ("/", "/var")
+# Room in MiB where modules are built and put into the initramfs, which is written beside the old one. Choice; what the packages
+# themselves take is added up by rdma_packages.
+DRIVER_ROOM = {"/boot": 128, "/usr": 1024}
 TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload and start of a module on a slow node
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
 KERNEL_FLOORS = {
@@ -46,7 +49,7 @@ def observe_preflight(host, now=None):
     uid = _number(host.run(("id", "-u")).out)
     clock = _number(host.run(("date", "+%s")).out) if now is not None else None
     free = {}  # type: Dict[str, int]
-    for mount in MOUNTS:
+    for mount in MOUNTS + tuple(sorted(DRIVER_ROOM)):
         size = host.free_bytes(mount) if host.live else None
         if size is not None:
             free[mount] = size // 1048576
@@ -66,15 +69,33 @@ def preflight_problems(spec, identity, evidence):
         found.append(Problem(AREA, "root", "runs as user id %s; root is needed: set become: true, or log in as root" % evidence.uid))
     if not identity.has("systemd"):
         found.append(Problem(AREA, "systemd", "is not what this node was started with; units, modules-load.d and sysctl.d need it"))
-    wanted = spec["preflight_min_free_mb"]
-    for mount, free in sorted(evidence.free_mb.items()):
-        if free < wanted:
-            found.append(Problem(AREA, "disk " + mount, "%d MiB free, %d needed (preflight_min_free_mb)" % (free, wanted)))
+    found += _room(spec, identity, evidence)
     skew = clock_skew(evidence)
     if abs(skew) > spec["preflight_max_clock_skew_s"]:
         found.append(Problem(AREA, "clock", "%d s %s the controller's; at most %d s are allowed (preflight_max_clock_skew_s)" % (
             abs(skew), "ahead of" if skew > 0 else "behind", spec["preflight_max_clock_skew_s"])))
     return found
+
+
+def _room(spec, identity, evidence):
+    # type: (Spec, Identity, Evidence) -> List[Problem]
+    wanted = spec["preflight_min_free_mb"]
+    found = [
+        Problem(AREA, "disk " + mount, "%d MiB free, %d needed (preflight_min_free_mb)" % (evidence.free_mb[mount], wanted))
+        for mount in MOUNTS if evidence.free_mb.get(mount, wanted) < wanted]
+    if builds_modules(spec, identity):
+        found += [
+            Problem(AREA, "disk " + mount, "%d MiB free, %d needed to build and install kernel modules" % (evidence.free_mb[mount], needed))
+            for mount, needed in sorted(DRIVER_ROOM.items()) if evidence.free_mb.get(mount, needed) < needed]
+    return found
+
+
+def builds_modules(spec, identity):
+    # type: (Spec, Identity) -> bool
+    """Whether kernel modules are built on this node: a vendor's stack or a GPU driver is wanted, and the kernel is its own."""
+    stack = vendor_stack(spec, identity)
+    driver = spec["gpu_driver_branch"] is not None and bool(identity.gpus)
+    return not identity.has("container") and (driver or (stack is not None and bool(stack.dkms)))
 
 
 def preflight_warnings(spec, identity, evidence):

@@ -93,6 +93,18 @@ def test_python_root_systemd_and_disk() -> None:
     assert preflight_problems(spec(preflight_min_free_mb=1000), identity(), low) == []
 
 
+def test_modules_that_are_built_need_room_of_their_own() -> None:
+    """A full /boot leaves half an initramfs. In a container, or for a stack without modules, nobody writes there."""
+    low = GOOD._replace(free_mb={**GOOD.free_mb, "/boot": 127, "/usr": 1024})
+    rails = [{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]
+    doca = spec(rdma_stack="doca", rails=rails)
+    assert message(doca, identity(), low) == "disk /boot: 127 MiB free, 128 needed to build and install kernel modules"
+    assert preflight_problems(doca, identity(), GOOD._replace(free_mb={**GOOD.free_mb, "/boot": 128, "/usr": 1024})) == []
+    assert preflight_problems(spec(), identity(), low) == []
+    inside = identity()
+    assert preflight_problems(doca, inside._replace(capabilities=(*inside.capabilities, "container")), low) == []
+
+
 @pytest.mark.parametrize(("offset", "words"), [
     (-32.0, "31 s behind"), (-31.0, None), (0.0, None), (31.0, None), (32.0, "31 s ahead of"),
 ])  # fmt: skip
