@@ -159,7 +159,7 @@ def plan(desired, observed):
     if observed.installed is None:
         return []
     family = desired.identity.platform.family
-    left = leaving(desired.vendor, observed.installed, names_of(desired.packages)) if desired.leave else Leaving((), ())
+    left = leaving(desired.vendor, observed.installed, stack_names(desired)) if desired.leave else Leaving((), ())
     blocking = in_the_way(desired.vendor, desired.identity, observed.installed)
     changes = [_removal(desired, observed, name, "reload", UNINSTALL_WHY) for name in left.removed]
     changes += [_removal(desired, observed, name, "restart", "the vendor's package has the same files") for name in blocking
@@ -171,6 +171,12 @@ def plan(desired, observed):
                                   UNINSTALL_WHY + "; the distribution's comes in its place", row.source, ()))
     present = {name: version for name, version in observed.installed.items() if name not in left.removed}
     return changes + plan_packages(NAME, rows, present, family)
+
+
+def stack_names(desired):
+    # type: (Desired) -> Tuple[str, ...]
+    """What a stack may have brought: not the tools of ours that come with any system (iproute2, kmod), which stay as they are."""
+    return tuple(row.name for row in desired.packages if row.tool is None and row.module is None)
 
 
 def _asked(row, desired, observed):
@@ -203,7 +209,7 @@ def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
     if observed.installed is None:
         return [missing_database(NAME, desired.identity.platform.package_manager)]
-    found = other_stack(desired.vendor, observed.installed, names_of(desired.packages))
+    found = other_stack(desired.vendor, observed.installed, stack_names(desired))
     if found is not None and desired.vendor is not None and not desired.leave:
         return [Problem(NAME, "rdma_stack", "auto means %s here and %s is installed, which auto does not take off; say rdma_stack: %s to "
                         "migrate, or name the installed stack" % (desired.vendor.name, found, desired.vendor.name))]
