@@ -6,9 +6,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .firmware import judge_firmware
 from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
+from .platform import judge_platform
 from .rail import expected_device, judge_rail
 from .stack import judge_stack
 from .wire import netdev_facts, port_facts, roce_gid_index
@@ -30,6 +32,7 @@ def judge_node(node, spec, identity, facts):
     if not spec.rails:
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
+    verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 
 

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on the machine below: PCIe links, BARs, SR-IOV, ACS, MaxReadReq, IOMMU, NUMA. Pure over facts; no vendor tool was asked.
+
+Each message that is not a pass names the BIOS or kernel setting to look at. In a virtual machine slots, ACS and IOMMU are the
+hypervisor's: what the guest sees of them is not judged.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ..observe.match import RailTarget
+from ..spec.model import Spec
+from ..types import Identity, Verdict
+from .judge import Where, no_expectation, unreadable, verdict
+
+GIB_4 = 1 << 32
+VIRTUAL = "in a virtual machine this is the hypervisor's"
+SPEED_HINT = "reseat card, riser or cable; in the BIOS look at the slot's PCIe link speed (Auto, or the generation of the card)"
+WIDTH_HINT = "reseat card, riser or cable; in the BIOS look at the slot's bifurcation (x16), and at slots that share lanes"
+IDLE_HINT = "a GPU that is idle may lower its link by itself, so look again under load; else " + SPEED_HINT
+ABOVE_4G_HINT = "turn on Above 4G Decoding in the BIOS (also called MMIO above 4GB, with MMIO High Base and Size large enough for all GPUs)"
+SRIOV_HINT = "turn on SR-IOV in the BIOS, and SRIOV_EN with NUM_OF_VFS in the NIC's firmware"
+ACS_HINT = "GPU and HCA then talk through the root complex; apply clears it (pci_tuning_acs: disable), or turn ACS off in the BIOS"
+IOMMU_HINT = "set pci_tuning_iommu: passthrough (kernel argument iommu=pt, on arm64 iommu.passthrough=1)"
+NUMA_HINT = "the firmware names no NUMA node for it: look at NPS or SNC and at the SRAT and PXM settings of the BIOS"
+
+
+class Device(NamedTuple):
+    """A GPU or HCA of the facts. ``where`` names it in verdicts."""
+
+    where: Where
+    pci: str
+    gpu: bool
+    numa_node: Optional[int]
+    link: Mapping[str, Any]
+
+
+def judge_platform(node, spec, identity, facts, targets):
+    # type: (str, Spec, Identity, Mapping[str, Any], List[RailTarget]) -> List[Verdict]
+    devices = _devices(node, facts)
+    pci = facts.get("pci") or {}
+    verdicts = _links(identity, devices)
+    for device in devices:
+        if device.gpu:
+            verdicts.append(_above_4g(device))
+        else:
+            verdicts.append(_sriov(spec, device))
+        verdicts.append(_numa(identity, device, pci.get("numa_nodes")))
+    verdicts += _read_requests(spec, identity, devices, targets)
+    if devices:
+        verdicts += [_acs(node, spec, identity, pci, devices), _iommu(node, spec, identity, pci, devices)]
+    return verdicts
+
+
+def _devices(node, facts):
+    # type: (str, Mapping[str, Any]) -> List[Device]
+    found = []  # type: List[Device]
+    for hca in facts.get("hcas") or []:
+        if hca.get("link") is not None and hca.get("pci_address") is not None:
+            where = Where(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), hca["pci_address"]))
+            found.append(Device(where, hca["pci_address"], False, hca.get("numa_node"), hca["link"]))
+    for gpu in facts.get("gpus") or []:
+        if gpu.get("link") is not None:
+            found.append(Device(Where(node, None, None, "GPU %s" % gpu["pci"]), gpu["pci"], True, gpu.get("numa_node"), gpu["link"]))
+    return found
+
+
+def _links(identity, devices):
+    # type: (Identity, List[Device]) -> List[Verdict]
+    """Every link once: that of a switch is shared by all below it, and judged under its own name."""
+    verdicts = []  # type: List[Verdict]
+    seen = []  # type: List[str]
+    for device in devices:
+        for place, link in enumerate(device.link.get("links") or []):
+            if link.get("device") in seen:
+                continue
+            seen.append(link.get("device"))
+            own = place == 0
+            where = device.where if own else Where(device.where.node, None, None, "PCIe switch %s" % link.get("device"))
+            verdicts += _link(identity, where, link, own and device.gpu)
+    return verdicts
+
+
+def _link(identity, where, link, gpu):
+    # type: (Identity, Where, Mapping[str, Any], bool) -> List[Verdict]
+    """Against the lower of what both ends can do; in a virtual machine the port above is made up, and the device's own limit counts."""
+    best = "device" if identity.virtual is not None else "best"
+    if identity.virtual is not None and (link.get("speed_gts") is None or link.get("width") is None):
+        return [verdict(check, where, "skipped", None, None, VIRTUAL) for check in ("pci.link_speed", "pci.link_width")]
+    ends = "%s below %s" % (link.get("device"), link.get("port") or "the root complex")
+    return [
+        _at_best("pci.link_speed", where, link.get("%s_speed_gts" % best), link.get("speed_gts"), "%g GT/s", ends, "speed of the link",
+                 IDLE_HINT if gpu else SPEED_HINT, "warn" if gpu or identity.virtual is not None else "fail"),
+        _at_best("pci.link_width", where, link.get("%s_width" % best), link.get("width"), "x%d", ends, "width of the link", WIDTH_HINT,
+                 "warn" if identity.virtual is not None else "fail"),
+    ]
+
+
+def _at_best(check, where, best, found, form, ends, what, hint, status):
+    # type: (str, Where, Optional[float], Optional[float], str, str, str, str, str) -> Verdict
+    if best is None or found is None:
+        return unreadable(check, where, best, "the %s %s" % (what, ends))
+    if found >= best:
+        return verdict(check, where, "pass", best, found, "%s is %s" % (what, form % found))
+    message = "%s is %s where both ends can %s (%s): %s" % (what, form % found, form % best, ends, hint)
+    return verdict(check, where, status, best, found, message)
+
+
+def _above_4g(device):
+    # type: (Device) -> Verdict
+    """A GPU's memory is larger than what is below 4 GiB: its 64-bit BARs must lie above."""
+    bars = device.link.get("bars")
+    wide = [bar for bar in bars or [] if bar.get("bits") == 64]
+    if not wide:
+        return unreadable("pci.above_4g", device.where, "above 4 GiB", "the place of the GPU's memory")
+    low = [bar for bar in wide if int(bar["address"], 16) < GIB_4]
+    largest = max(bar["size"] for bar in wide)
+    if not low:
+        return verdict("pci.above_4g", device.where, "pass", "above 4 GiB", "above 4 GiB", "its largest BAR has %s" % _size(largest))
+    unplaced = [bar for bar in low if int(bar["address"], 16) == 0]
+    found = "no room" if unplaced else "below 4 GiB"
+    return verdict("pci.above_4g", device.where, "fail", "above 4 GiB", found, "BAR %s of %s %s: %s" % (
+        low[0]["index"], _size(low[0]["size"]), "found no room" if unplaced else "lies below 4 GiB", ABOVE_4G_HINT))
+
+
+def _size(size):
+    # type: (int) -> str
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if size >= factor:
+            return "%d %s" % (size // factor, unit)
+    return "%d bytes" % size
+
+
+def _sriov(spec, device):
+    # type: (Spec, Device) -> Verdict
+    """Only said, unless the inventory wants virtual functions."""
+    config = spec["nic_firmware_config"]
+    wanted = str(config.get("NUM_OF_VFS", 0)) not in ("0", "False") or str(config.get("SRIOV_EN", 0)) in ("1", "True", "True(1)", "true")
+    sriov = device.link.get("sriov")
+    if device.link.get("virtual_function"):
+        return verdict("pci.sriov", device.where, "skipped", None, None, "is a virtual function itself")
+    if sriov is None:
+        if wanted:
+            return verdict("pci.sriov", device.where, "fail", "SR-IOV", None, "has no SR-IOV capability: %s" % SRIOV_HINT)
+        return no_expectation("pci.sriov", device.where, "nic_firmware_config.SRIOV_EN", None)
+    found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total"))
+    return verdict("pci.sriov", device.where, "pass", "SR-IOV" if wanted else None, found, found)
+
+
+def _numa(identity, device, nodes):
+    # type: (Identity, Device, Optional[int]) -> Verdict
+    if identity.virtual is not None:
+        return verdict("pci.numa", device.where, "skipped", None, device.numa_node, VIRTUAL)
+    if device.numa_node is None or nodes is None:
+        return unreadable("pci.numa", device.where, "a NUMA node", "the NUMA node")
+    if device.numa_node >= 0 or nodes <= 1:
+        return verdict("pci.numa", device.where, "pass", "a NUMA node", device.numa_node, "is on NUMA node %d of %d" % (
+            max(device.numa_node, 0), nodes))
+    return verdict("pci.numa", device.where, "warn", "a NUMA node", device.numa_node, NUMA_HINT)
+
+
+def _read_requests(spec, identity, devices, targets):
+    # type: (Spec, Identity, List[Device], List[RailTarget]) -> List[Verdict]
+    """Of the rails' HCAs, each once."""
+    by_pci = {device.pci: device for device in devices}
+    verdicts = {}  # type: Dict[str, Verdict]
+    wanted = spec["pci_tuning_max_read_request"]
+    for target in targets:
+        device = by_pci.get(target.hca.pci or "") if target.hca is not None else None
+        if device is None:
+            continue
+        where = device.where._replace(subject=target.label, port=target.port)
+        found = device.link.get("max_read_request")
+        if identity.virtual is not None:
+            made = verdict("pci.max_read_request", where, "skipped", None, found, VIRTUAL)
+        elif not wanted:
+            made = no_expectation("pci.max_read_request", where, "pci_tuning_max_read_request", found)
+        elif found is None:
+            made = unreadable("pci.max_read_request", where, wanted, "MaxReadReq (it needs root)")
+        elif found == wanted:
+            made = verdict("pci.max_read_request", where, "pass", wanted, found, "MaxReadReq is %d bytes" % found)
+        else:
+            made = verdict("pci.max_read_request", where, "fail", wanted, found,
+                           "MaxReadReq is %d bytes, not %d: apply sets it; a BIOS may have a setting of that name" % (found, wanted))
+        verdicts.setdefault(device.pci, made)
+    return list(verdicts.values())
+
+
+def _acs(node, spec, identity, pci, devices):
+    # type: (str, Spec, Identity, Mapping[str, Any], List[Device]) -> Verdict
+    """A fault only where GPUs and HCAs want to talk to each other on bare metal."""
+    where = Where(node, None, None, "ACS of PCIe bridges")
+    rows = pci.get("acs")
+    if identity.virtual is not None:
+        return verdict("pci.acs", where, "skipped", None, None, VIRTUAL + "; with GPUs passed through ACS must stay on there")
+    if not any(device.gpu for device in devices) or all(device.gpu for device in devices):
+        return verdict("pci.acs", where, "skipped", None, None, "no GPU and HCA to talk to each other")
+    if rows is None or any(row.get("enabled") is None for row in rows):
+        return unreadable("pci.acs", where, "off", "ACS of the bridges (it needs root)")
+    on = ["%s (%s)" % (row["bridge"], ", ".join(row["enabled"])) for row in rows if row["enabled"]]
+    if not on:
+        return verdict("pci.acs", where, "pass", "off", "off", "off on every bridge above GPUs and HCAs")
+    status = "fail" if spec["pci_tuning_acs"] == "disable" else "warn"
+    return verdict("pci.acs", where, status, "off", on, "on for %s: %s" % ("; ".join(on), ACS_HINT))
+
+
+def _iommu(node, spec, identity, pci, devices):
+    # type: (str, Spec, Identity, Mapping[str, Any], List[Device]) -> Verdict
+    where = Where(node, None, None, "IOMMU")
+    mode = (pci.get("iommu") or {}).get("mode")
+    if identity.virtual is not None:
+        return verdict("pci.iommu", where, "skipped", None, mode, VIRTUAL)
+    wanted = "passthrough" if spec["pci_tuning_iommu"] == "passthrough" else None
+    if mode is None:
+        return unreadable("pci.iommu", where, wanted, "what the IOMMU does")
+    if mode == "translated":
+        status, message = _translated(wanted, devices)
+        return verdict("pci.iommu", where, status, wanted, mode, message)
+    if mode == "off" and wanted is not None:
+        return verdict("pci.iommu", where, "warn", wanted, mode,
+                       "there is none, so nothing is translated; turn on VT-d or AMD-Vi in the BIOS if you want one")
+    return verdict("pci.iommu", where, "pass", wanted, mode, "DMA is not translated (%s)" % mode)
+
+
+def _translated(wanted, devices):
+    # type: (Optional[str], List[Device]) -> Tuple[str, str]
+    message = "DMA of GPUs and HCAs is translated, which costs bandwidth and can break GPUDirect: %s" % IOMMU_HINT
+    if wanted is not None:
+        return "fail", message
+    if any(device.gpu for device in devices):
+        return "warn", message
+    return "pass", "DMA is translated; without a GPU that costs little"
