@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver stack on nodes with captured GPUs: install, nothing on the second run, upgrade, downgrade with consent, and who is left alone.
+
+Real apt from a signed repository that holds two releases at once, real systemd; packages are stand-ins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from playbook import Host
+from story import Step, Story
+
+OLD, NEW = "580.95.05", "580.105.08"
+CUDNN = ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-dev-cuda-13")
+DRIVER = (
+    "nvidia-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe",
+    "nvidia-fabricmanager",
+)
+UNITS = ("nvidia-persistenced.service", "nvidia-fabricmanager.service")
+BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
+REPOSITORY = {"cuda_repository_url": "file:///srv/standin/cuda", "cuda_repository_key_url": "file:///srv/standin/right.asc"}
+
+
+class Told(NamedTuple):
+    """What happened, in order: the steps of the story, then one run for the node whose driver is too old."""
+
+    story: Story
+    steps: dict[str, Step]
+    too_old: Host
+
+
+@pytest.fixture(scope="session")
+def told(scenario: str) -> Told:
+    story = Story(scenario, {})
+    story.common |= {
+        "rdma_stack": "inbox", "gpu_driver_branch": "580", "cuda_version": "13.0", "cuda_cudnn_version": "9.13", **REPOSITORY,
+        "cuda_repository_fingerprint": story.fingerprint(),
+    }
+
+    def step(version: str, *consent: str) -> Step:
+        return story.step({"gpu_driver_version": version, "consent": list(consent)}, {})
+
+    steps = {
+        "install": step(OLD),
+        "upgrade without consent": step(NEW),
+        "upgrade": step(NEW, "restart"),
+        "downgrade without consent": step(OLD, "restart"),
+        "downgrade": step(OLD, "restart", "downgrade"),
+    }
+    story.say({}, {"old1": {"cuda_version": "13.0"}})
+    return Told(story, steps, story.playbook.run(limit="old1")["old1"])
+
+
+@pytest.fixture(scope="session")
+def steps(told: Told) -> dict[str, Step]:
+    return told.steps
+
+
+def failures(step: Step, node: str) -> list[str]:
+    return [": ".join(item) for item in step.apply[node].failed]
+
+
+@pytest.mark.parametrize(("name", "version"), [("install", OLD), ("upgrade", NEW), ("downgrade", OLD)])
+def test_the_whole_driver_is_of_one_version(steps: dict[str, Step], name: str, version: str) -> None:
+    assert failures(steps[name], "gpu1") == []
+    found = steps[name].after["gpu1"].installed
+    assert {package: found.get(package) for package in DRIVER} == dict.fromkeys(DRIVER, version + "-1")
+
+
+@pytest.mark.parametrize("name", ["install", "upgrade", "downgrade"])
+def test_the_plan_came_first_and_nothing_changed_in_it(steps: dict[str, Step], name: str) -> None:
+    step = steps[name]
+    assert step.before["gpu1"] == step.between["gpu1"]
+    planned = [change["what"] for answer in step.check["gpu1"].of("rdma_state")[:1] for change in answer["plan"]]
+    assert planned == [change["what"] for change in step.apply["gpu1"].plan]
+    assert "package nvidia-open" in planned
+
+
+@pytest.mark.parametrize("name", ["install", "upgrade", "downgrade"])
+def test_the_second_run_changes_nothing(steps: dict[str, Step], name: str) -> None:
+    for node, host in steps[name].again.items():
+        assert host.changed == [], node
+        assert [answer["plan"] for answer in host.of("rdma_state")] == [[]] * 4, node
+    assert set(steps[name].again) == {"gpu1", "old1", "cpu1"}
+
+
+def test_one_version_of_cudnn_though_a_newer_one_is_there(steps: dict[str, Step]) -> None:
+    found = steps["install"].after["gpu1"].installed
+    assert {name: found.get(name) for name in CUDNN} == dict.fromkeys(CUDNN, "9.13.1.26-1")
+    assert found["cuda-toolkit-13-0"] == "13.0.2-1"
+    assert "mft" not in found
+
+
+@pytest.mark.parametrize(("name", "word"), [("upgrade without consent", "restart"), ("downgrade without consent", "downgrade")])
+def test_without_consent_the_node_stays_as_it_is(steps: dict[str, Step], name: str, word: str) -> None:
+    step = steps[name]
+    (said,) = failures(step, "gpu1")
+    assert f"add {word} to the consent list" in said
+    assert step.before["gpu1"] == step.after["gpu1"]
+
+
+def test_daemons_run_now_and_at_boot(told: Told) -> None:
+    container = told.story.cluster.container("gpu1")
+    for unit in UNITS:
+        assert container.out("systemctl", "is-active", unit).strip() == "active"
+        assert container.out("systemctl", "is-enabled", unit).strip() == "enabled"
+    assert container.out("cat", BLACKLIST).splitlines()[1:] == ["blacklist nouveau", "options nouveau modeset=0"]
+
+
+def test_a_node_without_gpu_gets_nothing_and_the_reason_is_in_the_result(steps: dict[str, Step]) -> None:
+    for step in steps.values():
+        assert failures(step, "cpu1") == []
+        assert step.before["cpu1"] == step.after["cpu1"]
+    said = [note for answer in steps["install"].apply["cpu1"].of("rdma_state") for note in answer["notes"]]
+    assert "gpu_driver: no NVIDIA GPU on the PCI bus of this node, so no driver is installed" in said
+    assert "cuda: no NVIDIA GPU on the PCI bus of this node, so CUDA 13.0 is not installed" in said
+
+
+def test_a_driver_that_nobody_named_is_left_as_it_is(steps: dict[str, Step]) -> None:
+    for step in steps.values():
+        assert failures(step, "old1") == []
+        assert step.before["old1"] == step.after["old1"]
+    said = [note for answer in steps["install"].apply["old1"].of("rdma_state") for note in answer["notes"]]
+    assert "gpu_driver: gpu_driver_branch is not set; the NVIDIA driver is left as it is" in said
+
+
+def test_cuda_is_refused_where_the_driver_is_too_old(told: Told) -> None:
+    ((_task, said),) = told.too_old.failed
+    assert "CUDA 13.0 needs driver 580 or newer, this node has 570.86.15" in said
+    assert "cuda-toolkit-13-0" not in told.story.states()["old1"].installed
