@@ -4,6 +4,7 @@
 import re
 from typing import NamedTuple, Optional, Tuple
 
+from ..observe.match import match_rails
 from ..spec.model import Spec
 from ..types import Hca, Identity
 from .artifacts import ARTIFACTS, DOCA_RELEASE, MLNX_OFED_RELEASE
@@ -78,9 +79,17 @@ def stack_of(spec, identity):
     """inbox, soft_roce, doca or mlnx_ofed: never auto."""
     if spec.rdma_stack != "auto":
         return spec.rdma_stack
-    if spec.fabric == "erdma" or not has_nvidia_hca(identity):
+    if spec.fabric == "erdma" or not has_nvidia_hca(identity) or not _has_repository("doca", spec, identity):
         return "inbox"
-    return "doca" if _has_repository("doca", spec, identity) else "inbox"
+    release = spec["rdma_stack_version"] or DOCA_RELEASE
+    return "inbox" if any(_left_out("doca", release, hca) for hca in _rail_hcas(spec, identity)) else "doca"
+
+
+def _rail_hcas(spec, identity):
+    # type: (Spec, Identity) -> Tuple[Hca, ...]
+    """The HCAs that matter to a stack: the rails', or all where no rail finds one. An older one for storage or management is no reason."""
+    found = [target.hca for target in match_rails(spec, identity)[0] if target.hca is not None]
+    return tuple(found) or identity.hcas
 
 
 def _has_repository(name, spec, identity):
@@ -114,8 +123,8 @@ def stack_problem(spec, identity):
     if not _has_repository(stack.name, spec, identity):
         return "%s has no repository for %s; the catalogue knows %s. Use rdma_stack: inbox, or name one in rdma_stack_repository_url" % (
             title, system, ", ".join(served(stack.name)))
-    for hca in identity.hcas:
-        left_out = _left_out(stack, hca)
+    for hca in _rail_hcas(spec, identity):
+        left_out = _left_out(stack.name, stack.release, hca)
         if left_out is not None:
             return "%s: %s" % (hca.name, left_out)
     return None
@@ -130,15 +139,15 @@ def served(vendor):
     return tuple("%s (%s)" % (label, ", ".join(sorted(arch for name, _dash, arch in places if name == label))) for label in labels)
 
 
-def _left_out(stack, hca):
-    # type: (VendorStack, Hca) -> Optional[str]
+def _left_out(name, release, hca):
+    # type: (str, str, Hca) -> Optional[str]
     """Why a stack has no driver for a device. NVIDIA (DOCA 2.9 release notes: changes; general support)."""
-    title = "%s %s" % (TITLES[stack.name], stack.release)
+    title = "%s %s" % (TITLES[name], release)
     if hca.driver == "mlx4_core":
         return "%s has no driver for ConnectX-3 and older (mlx4_core); use rdma_stack: inbox" % title
-    if stack.name == "doca" and hca.device_id in CONNECTX_4 and _release(stack.release) > LAST_DOCA_FOR_CONNECTX_4:
+    if name == "doca" and hca.device_id in CONNECTX_4 and _release(release) > LAST_DOCA_FOR_CONNECTX_4:
         return "%s does not support ConnectX-4, DOCA 2.9 LTS is the last that does; use rdma_stack: mlnx_ofed or inbox" % title
-    if stack.name == "mlnx_ofed" and hca.device_id in NEWER_THAN_CONNECTX_7:
+    if name == "mlnx_ofed" and hca.device_id in NEWER_THAN_CONNECTX_7:
         return "%s does not support %s, ConnectX-7 and BlueField-2 are its last; use rdma_stack: doca" % (
             title, NEWER_THAN_CONNECTX_7[hca.device_id or ""])
     return None
