@@ -24,8 +24,8 @@ stacks](../drivers.md). [sources.md](sources.md) says what the abbreviations are
 """
 SYSTEMS = """
 `rdma_stack_version` asks for another release, `rdma_stack_profile` for another meta package, `rdma_stack_repository_url` for
-another place. `auto` is `doca` on a node with an NVIDIA HCA whose system has a DOCA repository below, else `inbox`; never on
-eRDMA.
+another place. `auto` is `doca` on a node with an NVIDIA HCA whose system has a DOCA repository below and whose rails' devices
+DOCA supports, else `inbox`; never on eRDMA.
 
 | stack | systems |
 |---|---|
