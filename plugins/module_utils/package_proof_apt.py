@@ -38,7 +38,9 @@ NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", 
 LIKE_THE_ROLE = ("-y", "--allow-downgrades", "--no-install-recommends")
 _INST = re.compile(r"^Inst (\S+)(?: \[([^\]]+)\])? \((\S+) (.*?)\[\S+\]\)", re.MULTILINE)
 _REMV = re.compile(r"^(?:Remv|Purg) (\S+) \[([^\]]+)\]", re.MULTILINE)
-_EXACT = re.compile(r"Depends: (\S+) \(= ([^)]+)\) but (?:\S+ is to be installed|it is not going to be installed|\S+ is installed)")
+# Nothing follows where another package provides the name (librdmacm1t64 does librdmacm1).
+_EXACT = re.compile(
+    r"Depends: (\S+) \(= ([^)]+)\)(?: but (?:\S+ is to be installed|it is not going to be installed|\S+ is installed)|\s*$)", re.MULTILINE)
 _SIZE = re.compile(r"^After this operation, ([0-9.,]+) ?([kMGT]?)B of additional disk space", re.MULTILINE)
 _URI = re.compile(r"^'[^']+' \S+ ([0-9]+) ", re.MULTILINE)
 _BAD_SIGNATURE = re.compile(r"NO_PUBKEY|BADSIG|EXPKEYSIG|REVKEYSIG|signature|is not signed|Clearsigned file", re.IGNORECASE)
@@ -95,7 +97,7 @@ class AptProver:
 
     def refresh(self):
         # type: () -> None
-        """The indexes. After the removals: the role removes before it updates, or apt would take the new repository's packages to keep others."""
+        """The indexes. After the removals, as in the role: with the new ones apt would rather upgrade what stands on a removed package."""
         host = self.host
         ours = [name for name in host.listdir(self.etc + "/sources.list.d") if name.startswith("railwright-")]
         for name in ours:
