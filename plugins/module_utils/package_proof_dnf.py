@@ -7,7 +7,7 @@ against that key alone.
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .areas.repository_files import KEYRINGS, keyring_path
 from .areas.stack_packages import marked
@@ -40,6 +40,7 @@ _SECTIONS = {
 _REPLACING = re.compile(r"^ +replacing +(\S+)\.[^. ]+ (\S+)")
 _SIZES = re.compile(r"^(Total download size|Installed size): ([0-9.]+) ?([kMGT]?)", re.MULTILINE)
 _MISSING = re.compile(r"(?:No match for argument|Unable to find a match): (.+)$", re.MULTILINE)
+_BAD_PACKAGE = re.compile(r"(?:Failing package is: |Public key for |^Package )(\S+?)(?: is not signed| is not installed|\.? *$)", re.M)
 _BAD_SIGNATURE = re.compile(r"GPG|signature|not signed", re.IGNORECASE)
 _BAD_INDEX = re.compile(r"checksum doesn't match|Cannot download|All mirrors were tried|Failed to download metadata", re.IGNORECASE)
 
@@ -95,6 +96,10 @@ class DnfProver:
             result = self.dnf("-y", "--refresh", *(["--repo=" + name for name in ours] + ["makecache"]), seconds=REFRESH_SECONDS)
             if not result.ok:
                 raise RailwrightError(self.explain_refresh(result))
+        # Every repository, in one go and with yes: a repository whose index is signed needs its key in the overlay's own key ring.
+        result = self.dnf("-y", "makecache", seconds=REFRESH_SECONDS)
+        if not result.ok:
+            raise RailwrightError(self.explain_refresh(result))
 
     def place_locks(self):
         # type: () -> None
@@ -119,14 +124,21 @@ class DnfProver:
     def explain_refresh(self, result):
         # type: (Result) -> str
         text = result.err + "\n" + result.out
-        place = repository_of(self.case, text)
-        lines = [line for line in text.splitlines() if line.startswith(("Error", "  - ", "Failed")) or "GPG" in line]
+        place = self.place_of(text)
+        lines = [line for line in text.splitlines() if line.startswith(("Error", "  - ", "Failed")) or "GPG signature" in line]
         said = one_line(" ".join(lines) or text)
         if _BAD_SIGNATURE.search(said):
-            return "%s: its index is not signed by the pinned key; nothing was changed. dnf: %s" % (place, said)
+            return "%s: its index is not signed by the key that it must be signed by; nothing was changed. dnf: %s" % (place, said)
         if "checksum" in said.lower():
             return "%s: its index is not the one that its repomd.xml names; nothing was changed. dnf: %s" % (place, said)
         return "%s cannot be read; nothing was changed. dnf: %s" % (place, said)
+
+    def place_of(self, text):
+        # type: (str) -> str
+        """Which repository dnf complains of: ours with its URL, somebody else's by its id."""
+        found = re.search(r"repo(?:sitory)? '([^']+)'", text)
+        place = repository_of(self.case, text)
+        return place if found is None or place != "a repository" else "repository " + one_line(found.group(1), 80)
 
     def remove(self):
         # type: () -> Dict[str, str]
@@ -183,7 +195,10 @@ class DnfProver:
     def fetch(self, names, removed):
         # type: (Sequence[str], Dict[str, str]) -> None
         """Every package, compared with the index by dnf, and its signature with the pinned key; then handed to the real cache."""
+        before = self.trusted_keys()
         result = self.transaction("--downloadonly", names, removed)
+        for key in sorted(self.trusted_keys() - before):  # dnf trusts a repository's key on the way; the proof leaves none behind
+            self.host.run(("rpm", "-e", "gpg-pubkey-" + key), 60.0)
         text = result.err + "\n" + result.out
         if not result.ok and _BAD_INDEX.search(text):
             raise RailwrightError("%s: a package cannot be downloaded, or is not the file that the index describes; nothing was changed. "
@@ -195,6 +210,11 @@ class DnfProver:
         for place in self.host.listdir(self.cache):
             if self.host.listdir("%s/%s/packages" % (self.cache, place)):
                 copy(self.host, "%s/%s/packages" % (self.cache, place), "%s/%s/packages" % (CACHE, place))
+
+    def trusted_keys(self):
+        # type: () -> Set[str]
+        out = self.host.run(("rpm", "-q", "gpg-pubkey", "--qf", "%{VERSION}-%{RELEASE}\\n"), 60.0).out
+        return {line for line in out.splitlines() if re.match(r"[0-9a-f]+-[0-9a-f]+$", line)}
 
     def key_of(self, name):
         # type: (str) -> str
@@ -228,6 +248,10 @@ class DnfProver:
         missing = _MISSING.search(text)
         if missing is not None:
             return "%s is in no repository of this node; nothing was changed" % one_line(missing.group(1))
+        bad = _BAD_PACKAGE.findall(text)
+        if bad:
+            return "%s is not signed by the key of its repository; nothing was changed. dnf: %s" % (
+                ", ".join(sorted(set(bad))), one_line(_errors(text)))
         if "versionlock" in text or "excluded by" in text or "filtered out by exclude filtering" in text:
             return "a needed version is excluded or locked (dnf versionlock list); nothing was changed. dnf: %s" % one_line(_errors(text))
         return "dnf cannot do the package step; nothing was changed: %s" % one_line(_errors(text))
