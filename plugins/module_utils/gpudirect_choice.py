@@ -96,7 +96,7 @@ def choose(evidence, wanted=AUTO):
     if wanted != AUTO:
         certain = [item.why for item in found[wanted] if item.certain]
         reason = "the inventory says so (gpudirect_path: %s)" % wanted
-        problem = "gpudirect_path is %s, which cannot work on this node: %s" % (wanted, "; ".join(certain)) if certain else None
+        problem = "%s cannot work on this node: %s" % (wanted, "; ".join(certain)) if certain else None
         return Choice(wanted, reason, _others(found, wanted), release if wanted == NV_PEER_MEM else None, problem)
     for path in PATHS:
         if not found[path]:

@@ -196,7 +196,7 @@ def test_a_path_that_cannot_work_is_refused_with_one_line_and_changes_nothing(pl
     plans.node.driver("580.95.05", PROPRIETARY)
     [problem] = plans.problems()
     assert problem.startswith(
-        "gpudirect_path: gpudirect_path is nvidia_peermem, which cannot work on this node: ib_core of the inbox stack"
+        "gpudirect_path: nvidia_peermem cannot work on this node: ib_core of the inbox stack"
     )
     assert plans.plan() == []
 
