@@ -31,13 +31,13 @@ NAME = "gpu_driver"
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
 BLACKLIST_TEXT = HEADER + "blacklist nouveau\noptions nouveau modeset=0\n"
 DROPIN = "/etc/systemd/system/%s.d/50-railwright.conf" % PERSISTENCED
-# Ubuntu's own unit starts the daemon with --no-persistence-mode and stops it when nothing needs it.
+# Ubuntu's own unit starts the daemon with --no-persistence-mode and stops it when nothing needs it. Its user differs between packages, so
+# the daemon's command stays; where a daemon runs, nvidia-smi hands the wish to it. A failure is a verdict (gpu.persistence), no dead daemon.
 DROPIN_TEXT = HEADER + """[Unit]
 StopWhenUnneeded=false
 
 [Service]
-ExecStart=
-ExecStart=/usr/bin/nvidia-persistenced --user nvidia-persistenced --verbose
+ExecStartPost=-/usr/bin/nvidia-smi -pm 1
 """
 INITRAMFS = (("update-initramfs", ("update-initramfs", "-u", "-k", "all")), ("dracut", ("dracut", "--force", "--regenerate-all")))
 INITRAMFS_SECONDS = 1200.0
