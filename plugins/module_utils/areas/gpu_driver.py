@@ -32,7 +32,7 @@ BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
 BLACKLIST_TEXT = HEADER + "blacklist nouveau\noptions nouveau modeset=0\n"
 DROPIN = "/etc/systemd/system/%s.d/50-railwright.conf" % PERSISTENCED
 # Ubuntu's own unit starts the daemon with --no-persistence-mode and stops it when nothing needs it. Its user differs between packages, so
-# the daemon's command stays; where a daemon runs, nvidia-smi hands the wish to it. A failure is a verdict (gpu.persistence), no dead daemon.
+# the daemon's command stays; nvidia-smi hands the wish to it. A failure is a verdict (gpu.persistence), not a dead daemon.
 DROPIN_TEXT = HEADER + """[Unit]
 StopWhenUnneeded=false
 
