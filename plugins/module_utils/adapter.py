@@ -12,6 +12,7 @@ from .host import Host
 from .observe.connection import ancestors_connection_address
 from .observe.facts import observe_facts
 from .observe.identity import observe_identity
+from .observe.summary import observe_summary
 from .package_downloads import downloads, needs_proof
 from .package_steps import package_steps
 from .plan import Plan, make_plan
@@ -51,6 +52,8 @@ def run_state(module):
         with exclusive(host, wanted=applying):
             plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
             result = plan_result(plan, spec)
+            if params["areas"] is None and not applying:  # of the whole plan: a role's slice says nothing of the rest
+                result["drivers"] = observe_summary(host, plan.identity)
             refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:

@@ -133,8 +133,12 @@ packages:
       type: list
       elements: dict
       sample: [{"area": "packages", "state": "present", "names": ["perftest", "rdma-core=44.0-2"]}]
+drivers:
+  description: Kernel, stack, DKMS modules, GPU driver, firmware and peer memory of the node before any change, one line each.
+  returned: for a plan of every area
+  type: dict
 reboot_needed:
-  description: Keys of the changes that only a reboot makes effective.
+  description: Keys of the changes that only a reboot makes effective; after an apply those that still wait for one.
   returned: success
   type: list
   elements: str

@@ -33,6 +33,7 @@ class HostOutcome:
     changes: list[Object] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)  # keys of changes that an apply reported done
     problems: list[Object] = field(default_factory=list)
+    drivers: dict[str, str] = field(default_factory=dict)  # kernel, stack, firmware … of the node, one line each
     notes: list[str] = field(default_factory=list)  # what was left out on this node and why
     refused: list[Object] = field(default_factory=list)
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
@@ -209,6 +210,7 @@ class Collector:
             _applied(host, result, [str(change.get("key")) for change in changes])
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
         _merge(host.remaining, _objects(result.get("remaining")), "key")
+        host.drivers = _lines(result.get("drivers")) or host.drivers
         notes = result.get("notes")
         if isinstance(notes, list):
             host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))
@@ -264,6 +266,10 @@ def _result(data: Object) -> Object:
 
 def _objects(value: Any) -> list[Object]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _lines(value: Any) -> dict[str, str]:
+    return {str(key): text for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 
 
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:

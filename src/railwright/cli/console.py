@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -74,6 +74,12 @@ def note(text: str) -> None:
 def styled(text: object, kind: str | None = None) -> Text:
     """Text in the colour of its kind (by default: of itself)."""
     return Text(printable(text), style=STYLE.get(kind or str(text), ""))
+
+
+def pairs(values: Mapping[str, str]) -> None:
+    """Labels and what stands beside them, one a line."""
+    for label, value in values.items():
+        say(f"  {label}: {value}")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 2) -> None:

@@ -32,7 +32,7 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
     drift = [ExitCode.DRIFT for host in outcome.hosts.values() if host.changes]
     code = overall(outcome, *drift)
     nodes = {
-        name: node_document(host) | {"changes": host.changes, "problems": host.problems, "notes": host.notes}
+        name: node_document(host) | {"changes": host.changes, "problems": host.problems, "notes": host.notes, "drivers": host.drivers}
         for name, host in sorted(outcome.hosts.items())
     }
     summary = _summary(outcome, code)
@@ -59,6 +59,7 @@ def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
         heading(host, host_line(host))
         if host.problems:
             problem_table(host.problems)
+        console.pairs(host.drivers)
         note_lines(host.notes)
     cut = show_changes({name: host.changes for name, host in sorted(outcome.hosts.items()) if host.changes})
     if cut:

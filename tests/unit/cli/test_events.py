@@ -88,6 +88,12 @@ def test_what_came_to_light_and_was_applied_after_the_reboot_does_not_remain() -
     assert outcome(first, second).hosts["n1"].remaining == [CHANGE]
 
 
+def test_what_drives_the_node_is_kept_and_only_text() -> None:
+    first = event("runner_on_ok", "n1", {"plan": [], "drivers": {"stack": "doca 3.2.3", "odd": {"x": 1}}})
+    later = event("runner_on_ok", "n1", {"plan": [], "drivers": ["no", "pairs"]})
+    assert outcome(first, later).hosts["n1"].drivers == {"stack": "doca 3.2.3"}
+
+
 def test_unreachable_is_not_failed() -> None:
     gone = {"unreachable": True, "msg": "Task failed: Failed to connect to the host via ssh: timed out"}
     host = outcome(event("runner_on_unreachable", "n2", gone), stats(dark={"n2": 1})).hosts["n2"]
