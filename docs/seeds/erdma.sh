@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # run.sh of the eRDMA walkthrough.
 NP=16
 NPER=8

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The tuning section of the InfiniBand page.
 export NCCL_DEBUG=INFO
 export NCCL_IB_DISABLE=0

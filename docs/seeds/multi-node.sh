@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The mpirun line of the page on NCCL over several nodes.
 export NCCL_HOME=/path/to/nccl
 mpirun -hostfile mpi_hosts \

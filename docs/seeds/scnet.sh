@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The settings of the Scnet page: the platform's defaults, and those of its training example.
 export NCCL_IB_TC=136
 export NCCL_IB_GID_INDEX=3
