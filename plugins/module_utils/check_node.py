@@ -4,6 +4,7 @@
 from typing import Any, Dict, List, Optional
 
 from .area_list import AREAS
+from .catalogue.stacks import stack_of, vendor_stack
 from .checks.gpudirect import chosen, expects_traffic
 from .checks.node import judge_node, judge_plan, rail_views, targets_of
 from .gdr_pairs import near_pairs
@@ -24,7 +25,9 @@ def check_node(host, node, spec, management=None, now=None):
     verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, targets_of(spec, plan.identity)))
     rails = rail_views(spec, plan.identity, facts)
     traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
-    return {"facts": facts, "rails": rails, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
+    stack = vendor_stack(spec, plan.identity)
+    wanted = "%s %s" % (stack.name, stack.release) if stack is not None else stack_of(spec, plan.identity)
+    return {"facts": facts, "rails": rails, "stack": wanted, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
 
 
 def traffic_plan(host, spec, identity, facts, rails, verdicts):

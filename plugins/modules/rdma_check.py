@@ -89,6 +89,10 @@ facts:
   description: The observed facts, see docs/reference/facts.md.
   returned: success
   type: dict
+stack:
+  description: The stack that the inventory wants on this node, with its release; nodes with the same one are compared.
+  returned: success
+  type: str
 rails:
   description: Where each rail of the inventory is on this node (interface, device, port, GID index, address).
   returned: success

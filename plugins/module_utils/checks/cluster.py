@@ -28,17 +28,32 @@ def judge_cluster(nodes, missing):
     if len(nodes) < 2:
         why = "%d node answered: nothing to compare" % len(nodes)
         return verdicts + [verdict("cluster.agreement", Where("", None, None, CLUSTER), "skipped", None, len(nodes), why)]
-    verdicts.extend(agree("cluster.stack", CLUSTER, _each(nodes, _stack), "RDMA stack"))
-    verdicts.extend(agree("cluster.kernel", CLUSTER, _each(nodes, _kernel), "kernel", same_kernel_line))
+    for subject, alike in sorted(_alike(nodes).items()):
+        verdicts.extend(agree("cluster.stack", subject, _each(alike, _stack), "RDMA stack"))
+        verdicts.extend(agree("cluster.kernel", subject, _each(alike, _kernel), "kernel", same_kernel_line))
+        with_gpus = {node: view for node, view in alike.items() if view["facts"].get("gpus")}
+        if with_gpus:
+            verdicts.extend(agree("cluster.gpu_driver", subject, _each(with_gpus, _gpu_driver), "GPU driver"))
     verdicts.extend(_rails(nodes))
     verdicts.extend(duplicates("cluster.node_guid", "node GUID", {name: _node_guids(view) for name, view in nodes.items()}))
     verdicts.extend(duplicates("cluster.address", "address", {name: _addresses(view) for name, view in nodes.items()}))
     return verdicts
 
 
+def _alike(nodes):
+    # type: (Nodes) -> Dict[str, Dict[str, Mapping[str, Any]]]
+    """Nodes by the stack that the inventory wants on them: only those that it calls equal must be equal."""
+    groups = {}  # type: Dict[str, Dict[str, Mapping[str, Any]]]
+    for node, view in nodes.items():
+        groups.setdefault(str(view.get("stack") or ""), {})[node] = view
+    if len(groups) == 1:
+        return {CLUSTER: dict(nodes)}
+    return {"nodes with %s" % (stack or "an unknown stack"): alike for stack, alike in groups.items()}
+
+
 def _rails(nodes):
     # type: (Nodes) -> List[Verdict]
-    """Per rail: every node that has it must have it alike."""
+    """Per rail: every node that has it must have it alike. What differs on several rails of a node in one way is said once."""
     names = []  # type: List[str]
     for view in nodes.values():
         names.extend(rail["name"] for rail in view.get("rails") or [] if rail["name"] not in names)
@@ -49,7 +64,29 @@ def _rails(nodes):
         for check, what, read in RAIL_FACTS:
             values = {node: read(nodes[node]["facts"], rail) for node, rail in present.items()}
             verdicts.extend(agree(check, name, values, what))
-    return verdicts
+    return _once(verdicts)
+
+
+def _once(verdicts):
+    # type: (List[Verdict]) -> List[Verdict]
+    """Of HCAs: eight rails with the same other firmware are one finding."""
+    subjects = {}  # type: Dict[Tuple[Any, ...], List[str]]
+    for item in verdicts:
+        subjects.setdefault(_finding(item), []).append(item.subject)
+    kept = []  # type: List[Verdict]
+    for item in verdicts:
+        rails = subjects.pop(_finding(item), None)
+        if rails is not None:
+            kept.append(item._replace(subject=", ".join(rails)))
+    return kept
+
+
+def _finding(item):
+    # type: (Verdict) -> Tuple[Any, ...]
+    """Equal for verdicts that say the same; every other one is its own."""
+    if item.check in OF_HCAS and item.status in ("fail", "warn"):
+        return item.check, item.node, item.status, item.expected, item.found
+    return item.check, item.node, item.status, item.subject
 
 
 def agree(check, subject, values, what, near=None):
@@ -132,6 +169,12 @@ def _kernel(facts):
     return str(kernel) if kernel else None
 
 
+def _gpu_driver(facts):
+    # type: (Mapping[str, Any]) -> Optional[str]
+    driver = facts.get("gpu_driver") or {}
+    return " ".join(str(driver[key]) for key in ("version", "flavour") if driver.get(key)) or "none"
+
+
 def _rail_of(view, name):
     # type: (Mapping[str, Any], str) -> Optional[Mapping[str, Any]]
     for rail in view.get("rails") or []:
@@ -181,6 +224,7 @@ def _hca_type(facts, rail):
     return str(hca["driver"]) if hca.get("driver") else None
 
 
+OF_HCAS = ("cluster.hca_type", "cluster.fw_ver")
 RAIL_FACTS = (
     ("cluster.mtu", "netdev MTU", _netdev_mtu),
     ("cluster.active_mtu", "active_mtu", _of_port("active_mtu")),

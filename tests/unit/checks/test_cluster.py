@@ -60,6 +60,41 @@ def test_the_odd_one_out_is_named(four: dict[str, Any], sicken: Callable[[Any], 
     assert [(item.check, item.node, item.status, item.found) for item in verdicts] == [(check, "node3", "fail", found)]
 
 
+def gpu(version: str) -> dict[str, Any]:
+    return {"gpus": [{"pci": "0000:14:00.0"}], "gpu_driver": {"version": version, "flavour": "open"}}
+
+
+def test_another_gpu_driver_is_one_verdict_and_nodes_without_gpus_have_none(four: dict[str, Any]) -> None:
+    for name in ("node1", "node2", "node3"):
+        four[name].facts.update(gpu("580.95.05"))
+    assert [item.found for item in judge(four) if item.check == "cluster.gpu_driver"] == ["580.95.05 open"]
+    four["node3"].facts.update(gpu("575.57.08"))
+    odd = others(judge(four))
+    assert [(item.check, item.node, item.found) for item in odd] == [("cluster.gpu_driver", "node3", "575.57.08 open")]
+    four["node3"].facts.update(gpu_driver=None)
+    assert [(item.node, item.found) for item in others(judge(four))] == [("node3", "none")]
+
+
+def test_nodes_that_the_inventory_gives_another_stack_are_compared_among_themselves(four: dict[str, Any]) -> None:
+    views = {name: node.view() | {"stack": "doca 3.2.3" if name in ("node1", "node2") else "inbox"} for name, node in four.items()}
+    for name in ("node1", "node2"):
+        views[name]["facts"].update(kernel="5.14.0-570.el9", stack={"name": "doca", "version": "3.2.3"})
+    assert others(judge_cluster(views, ())) == []
+    views["node2"]["facts"]["stack"] = {"name": "doca", "version": "3.2.1"}
+    odd = others(judge_cluster(views, ()))
+    assert [(item.check, item.subject, item.node) for item in odd] == [("cluster.stack", "nodes with doca 3.2.3", "")]
+    assert "node1" in odd[0].message and "node2" in odd[0].message
+
+
+def test_one_firmware_on_every_rail_of_a_node_is_one_verdict(four: dict[str, Any]) -> None:
+    for hca in four["node3"].facts["hcas"]:
+        hca.update(fw_ver="28.39.1002")
+    odd = others(judge(four))
+    assert [(item.check, item.node, item.subject) for item in odd] == [("cluster.fw_ver", "node3", "rail0, rail1")]
+    four["node3"].facts["hcas"][0].update(fw_ver="28.38.0")
+    assert [item.subject for item in others(judge(four))] == ["rail0", "rail1"]
+
+
 def test_two_camps_of_equal_size_blame_nobody_and_name_all(four: dict[str, Any]) -> None:
     for name in ("node1", "node2"):
         four[name].facts["stack"]["version"] = "39.0"
