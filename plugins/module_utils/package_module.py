@@ -2,7 +2,7 @@
 """Body of the rdma_packages module: the proof before the package step, and the explanation after one that failed."""
 
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from .errors import RailwrightError
 from .host import Host
@@ -28,16 +28,24 @@ def run_packages(module):
     host = Host()
     if params["mode"] == "failed":
         module.fail_json(msg=explain_failure(host, params["message"] or ""))
-    steps = params["packages"]["steps"]
-    if module.check_mode:
-        module.exit_json(changed=False, steps=steps, resolved=[])
+    steps, later = parted(params["packages"]["steps"], params["after_file"])
+    if module.check_mode or (params["after_file"] and not steps):
+        module.exit_json(changed=False, steps=steps, later=bool(later), resolved=[])
     try:
         proof = prove(host, Spec(params["spec"]), steps)
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg="the package step cannot be proved: %s: %s; nothing was changed" % (error.filename, error.strerror))
-    module.exit_json(changed=False, steps=list(proof.steps), resolved=as_dicts(proof))
+    module.exit_json(changed=False, steps=list(proof.steps), later=bool(later), resolved=as_dicts(proof))
+
+
+def parted(steps, after_file):
+    # type: (Sequence[Dict[str, Any]], bool) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]
+    """What can be proved now, and what only when a package file is installed that brings a repository of its own."""
+    last = max((index for index, step in enumerate(steps) if step["state"] == "file"), default=len(steps) - 1) + 1
+    now, later = list(steps[:last]), list(steps[last:])
+    return (later, []) if after_file else (now, later)
 
 
 def prove(host, spec, steps):

@@ -40,7 +40,8 @@ _SECTIONS = {
 _REPLACING = re.compile(r"^ +replacing +(\S+)\.[^. ]+ (\S+)")
 _SIZES = re.compile(r"^(Total download size|Installed size): ([0-9.]+) ?([kMGT]?)", re.MULTILINE)
 _MISSING = re.compile(r"(?:No match for argument|Unable to find a match): (.+)$", re.MULTILINE)
-_BAD_PACKAGE = re.compile(r"(?:Failing package is: |Public key for |^Package )(\S+?)(?: is not signed| is not installed|\.? *$)", re.M)
+_BAD_PACKAGE = re.compile(
+    r"(?:Failing package is: |Public key for |^Package )(\S+?)(?: is not signed| is not installed|\.? *$)", re.MULTILINE)
 _BAD_SIGNATURE = re.compile(r"GPG|signature|not signed", re.IGNORECASE)
 _BAD_INDEX = re.compile(r"checksum doesn't match|Cannot download|All mirrors were tried|Failed to download metadata", re.IGNORECASE)
 

@@ -29,6 +29,12 @@ options:
   error:
     description: The result of the task that failed (RV(ignore:ansible_failed_result)), for O(mode=failed).
     type: dict
+  after_file:
+    description:
+      - Prove the steps that come after the installation of a package file which brings a repository of its own (offline package).
+        Before it, only the steps up to the file can be proved, and RV(later) says that there are more.
+    type: bool
+    default: false
   packages:
     description: The package steps of the plan. The action plugin fills it; do not set it.
     type: dict
@@ -66,6 +72,10 @@ steps:
   returned: success
   type: list
   elements: dict
+later:
+  description: Whether steps are left for O(after_file=true).
+  returned: success
+  type: bool
 resolved:
   description: Everything that the steps change, dependencies included; each has C(name), C(from), C(to) and C(origin).
   returned: success
@@ -86,6 +96,7 @@ def main():
             "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
             "plan": {"type": "dict"},
             "error": {"type": "dict"},
+            "after_file": {"type": "bool", "default": False},
             "packages": {"type": "dict"},
             "message": {"type": "str"},
             "spec": {"type": "dict"},
