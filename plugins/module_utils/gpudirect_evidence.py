@@ -9,7 +9,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .catalogue.drivers import find_branch
 from .catalogue.stacks import has_nvidia_hca, stack_of, vendor_stack
-from .gpudirect_choice import AUTO, ERDMA, MLX4, MLX5, OFED_STACKS, SOFTWARE, Evidence, HcaSeen
+from .gpudirect_choice import AUTO, ERDMA, MLX4, MLX5, SOFTWARE, Evidence, HcaSeen
+from .gpudirect_limits import OFED_STACKS
 from .gpudirect_words import spoken, turing_or_newer
 from .observe.match import match_rails
 from .spec.model import Spec

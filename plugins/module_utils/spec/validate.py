@@ -11,6 +11,7 @@ from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
 from .check_gpu_driver import check_gpu_driver
+from .check_gpudirect import check_gpudirect
 from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
 from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
@@ -117,6 +118,7 @@ def _check_together(checked, rails, findings):
     check_pci_tuning(checked, findings)
     check_gpu_driver(checked, findings)
     check_cuda(checked, findings)
+    check_gpudirect(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

@@ -28,7 +28,7 @@ def test_dma_buf_needs_nothing(planner: MakePlanner) -> None:
 
 
 def test_without_a_gpu_or_an_rdma_device_nothing_is_set_up_and_the_note_says_why(planner: MakePlanner) -> None:
-    plans = planner(gpus=(), gpudirect_path="nvidia_peermem")
+    plans = planner(gpus=(), rdma_stack="doca", gpudirect_path="nvidia_peermem")
     assert plans.plan() == plans.problems() == []
     assert plans.notes() == ["gpudirect: this node has no NVIDIA GPU; nothing to set up"]
     plans = planner(hcas=())
@@ -192,12 +192,11 @@ def test_a_container_gets_files_only(planner: MakePlanner) -> None:
 
 
 def test_a_path_that_cannot_work_is_refused_with_one_line_and_changes_nothing(planner: MakePlanner) -> None:
-    plans = planner(gpudirect_path="nvidia_peermem")
+    plans = planner(rdma_stack="doca", gpudirect_path="nv_peer_mem")
+    plans.node.stack(*DOCA)
     plans.node.driver("580.95.05", PROPRIETARY)
     [problem] = plans.problems()
-    assert problem.startswith(
-        "gpudirect_path: nvidia_peermem cannot work on this node: ib_core of the inbox stack"
-    )
+    assert problem.startswith("gpudirect_path: nv_peer_mem cannot work on this node: obsolete: since R470 the driver (580.95.05 here)")
     assert plans.plan() == []
 
 

@@ -138,10 +138,10 @@ def test_what_cannot_be_read_is_unknown(make: Callable[..., Node]) -> None:
 
 
 def test_a_path_that_cannot_work_fails(make: Callable[..., Node]) -> None:
-    node = make(gpudirect_path="nvidia_peermem")
+    node = make(rdma_stack="doca", gpudirect_path="nv_peer_mem")
     [verdict] = [item for item in node.judge() if item.check == "gpudirect.path"]
-    assert (verdict.status, verdict.expected) == ("fail", "nvidia_peermem")
-    assert "no peer memory interface" in verdict.message
+    assert (verdict.status, verdict.expected) == ("fail", "nv_peer_mem")
+    assert "since R470" in verdict.message
 
 
 def test_without_a_gpu_or_an_hca_there_is_nothing_to_judge(make: Callable[..., Node]) -> None:

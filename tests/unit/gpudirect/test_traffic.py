@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import time
 from collections.abc import Callable
@@ -23,7 +24,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, 
 
 OPTIONS = Options(1, 1000, 65536, 2, 10)
 PAIR = Pair("0000:1b:00.0", 3, "mlx5_0", 1, 3, "rail0 (eth1)", None)
-PORT = 21515
 HELP = "      --use_cuda=<cuda device id> Use CUDA specific device for GPUDirect RDMA testing\n"
 HELP_DMABUF = HELP + "      --use_cuda_dmabuf Use CUDA DMA-BUF for GPUDirect RDMA testing\n"
 
@@ -89,6 +89,9 @@ class Machine(Host):
     def __init__(self, root: Path) -> None:
         self.root = root
         self.tool: str | None = str(root / "ib_write_bw")
+        with socket.socket() as free:  # other tests of this machine may run beside this one
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
 
     def path(self, path: str) -> str:
         return str(self.root / path.lstrip("/")) if path.startswith(perftest_node.RUN_DIR) else path
@@ -106,7 +109,7 @@ class Machine(Host):
         return (self.root / "calls").read_text().splitlines()
 
     def measure(self, path: str = "dmabuf", minimum: float | None = None, pairs: tuple[Pair, ...] = (PAIR,)) -> list[Verdict]:
-        return gdr_traffic.measure(self, "node1", path, pairs, OPTIONS, PORT, minimum)
+        return gdr_traffic.measure(self, "node1", path, pairs, OPTIONS, self.port, minimum)
 
 
 @pytest.fixture
@@ -120,7 +123,7 @@ def test_a_figure_is_the_proof(machine: Machine) -> None:
     assert (verdict.check, verdict.status, verdict.found) == ("gpudirect.traffic", "pass", 384.12)
     assert (verdict.hca, verdict.port, verdict.subject) == ("mlx5_0", 1, "GPU 0000:1b:00.0 and rail0 (eth1)")
     server, client = machine.calls
-    assert server.startswith("PCI_BUS_ID -d mlx5_0 -i 1 -p 21515 ")
+    assert server.startswith(f"PCI_BUS_ID -d mlx5_0 -i 1 -p {machine.port} ")
     assert "-x 3" in server
     assert client == server + " 127.0.0.1"
     assert "--use_cuda=3 --use_cuda_dmabuf" in server
@@ -146,10 +149,10 @@ def test_the_server_is_ended_and_leaves_nothing(machine: Machine) -> None:
     before = perftest_node.listening(machine)
     machine.measure()
     deadline = time.monotonic() + 5
-    while PORT in perftest_node.listening(machine):
+    while machine.port in perftest_node.listening(machine):
         assert time.monotonic() < deadline, "the server still listens"
         time.sleep(0.05)
-    assert PORT not in before
+    assert machine.port not in before
     assert list((machine.root / "run" / "railwright").iterdir()) == []
 
 
@@ -187,7 +190,7 @@ def test_without_perftest_it_is_unproven_too(machine: Machine) -> None:
 
 def test_a_name_that_is_no_device_never_becomes_a_command() -> None:
     with pytest.raises(Exception, match="is no name of an RDMA device"):
-        gdr_traffic.command(Host(), PAIR._replace(hca="../x"), "dmabuf", "ib_write_bw", OPTIONS, PORT)
+        gdr_traffic.command(Host(), PAIR._replace(hca="../x"), "dmabuf", "ib_write_bw", OPTIONS, 18515)
 
 
 def test_it_runs_where_the_hca_is() -> None:
@@ -195,9 +198,9 @@ def test_it_runs_where_the_hca_is() -> None:
         def which(self, tool: str) -> str | None:
             return "/usr/bin/" + tool
 
-    words = gdr_traffic.command(Numa(), PAIR._replace(numa_node=1), "dmabuf", "ib_write_bw", OPTIONS, PORT)
+    words = gdr_traffic.command(Numa(), PAIR._replace(numa_node=1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
     assert words[:5] == ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "numactl", "-N", "1"]
-    assert "numactl" not in gdr_traffic.command(Numa(), PAIR._replace(numa_node=-1), "dmabuf", "ib_write_bw", OPTIONS, PORT)
+    assert "numactl" not in gdr_traffic.command(Numa(), PAIR._replace(numa_node=-1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
 
 
 def doca8(nodes: Path, make_spec: Callable[..., Any]) -> list[Pair]:
