@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from railwright.lab import LabError, accel, apt, image, tools
+from railwright.lab import GRUB, PLAIN, LabError, Recipe, accel, apt, image, tools
 
 DEB822 = """# A mirror
 Types: deb deb-src
@@ -98,16 +100,37 @@ def test_the_key_covers_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     keys.add(image.image_key(setup))
     certificate.write_text("one")
     assert image.image_key(setup) == first
-    for name, value in (("PACKAGES", (*image.PACKAGES, "vim")), ("RECIPE", -1), ("FINISH", "true"), ("FILES", {})):
-        with monkeypatch.context() as patch:
-            patch.setattr(image, name, value)
-            keys.add(image.image_key(setup))
-    assert len(keys) == 8
+    changed: list[dict[str, Any]] = [{"packages": (*PLAIN.packages, "vim")}, {"finish": "true"}, {"files": {}}, {"early_files": {}}]
+    keys |= {image.image_key(setup, replace(PLAIN, **values)) for values in changed}
+    keys |= {image.image_key(setup, recipe) for recipe in (GRUB, replace(GRUB, offset=2**21), replace(GRUB, first_boot=()))}
+    monkeypatch.setattr(image, "RECIPE", -1)
+    keys.add(image.image_key(setup))
+    assert len(keys) == 12
 
 
-def test_the_image_is_bare() -> None:
-    words = " ".join(image.PACKAGES)
+@pytest.mark.parametrize("recipe", [PLAIN, GRUB])
+def test_the_image_is_bare(recipe: Recipe) -> None:
+    words = " ".join(recipe.packages)
     assert not [name for name in ("rdma", "ibverbs", "perftest", "infiniband", "opensm") if name in words]
+
+
+def test_an_image_that_boots_itself_has_a_partition(tmp_path: Path) -> None:
+    """The MBR as a BIOS and GRUB read it: signature, and one bootable Linux partition to the end of the disk."""
+    disk = tmp_path / "disk"
+    disk.write_bytes(b"\xeb\x63" + bytes(3 * 2**20 - 2))
+    image._partition(disk, GRUB.offset)
+    sector = disk.read_bytes()[:512]
+    status, kind, first, count = sector[446], sector[450], *struct.unpack("<II", sector[454:462])
+    assert (status, kind, first, count) == (0x80, 0x83, 2048, 4096)
+    assert (sector[:2], sector[510:]) == (b"\xeb\x63", b"\x55\xaa"), "the boot code stays"
+    assert sector[462:510] == bytes(48), "no other partition"
+
+
+def test_grub_and_fstab_agree_on_the_disk() -> None:
+    assert GRUB.offset == 2**20, "2048 sectors: where core.img has to end"
+    assert GRUB.files["/etc/fstab"].startswith("/dev/vda1 ")
+    assert "(hd0,msdos1)/boot/grub" in GRUB.finish
+    assert PLAIN.files["/etc/fstab"].startswith("/dev/vda ")
 
 
 def test_certificates_and_configuration_are_uploaded(tmp_path: Path) -> None:
@@ -115,11 +138,11 @@ def test_certificates_and_configuration_are_uploaded(tmp_path: Path) -> None:
     certificate.write_text("PEM")
     work = tmp_path / "work"
     work.mkdir()
-    options = image.hooks(work, apt.AptSetup(conf=('Acquire::Check-Date "false";',), certificates=(certificate,)))
+    options = image.hooks(work, PLAIN, apt.AptSetup(conf=('Acquire::Check-Date "false";',), certificates=(certificate,)))
     targets = [option.split()[-1] for option in options if "=upload " in option]
     assert "/usr/local/share/ca-certificates/site.crt" in targets
     assert "/etc/apt/apt.conf.d/80railwright-lab" in targets
-    assert options[-1] == f"--customize-hook={image.FINISH}", "what finishes the image comes after the files"
+    assert options[-1] == f"--customize-hook={PLAIN.finish}", "what finishes the image comes after the files"
     order = [option.split("-hook")[0] for option in options]
     assert order == sorted(order, key=("--essential", "--customize").index)
 
@@ -135,7 +158,7 @@ def test_a_full_disk_is_said_before_the_build(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(image, "NEEDED_BYTES", 10**18)
     with pytest.raises(LabError, match="GiB free"):
-        image._build(image.Image("key", tmp_path / "key"), apt.AptSetup(), lambda _: None)
+        image._build(image.Image("key", tmp_path / "key"), PLAIN, apt.AptSetup(), lambda _: None)
 
 
 def test_a_failing_command_says_why() -> None:

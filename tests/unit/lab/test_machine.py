@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from railwright.lab import LabError, machine, net
+from railwright.lab import Hardware, LabError, machine, net
 from railwright.lab.image import Image
 from railwright.lab.state import LabState
 
@@ -72,6 +73,34 @@ def test_a_single_node_has_a_fabric_nic_too(tmp_path: Path, image: Image) -> Non
 
 def test_loadvm_comes_last(state: LabState, image: Image) -> None:
     assert machine.argv(state, state.nodes[0], image, "bare")[-2:] == ["-loadvm", "bare"]
+
+
+def test_a_machine_that_boots_itself_gets_no_kernel(state: LabState, image: Image) -> None:
+    assert values(machine.argv(state, state.nodes[0], image), "-kernel") == [str(image.kernel)]
+    argv = machine.argv(replace(state, offset=2**20), state.nodes[0], image)
+    assert not {"-kernel", "-initrd", "-append"} & set(argv)
+
+
+def test_pci_express_puts_every_nic_behind_a_port_of_its_own(state: LabState, image: Image) -> None:
+    argv = machine.argv(replace(state, hardware=Hardware(pcie=True, iommu=True)), state.nodes[0], image)
+    assert values(argv, "-machine") == ["q35"]
+    assert values(argv, "-device")[:5] == [
+        "intel-iommu",
+        "pcie-root-port,id=port0,chassis=1",
+        "virtio-net-pci,netdev=management,mac=52:54:00:4d:00:01,bus=port0",
+        "pcie-root-port,id=port1,chassis=2",
+        "virtio-net-pci,netdev=rail0,mac=52:54:00:4d:01:01,bus=port1",
+    ]
+
+
+@pytest.mark.parametrize(("accel", "model"), [("tcg", "max"), ("kvm", "host")])
+def test_bare_metal_admits_no_hypervisor(state: LabState, image: Image, accel: str, model: str) -> None:
+    ordinary = replace(state, accel=accel)
+    assert values(machine.argv(ordinary, state.nodes[0], image), "-cpu") == [model]
+    argv = machine.argv(replace(ordinary, hardware=Hardware(bare_metal=True)), state.nodes[0], image)
+    assert values(argv, "-cpu") == [f"{model},-hypervisor"]
+    assert not [text for text in values(argv, "-smbios") if "QEMU" in text]
+    assert len(values(argv, "-smbios")) == 3
 
 
 def test_commas_in_paths_are_doubled(tmp_path: Path, image: Image) -> None:

@@ -41,6 +41,16 @@ def test_files_modes_and_owner(disk: Path) -> None:
 
 
 @needs_e2fsprogs
+def test_files_go_into_a_partition_too(tmp_path: Path, disk: Path) -> None:
+    """debugfs finds the file system behind the offset, and leaves what is before it alone."""
+    whole = tmp_path / "whole.img"
+    whole.write_bytes(b"GRUB" * 2**18 + disk.read_bytes())
+    seed._inject(whole, tmp_path, {"/etc/hostname": ("node1\n", 0o644)}, 2**20)
+    assert tools.run(["debugfs", "-R", "cat /etc/hostname", f"{whole}?offset={2**20}"]) == "node1\n"
+    assert whole.read_bytes()[: 2**20] == b"GRUB" * 2**18
+
+
+@needs_e2fsprogs
 def test_a_write_that_did_not_happen_is_noticed(disk: Path) -> None:
     with pytest.raises(LabError, match="could not write /nowhere/file"):
         seed._inject(disk, disk.parent, {"/nowhere/file": ("x", 0o644)})

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from railwright.lab import LabError, current, down, status
 from railwright.lab.paths import LabPaths, cache_root, default_state_dir, locked, write_atomic
-from railwright.lab.state import LabState, load, save
+from railwright.lab.state import Hardware, LabState, load, save
 
 from .conftest import make_state
 
@@ -23,6 +24,21 @@ def test_round_trip(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"], "nothing is left beside it"
 
 
+def test_hardware_and_boot_come_back(state: LabState) -> None:
+    special = replace(state, offset=2**20, hardware=Hardware(pcie=True, bare_metal=True))
+    save(special)
+    assert load(special.paths) == special
+
+
+def test_a_lab_from_before_there_were_recipes(state: LabState) -> None:
+    """Its state says nothing of hardware: it is the ordinary one, and its nodes keep running through an upgrade of railwright."""
+    save(state)
+    body = json.loads(state.paths.state_file.read_text())
+    del body["hardware"], body["offset"]
+    state.paths.state_file.write_text(json.dumps(body))
+    assert load(state.paths) == state
+
+
 def test_no_lab(tmp_path: Path) -> None:
     assert load(LabPaths(tmp_path)) is None
     assert status(tmp_path) == []
@@ -30,7 +46,10 @@ def test_no_lab(tmp_path: Path) -> None:
         current(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 99}', '{"version": 1}', '{"version": 1, "nodes": [{}]}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"version": 99}', '{"version": 1}', '{"version": 1, "nodes": [{}]}', '{"version": 1, "nodes": [], "hardware": []}'],
+)
 def test_damage_names_the_way_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(LabError, match="down --destroy"):

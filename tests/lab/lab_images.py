@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The images of the lab tests: the lab's GRUB image with what would take minutes to install at emulation speed.
+
+DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
+kernel and its headers. FABRIC has the distribution's RDMA packages. Neither has a package source of its own: what a test installs
+comes from its own repository.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from railwright.lab import GRUB, Recipe
+
+MODULES = Path(__file__).with_name("modules")
+KERNEL_DEB = "/srv/lab/kernel.deb"
+HEADERS_DEB = "/srv/lab/headers.deb"
+# What the second kernel's name ends in: it sorts behind the first, so GRUB takes it for the newer one.
+SECOND_FLAVOUR = "-cloud-amd64"
+
+TOOLCHAIN = ("python3-apt", "dkms", "gcc", "make", "linux-headers-amd64", "linux-image-cloud-amd64", "linux-headers-cloud-amd64")
+RDMA = ("rdma-core", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "infiniband-diags", "perftest", "mstflint")
+
+# The hooks of the distribution's kernel packages run, DKMS's and GRUB's among them; only the initramfs is there already, and the
+# modules are those that a guest of the lab can have a device for.
+_POSTINST = """#!/bin/sh
+set -e
+[ "$1" = configure ] || exit 0
+INITRD=No run-parts --report --exit-on-error --arg=@KERNEL@ --arg=/boot/vmlinuz-@KERNEL@ /etc/kernel/postinst.d
+"""
+_NEEDED = "virtio_pci virtio_net virtio_blk virtio_rng ext4 af_packet ib_core ib_uverbs ib_umad rdma_ucm rdma_rxe lab_pcie"
+
+_PREPARE = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+first=$(basename "$(ls -d /lib/modules/*-amd64 | grep -v -e FLAVOUR)")
+second=$(basename /lib/modules/*FLAVOUR)
+for kernel in $first $second; do
+    make -s -C /lib/modules/$kernel/build M=/usr/src/lab_pcie modules
+    install -D -m 644 /usr/src/lab_pcie/lab_pcie.ko /lib/modules/$kernel/extra/lab_pcie.ko
+    make -s -C /lib/modules/$kernel/build M=/usr/src/lab_pcie clean
+    depmod $kernel
+done
+rm -r /usr/src/lab_pcie
+
+stage=/srv/lab/stage
+mkdir -p $stage/DEBIAN $stage/boot $stage/lib/modules/$second
+cp /boot/*-$second $stage/boot/
+cp /lib/modules/$second/modules.builtin* /lib/modules/$second/modules.order $stage/lib/modules/$second/
+for module in NEEDED; do
+    modprobe --set-version $second --show-depends $module 2>/dev/null || true
+done | sed -n 's/^insmod \\([^ ]*\\).*/\\1/p' | sort -u | while read -r file; do cp --parents "$file" $stage/; done
+[ ! -d $stage/usr/lib/modules ] || { cp -r $stage/usr/lib/modules/. $stage/lib/modules/; rm -r $stage/usr; }
+depmod -b $stage $second
+cat > $stage/DEBIAN/control <<CONTROL
+Package: linux-image-$second
+Version: $(dpkg-query -W -f '${Version}' linux-image-$second)
+Architecture: amd64
+Maintainer: Stand-in of a test <nobody@example.com>
+Description: Debian's kernel of that name, with few modules and its initramfs
+CONTROL
+sed "s/@KERNEL@/$second/g" > $stage/DEBIAN/postinst <<'POSTINST'
+SCRIPT
+POSTINST
+chmod 755 $stage/DEBIAN/postinst
+dpkg-deb --build -Zgzip -z1 --root-owner-group $stage /srv/lab/kernel.deb
+cp /var/cache/apt/archives/linux-headers-${second}_*.deb /srv/lab/headers.deb
+rm -r $stage
+dpkg --purge linux-image-cloud-amd64 linux-headers-cloud-amd64 linux-image-$second linux-headers-$second
+rm -rf /lib/modules/$second
+: > /etc/apt/sources.list
+INSIDE
+"""
+
+_NO_SOURCES = ': > "$1/etc/apt/sources.list"\n'
+
+
+def _prepare() -> str:
+    return _PREPARE.replace("FLAVOUR", SECOND_FLAVOUR).replace("NEEDED", _NEEDED).replace("SCRIPT\n", _POSTINST)
+
+
+def _sources() -> dict[str, str]:
+    return {f"/usr/src/lab_pcie/{path.name}": path.read_text(encoding="utf-8") for path in sorted((MODULES / "pcie").iterdir())}
+
+
+DRIVERS: Recipe = replace(
+    GRUB,
+    title="image of the driver tests (kernel headers, DKMS, a second kernel)",
+    packages=(*GRUB.packages, *TOOLCHAIN),
+    files={**GRUB.files, **_sources()},
+    finish=_prepare() + GRUB.finish,
+)
+FABRIC: Recipe = replace(
+    GRUB,
+    title="image of the fabric tests (GRUB, RDMA packages)",
+    packages=(*GRUB.packages, "python3-apt", *RDMA),
+    finish=GRUB.finish + _NO_SOURCES,
+)

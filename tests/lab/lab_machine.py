@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One machine of a lab test: commands on it over ssh, railwright's verbs on it as a user runs them, its reboots, its site file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from railwright import lab
+
+NODE = "node1"
+RUN_SECONDS = 1500
+BOOT_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of a verb with --format json."""
+
+    code: int
+    document: Any
+    seconds: float
+    err: str
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """The one host's part of a plan or an apply."""
+        (host,) = self.document["hosts"].values() if isinstance(self.document["hosts"], dict) else self.document["hosts"]
+        return dict(host)
+
+    def verdicts(self, *names: str) -> list[dict[str, Any]]:
+        """The verdicts of these checks, by the start of their names."""
+        return [verdict for verdict in self.document["verdicts"] if verdict["check"].startswith(names)]
+
+
+class Machine:
+    """node1 of a lab with a state directory of its own."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.state_dir = state_dir
+        self.inventory = state_dir / "inventory"
+
+    def run(self, *command: str, timeout: float = 300) -> str:
+        """A command that must succeed; what it printed."""
+        return lab.run_in(NODE, list(command), timeout=timeout, state_dir=self.state_dir)
+
+    def sh(self, script: str, timeout: float = 300) -> str:
+        return self.run("sh", "-euc", script, timeout=timeout)
+
+    def fails(self, *command: str, timeout: float = 300) -> str:
+        """A command that must fail; everything it printed."""
+        argv = lab.ssh_argv(NODE, list(command), state_dir=self.state_dir)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
+        assert done.returncode not in (0, 255), f"{command}: exit {done.returncode}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def railwright(self, verb: str, *arguments: str) -> Outcome:
+        argv = [str(Path(sys.executable).with_name("railwright")), verb, "-i", str(self.inventory), "--format", "json", *arguments]
+        started = time.monotonic()
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+        assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
+        return Outcome(done.returncode, json.loads(done.stdout), time.monotonic() - started, done.stderr)
+
+    def site(self, values: dict[str, Any]) -> None:
+        """The whole of group_vars/all/site.yml."""
+        (self.inventory / "group_vars/all/site.yml").write_text(yaml.safe_dump(values), encoding="utf-8")
+
+    def rails(self, *rails: dict[str, Any]) -> None:
+        """The node's rails, in place of those that `lab up` wrote."""
+        file = self.inventory / "hosts.yml"
+        hosts = yaml.safe_load(file.read_text(encoding="utf-8"))
+        hosts["all"]["children"]["rdma"]["hosts"][NODE]["rails"] = list(rails)
+        file.write_text(yaml.safe_dump(hosts), encoding="utf-8")
+
+    def boot_id(self) -> str:
+        return self.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+
+    def reboot(self) -> None:
+        """Reboot in the guest and wait until it is all up."""
+        before = self.boot_id()
+        # The connection dies with the node: its exit status says nothing.
+        subprocess.run(lab.ssh_argv(NODE, ["systemctl", "reboot"], state_dir=self.state_dir), capture_output=True, timeout=60, check=False)
+        deadline = time.monotonic() + BOOT_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if self.boot_id() != before:
+                    break
+            except lab.LabError:
+                time.sleep(2)
+        else:
+            raise AssertionError(f"{NODE} did not come back within {BOOT_SECONDS} s")
+        self.settled()
+
+    def settled(self) -> None:
+        """All units have ended their start, well or not: which have failed is for a test to say."""
+        argv = lab.ssh_argv(NODE, ["systemctl", "is-system-running", "--wait"], state_dir=self.state_dir)
+        subprocess.run(argv, capture_output=True, timeout=BOOT_SECONDS, check=False)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PCIe tuning on a machine that looks like bare metal: registers, kernel arguments, and the reboot that apply makes.
+
+The machine is a q35 whose CPU admits no hypervisor. Root ports with ACS, the GPU and the HCA are stood in for (modules/README.md): a
+PCI domain whose configuration space lies in memory, fresh at every boot, so a register that is set after a reboot was set by our unit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lab_images import DRIVERS
+from lab_machine import Machine
+
+from railwright import lab
+
+RECIPE = DRIVERS
+HARDWARE = lab.Hardware(pcie=True, iommu=True, bare_metal=True)
+HCA, BRIDGES = "0001:02:00.0", ("0001:00:00.0", "0001:00:01.0")
+SITE = {
+    "fabric": "roce",
+    "rdma_stack": "doca",
+    "rdma_stack_version": "3.2.3",
+    "mtu": 9000,
+    "consent": ["link", "restart", "reload", "reboot"],
+    "pci_tuning_iommu": "passthrough",
+    "gpudirect_path": "none",
+    "validate_perftest": False,
+}
+
+
+def read_request(machine: Machine) -> int:
+    """MaxReadReq from the configuration space, in bytes."""
+    return int(128 << (int(machine.run("setpci", "-s", HCA, "CAP_EXP+8.w"), 16) >> 12 & 7))
+
+
+def acs(machine: Machine) -> list[int]:
+    """ACS Control of the bridges above the GPU and the HCA."""
+    return [int(machine.run("setpci", "-s", bridge, "ECAP_ACS+6.w"), 16) for bridge in BRIDGES]
+
+
+def arguments(machine: Machine) -> list[str]:
+    return machine.run("cat", "/proc/cmdline").split()
+
+
+@pytest.fixture(scope="module")
+def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
+    machine.sh("echo options lab_pcie driver_name=mlx5_core > /etc/modprobe.d/lab.conf; echo lab_pcie > /etc/modules-load.d/lab.conf")
+    machine.run("modprobe", "lab_pcie")
+    machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
+    machine.site({**SITE, **vendor})
+    return machine
+
+
+def test_the_hardware_is_as_a_bios_leaves_it(node: Machine) -> None:
+    assert read_request(node) == 512
+    assert all(acs(node)), "ACS is on"
+    assert "iommu=pt" not in arguments(node)
+
+
+def test_without_consent_nothing_reboots(node: Machine, vendor: dict[str, Any]) -> None:
+    node.site({**SITE, **vendor, "consent": ["link", "restart", "reload"]})
+    before = node.boot_id()
+    run = node.railwright("apply")
+    node.site({**SITE, **vendor})
+    assert node.boot_id() == before
+    assert run.code in (0, 1, 2), run.document
+    assert "iommu=pt" not in arguments(node)
+
+
+def test_apply_reboots_with_consent(node: Machine) -> None:
+    before = node.boot_id()
+    run = node.railwright("apply")
+    assert run.code == 0, (run.document, run.err)
+    assert node.boot_id() != before
+    assert "iommu=pt" in arguments(node)
+    assert "iommu=pt" in node.run("cat", "/boot/grub/grub.cfg")
+
+
+def test_registers_are_set(node: Machine) -> None:
+    node.settled()
+    run = node.railwright("apply")  # ACS counts from the moment on when there is an HCA, which came with the stack
+    assert run.code == 0, (run.document, run.err)
+    assert read_request(node) == 4096
+    assert acs(node) == [0, 0]
+    assert "MaxReadReq 4096 bytes" in node.run("lspci", "-vvv", "-s", HCA)
+
+
+def test_another_reboot_keeps_all_of_it(node: Machine) -> None:
+    node.reboot()
+    assert (read_request(node), acs(node)) == (4096, [0, 0])
+    assert "iommu=pt" in arguments(node)
+    plan = node.railwright("plan")
+    assert (plan.code, plan.document["summary"]["changes"]) == (0, 0), plan.document
+    judged = {
+        item["check"]: item["status"] for item in node.railwright("validate").verdicts("pci.acs", "pci.max_read_request", "pci.iommu")
+    }
+    assert judged == {"pci.acs": "pass", "pci.max_read_request": "pass", "pci.iommu": "pass"}
