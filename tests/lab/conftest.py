@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from lab_debs import Keyring, publish, served
 from lab_machine import Machine
 from lab_vendor import LABEL, driver, old_driver, stack
-
 from railwright import lab
 
 ROOT = Path(__file__).resolve().parents[2]

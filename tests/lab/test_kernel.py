@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from lab_images import DRIVERS, HEADERS_DEB, KERNEL_DEB
 from lab_machine import Machine
 from lab_vendor import DRIVER_VERSION, STACK_DKMS, STACK_VERSION
-
 from railwright import lab
 
 RECIPE = DRIVERS

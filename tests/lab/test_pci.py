@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from lab_images import DRIVERS
 from lab_machine import Machine
-
 from railwright import lab
 
 RECIPE = DRIVERS
