@@ -64,7 +64,7 @@ def prove_dnf(host, case, root):
     check_removals(case, list(lost.items()))
     if found.incoming:
         check_room(host, sizes[0], sizes[1], CACHE if host.exists(CACHE) else "/var")
-        prover.fetch(names, removed)
+        prover.fetch(names)
     before = prover.installed(list(found.incoming))
     resolved = [Resolved(name, before.get(name), version, origin) for name, (version, origin) in found.incoming.items()]
     resolved += [Resolved(name, version, None, "") for name, version in sorted(lost.items())]
@@ -79,6 +79,7 @@ class DnfProver:
         self.host, self.case, self.root = host, case, root
         self.repos, self.keys, self.plugins, self.cache = root + "/repos", root + "/keys", root + "/plugins", root + "/cache"
         self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution
+        self.gone = []  # type: List[str]  # what the transaction removes: no package of that name comes
 
     def prepare(self):
         # type: () -> None
@@ -171,9 +172,16 @@ class DnfProver:
         # type: (Sequence[str], Dict[str, str]) -> Tuple[Table, Tuple[int, int]]
         if not names:
             return Table({}, {}), (0, 0)
-        result = self.transaction("--assumeno", names, removed)
+        returning = self.returning(removed)
+        while True:
+            self.gone = ["%s-%s" % row for row in sorted(removed.items()) if row[0] not in returning]
+            result = self.transaction("--assumeno", names)
+            table = parse_table(result.out)
+            staying = returning - set(table.incoming) if table.incoming else set()
+            if not staying:
+                break
+            returning -= staying
         missing = _MISSING.search(result.out + "\n" + result.err)
-        table = parse_table(result.out)
         if missing is not None or not (table.incoming or table.outgoing or "Nothing to do" in result.out):
             raise RailwrightError(self.explain(result))
         if "Problem" in result.out + result.err and not table.incoming:
@@ -181,23 +189,32 @@ class DnfProver:
         sizes = {name: size_of(number, unit) for name, number, unit in _SIZES.findall(result.out)}
         return table, (sizes.get("Total download size", 0), sizes.get("Installed size", 0))
 
-    def transaction(self, answer, names, removed):
-        # type: (str, Sequence[str], Dict[str, str]) -> Result
+    def returning(self, removed):
+        # type: (Dict[str, str]) -> Set[str]
+        """Names that the new stack has too. dnf takes no other version of a name that the same transaction removes (the role has two), so
+        these are replaced instead, which comes to the same."""
+        ours = ["--repo=railwright-" + row.name for row in self.case.repositories]
+        if not removed or not ours:
+            return set()
+        result = self.dnf("-q", "repoquery", "--qf", "%{name}", *(ours + sorted(removed)))
+        return set(result.out.split()) & set(removed)
+
+    def transaction(self, answer, names):
+        # type: (str, Sequence[str]) -> Result
         """One command, or one with the removals before it, as the role makes them one after the other."""
         seconds = RESOLVE_SECONDS if answer == "--assumeno" else DOWNLOAD_SECONDS
         flags = [answer] if answer == "--assumeno" else ["-y", answer]
-        if not removed:
+        if not self.gone:
             return self.dnf(*(flags + ["install"] + list(names)), seconds=seconds)
         script = self.root + "/transaction"
-        gone = ["%s-%s" % row for row in removed.items()]
-        self.host.write(script, "remove %s\ninstall %s\nrun\n" % (" ".join(gone), " ".join(names)))
+        self.host.write(script, "remove %s\ninstall %s\nrun\n" % (" ".join(self.gone), " ".join(names)))
         return self.dnf(*(flags + ["shell", script]), seconds=seconds)
 
-    def fetch(self, names, removed):
-        # type: (Sequence[str], Dict[str, str]) -> None
+    def fetch(self, names):
+        # type: (Sequence[str]) -> None
         """Every package, compared with the index by dnf, and its signature with the pinned key; then handed to the real cache."""
         before = self.trusted_keys()
-        result = self.transaction("--downloadonly", names, removed)
+        result = self.transaction("--downloadonly", names)
         for key in sorted(self.trusted_keys() - before):  # dnf trusts a repository's key on the way; the proof leaves none behind
             self.host.run(("rpm", "-e", "gpg-pubkey-" + key), 60.0)
         text = result.err + "\n" + result.out
