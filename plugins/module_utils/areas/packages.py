@@ -85,7 +85,8 @@ def desired(spec, identity):
     rows = [row._replace(version=pins.get(row.name, row.version)) for row in rows]
     return Desired(
         tuple(rows), identity, spec["rdma_stack_packages_state"] == "latest",
-        "erdma" if spec.fabric == "erdma" else None, vendor, spec.rdma_stack in LEAVING and spec.fabric != "erdma")
+        "erdma" if spec.fabric == "erdma" else None, vendor,
+        spec.rdma_stack in LEAVING and spec.fabric != "erdma" and identity.platform.package_manager in repositories.MANAGERS)
 
 
 def wanted_packages(spec, identity):
