@@ -109,6 +109,7 @@ VERBS = [
     ["apply"],
     ["validate"],
     ["report"],
+    ["explain", "gpudirect"],
     *(["lab", verb] for verb in ("up", "status", "ssh", "down")),
 ]
 
