@@ -69,11 +69,11 @@ def desired(spec, identity):
     rails = tuple(rail_functions(spec, identity))
     notes = []  # type: List[str]
     acs = spec["pci_tuning_acs"] == "disable" and bool(hcas)
+    passthrough = spec["pci_tuning_iommu"] == "passthrough"
     if identity.has("container"):
-        if acs or rails:
+        if acs or rails or passthrough or spec["pci_tuning_kernel_args"]:
             notes.append("PCIe registers and kernel arguments are left alone: in a container they belong to the machine below")
         return Desired(False, functions, 0, False, (), None, tuple(notes), identity.platform.family)
-    passthrough = spec["pci_tuning_iommu"] == "passthrough"
     if identity.virtual is not None:
         if acs or rails:
             notes.append("ACS, MaxReadReq and relaxed ordering are left alone: in a virtual machine (%s) they are the hypervisor's; with "

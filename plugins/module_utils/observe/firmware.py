@@ -28,6 +28,8 @@ QUERY_SECONDS = 60.0
 _COLUMN = re.compile(r"Default|Current|Next Boot|New")
 _NUMBERED = re.compile(r"(.*)\((\d+)\)\Z")
 _ERROR = re.compile(r"^\s*-E-\s*(.*\S)", re.MULTILINE)
+# What it says of a parameter, not of the device: mlxcfg_generic_commander.cpp, mlxcfg_tlv.cpp.
+_OF_PARAMETER = re.compile(r"[Pp]arameter|[Rr]ead.only")
 _FLASH_LINE = re.compile(r"^(FW Version|FW Version\(Running\)|PSID):\s+(\S+)\s*$", re.MULTILINE)
 
 
@@ -94,14 +96,15 @@ def query_config(host, tool, address, names=()):
     complaint = _complaint(result.rc, result.out, result.err)
     if complaint is None or not names:
         return Config(values, {}, complaint if not values else None)
+    if _OF_PARAMETER.search(complaint) is None:
+        return Config({}, {}, complaint)
     if len(names) == 1:
         return Config(values, {names[0]: complaint}, None)
-    probe = host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS)
-    if _complaint(probe.rc, probe.out, probe.err) is not None and not parse_config(probe.out):
-        return Config({}, {}, complaint)
     errors = {}  # type: Dict[str, str]
     for name in names:
         one = query_config(host, tool, address, (name,))
+        if one.failure is not None:
+            return one
         values.update(one.values)
         errors.update(one.errors)
     return Config(values, errors, None)

@@ -97,6 +97,12 @@ def test_config_acs_of_the_kernel_is_respected(planner: MakePlanner, machine: Ma
     assert node.notes() == ["ACS is left alone: the kernel's argument pci=config_acs says which bits this node wants"]
 
 
+def test_in_a_container_kernel_arguments_alone_are_noted_too(planner: MakePlanner, identity: Identity) -> None:
+    inside = identity._replace(virtual="container", capabilities=("container",), hcas=(), nics=(), gpus=())
+    assert planner(inside, pci_tuning_kernel_args=["a=b"]).notes() != []
+    assert planner(inside).notes() == []
+
+
 def test_without_a_gpu_acs_stays(planner: MakePlanner, identity: Identity) -> None:
     node = planner(identity._replace(gpus=()))
     assert node.drift() == READ + BOOT
