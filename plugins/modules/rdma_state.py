@@ -22,8 +22,9 @@ options:
     default: plan
   areas:
     description:
-      - The areas to look at, from V(packages), V(kernel_modules), V(network), V(rxe), V(ipoib), V(limits),
-        V(sysctl), V(cpu), V(nccl) and V(opensm). All of them when left out.
+      - The areas to look at, from V(repositories), V(packages), V(dkms), V(stack), V(kernel_modules), V(gpu_driver), V(cuda), V(gpudirect),
+        V(nic_firmware), V(pci_tuning), V(network), V(rxe), V(ipoib), V(limits), V(sysctl), V(cpu), V(nccl) and V(opensm). All of them when
+        left out.
     type: list
     elements: str
   expected:
@@ -128,11 +129,18 @@ packages:
       type: str
     steps:
       description:
-        - In the order in which they must be made. Each has C(area), C(state) (absent or present) and C(names), with the
-          exact version (or a glob of it) where one is pinned.
+        - In the order in which they must be made. Each has C(area), C(state) (uninstall, absent, replaced, file or present) and C(names),
+          with the exact version (or a glob of it) where one is pinned.
       type: list
       elements: dict
       sample: [{"area": "packages", "state": "present", "names": ["perftest", "rdma-core=44.0-2"]}]
+    needed:
+      description: Whether there is anything to do for the package step, repositories included.
+      type: bool
+    downloads:
+      description: What must be downloaded before, each with C(url), C(dest) and C(checksum) (empty for a key, whose fingerprint is compared).
+      type: list
+      elements: dict
 drivers:
   description: Kernel, stack, DKMS modules, GPU driver, firmware and peer memory of the node before any change, one line each.
   returned: for a plan of every area
