@@ -42,7 +42,7 @@ def keyring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyring]:
 
 @pytest.fixture(scope="module")
 def vendor(tmp_path_factory: pytest.TempPathFactory, keyring: Keyring) -> Iterator[dict[str, Any]]:
-    """The vendor's repository, served; the inventory values that name it."""
+    """The vendor's repository, served: the inventory values that name it; and what is served, as directory and as URL."""
     with repository(tmp_path_factory.mktemp("vendor"), keyring) as values:
         yield values
 
@@ -52,6 +52,8 @@ def repository(directory: Path, keyring: Keyring, **options: str) -> Iterator[di
     publish([*stack(**options), driver(), old_driver()], directory / "doca", directory / "work", keyring, LABEL)
     with served(directory) as url:
         yield {
+            "directory": directory,
+            "mirror": url,
             "rdma_stack_repository_url": f"{url}/doca",
             "rdma_stack_repository_key_url": f"{url}/doca/key.asc",
             "rdma_stack_repository_fingerprint": keyring.fingerprint,

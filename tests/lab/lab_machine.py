@@ -40,6 +40,11 @@ class Outcome:
         return [verdict for verdict in self.document["verdicts"] if verdict["check"].startswith(names)]
 
 
+def values_of(vendor: dict[str, Any]) -> dict[str, Any]:
+    """The inventory values among what the vendor fixture says."""
+    return {key: value for key, value in vendor.items() if key.startswith("rdma_stack")}
+
+
 class Machine:
     """node1 of a lab with a state directory of its own."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab_images import DRIVERS, HEADERS_DEB, KERNEL_DEB
-from lab_machine import Machine
+from lab_machine import Machine, values_of
 from lab_vendor import DRIVER_VERSION, STACK_DKMS, STACK_VERSION
 from railwright import lab
 
@@ -50,7 +50,7 @@ def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     machine.sh("printf 'lab_pcie\\nnvidia\\n' > /etc/modules-load.d/lab.conf")
     machine.run("modprobe", "lab_pcie")
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
-    machine.site({**SITE, **vendor})
+    machine.site({**SITE, **values_of(vendor)})
     early = "/etc/apt/sources.list.d/early.list"
     machine.sh(f"echo 'deb [trusted=yes] {vendor['rdma_stack_repository_url']} ./' > {early}; apt-get -q update")
     machine.run("apt-get", "-q", "-y", "install", "nvidia-kernel-open-dkms", timeout=900)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab_images import DRIVERS
-from lab_machine import Machine
+from lab_machine import Machine, values_of
 from railwright import lab
 
 RECIPE = DRIVERS
@@ -49,7 +49,7 @@ def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     machine.sh("echo options lab_pcie driver_name=mlx5_core > /etc/modprobe.d/lab.conf; echo lab_pcie > /etc/modules-load.d/lab.conf")
     machine.run("modprobe", "lab_pcie")
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
-    machine.site({**SITE, **vendor})
+    machine.site({**SITE, **values_of(vendor)})
     return machine
 
 
@@ -60,10 +60,10 @@ def test_the_hardware_is_as_a_bios_leaves_it(node: Machine) -> None:
 
 
 def test_without_consent_nothing_reboots(node: Machine, vendor: dict[str, Any]) -> None:
-    node.site({**SITE, **vendor, "consent": ["link", "restart", "reload"]})
+    node.site({**SITE, **values_of(vendor), "consent": ["link", "restart", "reload"]})
     before = node.boot_id()
     run = node.railwright("apply")
-    node.site({**SITE, **vendor})
+    node.site({**SITE, **values_of(vendor)})
     assert node.boot_id() == before
     assert run.code in (0, 1, 2), run.document
     assert "iommu=pt" not in arguments(node)
