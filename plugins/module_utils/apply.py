@@ -182,7 +182,7 @@ def build_log(host, op):
     """What the compiler said, where DKMS failed: its own message only names the file."""
     if op.kind != "run" or op.argv[:2] != ("dkms", "install"):
         return ""
-    module, version = op.argv[op.argv.index("-m") + 1], op.argv[op.argv.index("-v") + 1]
+    module, _slash, version = op.argv[2].partition("/")
     tail = make_log_tail(host, module, version)
     return "" if tail is None else "\nThe end of its make.log:\n" + tail
 

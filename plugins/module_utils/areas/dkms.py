@@ -14,7 +14,7 @@ from ..catalogue.drivers import gpu_packages
 from ..catalogue.stacks import DKMS, VendorStack, has_nvidia_hca, vendor_stack
 from ..host import Host
 from ..observe.boot import Boot, observe_boot
-from ..observe.dkms import ADDED, BROKEN, ERDMA, GPU_DRIVER, INSTALLED, PEER_MEMORY, SOURCES, Build, builds_for, dkms_builds
+from ..observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, SOURCES, Build, builds_for, dkms_builds
 from ..observe.modules import module_index, module_path
 from ..observe.packages import query_packages
 from ..observe.stack_modules import CORE, FOREIGN_PATH
@@ -27,10 +27,10 @@ NAME = "dkms"
 SECONDS = 1800.0  # DOCA's modules on a slow virtual machine
 SOURCE = "dkms(8); AZ (check_dkms_status: installed for the running kernel, else the tail of make.log)"
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
-# In the order of building: each set may need the symbols of the one before.
+# In the order of building: each set may need the symbols of the one before. nv_peer_mem is for area gpudirect, which knows if it is wanted.
 SETS = (
     ("GPU driver", GPU_DRIVER, "without it no GPU works after this"),
-    ("peer memory", PEER_MEMORY, "GPU memory is not reachable for HCAs without it"),
+    ("GDRCopy", GDRCOPY, "it copies to and from GPU memory without the driver's help, and is gone without its module"),
     ("eRDMA", ERDMA, "eRDMA has no other driver in the OFED mode"),
 )
 _EXCLUSIVE = re.compile(r"""^\s*BUILD_EXCLUSIVE_KERNEL=["']?([^"'\n]*)["']?\s*$""", re.MULTILINE)
@@ -180,7 +180,7 @@ def _ordered(modules):
 def _install(build, kernel):
     # type: (Build, str) -> List[Op]
     """``dkms install`` builds first where that is needed; --force where DKMS takes it for installed and the files are gone."""
-    which = ("-m", build.module, "-v", build.version, "-k", kernel)
+    which = ("%s/%s" % (build.module, build.version), "-k", kernel)
     force = ("--force",) if build.state == BROKEN else ()
     return [run(("dkms", "install") + which + force, (("dkms", "uninstall") + which,), SECONDS)]
 
@@ -199,9 +199,10 @@ def _removed(desired, observed):
     ops = []  # type: List[Op]
     for module, version in sorted({(build.module, build.version) for build in builds}):
         kernels = [build.kernel for build in builds if (build.module, build.version, build.state) == (module, version, INSTALLED)]
-        undo = [("dkms", "add", "-m", module, "-v", version)]  # type: List[Tuple[str, ...]]
-        undo += [("dkms", "install", "-m", module, "-v", version, "-k", str(kernel)) for kernel in kernels]
-        ops.append(run(("dkms", "remove", "-m", module, "-v", version, "--all"), tuple(undo), SECONDS))
+        name = "%s/%s" % (module, version)
+        undo = [("dkms", "add", name)]  # type: List[Tuple[str, ...]]
+        undo += [("dkms", "install", name, "-k", str(kernel)) for kernel in kernels]
+        ops.append(run(("dkms", "remove", name, "--all"), tuple(undo), SECONDS))
     before = {build.module: "%s, %s" % (build.version, build.state) for build in builds}
     return Change(NAME, "modules of a vendor's stack removed", before, None, "none",
                   "the next boot would load them in place of the kernel's own, with libraries that do not fit", SOURCE, tuple(ops))

@@ -7,7 +7,7 @@ The next boot counts as much as this one: a kernel that was installed meanwhile 
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ..catalogue.stacks import DKMS, stack_of, vendor_stack
-from ..observe.dkms import ERDMA, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
+from ..observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
 from ..observe.stack_modules import INBOX, UNKNOWN
 from ..spec.model import Spec
 from ..types import Identity, Verdict
@@ -39,9 +39,10 @@ def relevant_modules(facts, vendor):
     found = {}  # type: Dict[str, List[Mapping[str, Any]]]
     for build in facts.get("dkms") or []:
         name = build["module"]
-        if (vendor and name in STACK_MODULES) or any(pattern.match(name) for pattern in (GPU_DRIVER, PEER_MEMORY, ERDMA)):
+        if (vendor and name in STACK_MODULES) or any(pattern.match(name) for pattern in (GPU_DRIVER, PEER_MEMORY, GDRCOPY, ERDMA)):
             found.setdefault(name, []).append(build)
-    return found
+    # A peer memory module that was never built is a leftover: nobody has used it.
+    return {name: builds for name, builds in found.items() if not PEER_MEMORY.match(name) or any(build["kernel"] for build in builds)}
 
 
 def _missing(modules, kernel):

@@ -26,7 +26,8 @@ ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
 PLACES = ("updates/dkms", "extra", "updates", "weak-updates")
 # DKMS names of what is neither the stack nor nobody's business; packagers differ: nvidia, nvidia-current, nvidia-srv …
 GPU_DRIVER = re.compile(r"nvidia(?!.*peer)[A-Za-z0-9_.-]*\Z")
-PEER_MEMORY = re.compile(r"(?:nv_peer_mem|nvidia[_-]peer.*|gdrdrv)\Z")
+PEER_MEMORY = re.compile(r"(?:nv_peer_mem|nvidia[_-]peer.*)\Z")
+GDRCOPY = re.compile(r"gdrdrv\Z")
 ERDMA = re.compile(r"erdma\Z")
 _LOG_LIMIT = 4 * 1024 * 1024
 _KO = re.compile(r"([A-Za-z0-9_.+-]+)\.ko(?:\.(?:gz|xz|zst|bz2))?\Z")

@@ -41,9 +41,10 @@ class Node(TreeHost):
         if command in self.answers:
             return self.answers[command]
         if command[:2] == ("dkms", "install"):
-            return self._install(command[3], command[5], command[7])
+            module, _slash, version = command[2].partition("/")
+            return self._install(module, version, command[4])
         if command[:2] == ("dkms", "remove"):
-            base = self.tree.root / "var/lib/dkms" / command[3]
+            base = self.tree.root / "var/lib/dkms" / command[2].partition("/")[0]
             for path in sorted(base.rglob("*"), reverse=True):
                 path.unlink() if path.is_symlink() or path.is_file() else path.rmdir()
             return Result(0, "", "")

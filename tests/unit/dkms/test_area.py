@@ -8,7 +8,10 @@ import pytest
 from tests.fixtures.node_stacks import kernel
 from tests.unit.dkms.conftest import DOCA, KERNEL, RELEASE, Node
 
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import carry_out
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
+from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import check_expected
 from ansible_collections.railwright.rdma.plugins.module_utils.types import PACKAGE_WHAT
 
@@ -43,7 +46,7 @@ def test_registered_or_built_is_not_installed(node: Node, planner: Callable[...,
     added(**how)
     change = planner().plan()[0]
     assert change.before == {"mlnx-ofed-kernel": f"{DOCA}, {'built' if how else 'added'}"}
-    which = ("-m", "mlnx-ofed-kernel", "-v", DOCA, "-k", KERNEL)
+    which = (f"mlnx-ofed-kernel/{DOCA}", "-k", KERNEL)
     assert [op.argv for op in change.ops] == [("dkms", "install", *which)]
     assert [op.undo for op in change.ops] == [(("dkms", "uninstall", *which),)]
     assert change.ops[0].seconds == 1800
@@ -73,17 +76,17 @@ def test_the_stack_is_built_before_the_driver_and_its_core_first(
     node: Node, planner: Callable[..., Any], added: Callable[..., None]
 ) -> None:
     node.packages(**DOCA_PACKAGE)
-    for name in ("iser", "nvidia", "nv_peer_mem", "mlnx-ofed-kernel", "unrelated"):
+    for name in ("gdrdrv", "iser", "nvidia", "nv_peer_mem", "mlnx-ofed-kernel", "unrelated"):
         added(name, "1.0")
-    ops = [op.argv[3] for change in planner().plan() for op in change.ops]
-    assert ops == ["mlnx-ofed-kernel", "iser", "nvidia", "nv_peer_mem"]
+    ops = [op.argv[2] for change in planner().plan() for op in change.ops]
+    assert ops == ["mlnx-ofed-kernel/1.0", "iser/1.0", "nvidia/1.0", "gdrdrv/1.0"]
 
 
 def test_only_the_newest_registered_version_counts(node: Node, planner: Callable[..., Any], added: Callable[..., None]) -> None:
     node.packages(**DOCA_PACKAGE)
     added(version="24.10.OFED.24.10.0.7.0.1", installed=True)
     added(version=DOCA)
-    assert [op.argv[5] for op in planner().plan()[0].ops] == [DOCA]
+    assert [op.argv[2] for op in planner().plan()[0].ops] == [f"mlnx-ofed-kernel/{DOCA}"]
 
 
 def test_a_module_that_is_not_meant_for_this_kernel_is_left_alone(
@@ -108,9 +111,9 @@ def test_back_to_inbox_removes_what_stayed_registered(node: Node, planner: Calla
     added(installed=True)
     change = planner(rdma_stack="inbox").plan()[0]
     assert (change.what, change.after) == ("modules of a vendor's stack removed", None)
-    which = ("-m", "mlnx-ofed-kernel", "-v", DOCA)
-    assert change.ops[0].argv == ("dkms", "remove", *which, "--all")
-    assert change.ops[0].undo == (("dkms", "add", *which), ("dkms", "install", *which, "-k", KERNEL))
+    name = f"mlnx-ofed-kernel/{DOCA}"
+    assert change.ops[0].argv == ("dkms", "remove", name, "--all")
+    assert change.ops[0].undo == (("dkms", "add", name), ("dkms", "install", name, "-k", KERNEL))
     planner(rdma_stack="inbox").apply()
     assert planner(rdma_stack="inbox").plan() == []
 
@@ -198,3 +201,15 @@ def test_secure_boot_off_is_no_problem_and_without_any_key_it_is(node: Node, pla
     assert "no key yet" in guard(planner)[0][1]
     node.tree.write("sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23", b"\x06\x00\x00\x00\x01")
     assert guard(planner) == []  # shim verifies nothing
+
+
+def test_a_failed_build_says_what_the_compiler_said(node: Node, planner: Callable[..., Any], added: Callable[..., None]) -> None:
+    node.packages(**DOCA_PACKAGE)
+    added()
+    node.broken_build = True
+    change = planner().plan()[0]
+    journal = Journal(node, "r1")
+    with pytest.raises(ApplyError, match="no member named 'x'") as raised:
+        carry_out(node, [change], journal)
+    assert "The end of its make.log:" in str(raised.value)
+    assert raised.value.rolled_back
