@@ -209,7 +209,7 @@ def roll_back(host, entries):
     that failed may have had half an effect or none: its undo is tried, and may fail.
     """
     troubles = []  # type: List[str]
-    refreshes = []  # type: List[List[str]]
+    refreshes = []  # type: List[Tuple[List[str], float]]
     for entry in reversed(entries):
         may_fail = entry["kind"] == "run" and not entry["done"]
         try:
@@ -217,10 +217,12 @@ def roll_back(host, entries):
         except (OSError, RailwrightError) as error:
             if not may_fail:
                 troubles.append("%s: %s" % (entry["change"], error))
-        if entry["kind"] == "run" and entry["done"] and not entry["undo"] and entry["argv"] not in refreshes:
-            refreshes.insert(0, entry["argv"])
-    for argv in refreshes:
-        result = host.run(argv, timeout=COMMAND_SECONDS)
+        if entry["kind"] == "run" and entry["done"] and not entry["undo"]:
+            refresh = entry["argv"], max(COMMAND_SECONDS, entry.get("seconds", 0))  # an initramfs takes as long the second time
+            if refresh not in refreshes:
+                refreshes.insert(0, refresh)
+    for argv, seconds in refreshes:
+        result = host.run(argv, timeout=seconds)
         if not result.ok:
             troubles.append("%s: exit %d" % (" ".join(argv), result.rc))
     return troubles
