@@ -47,7 +47,10 @@ _BAD_SIGNATURE = re.compile(r"NO_PUBKEY|BADSIG|EXPKEYSIG|REVKEYSIG|signature|is 
 _BAD_INDEX = re.compile(r"Hash Sum mismatch|unexpected size|Hashes of expected file", re.IGNORECASE)
 _MISSING = re.compile(r"^E: (Version '[^']*' for '[^']*' was not found|Unable to locate package \S+|Package '[^']*' has no "
                       r"installation candidate)", re.MULTILINE)
-_TROUBLE = re.compile(r"^(?:E|W|Err)\b.*$", re.MULTILINE)
+# apt goes on with old indexes after some of these, and calls them warnings; other warnings (a key that a later policy will refuse,
+# a download without the sandbox) stop nothing.
+_TROUBLE = re.compile(
+    r"^(?:E: .*|Err:.*|W: (?:Failed to fetch|GPG error|An error occurred during the signature|Some index files failed).*)$", re.MULTILINE)
 
 
 class Simulated(NamedTuple):

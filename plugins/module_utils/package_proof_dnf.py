@@ -86,7 +86,7 @@ class DnfProver:
         host = self.host
         for source, target in ((REPOS, self.repos), (PLUGINS, self.plugins), (CACHE, self.cache), (PERSIST, self.root + "/persist")):
             copy(host, source, target)
-        run_checked(host, ("install", "-d", "-m", "0755", self.keys))
+        copy(host, KEYRINGS["dnf"], self.keys)  # a definition may change whose key stays
         place_files(host, self.case, {REPOS: self.repos, KEYRINGS["dnf"]: self.keys})
         self.place_locks()
         ours = ["railwright-" + row.name for row in self.case.repositories]
@@ -236,8 +236,7 @@ class DnfProver:
 
     def key_of(self, name):
         # type: (str) -> str
-        private = "%s/%s" % (self.keys, keyring_path("dnf", name).rpartition("/")[2])
-        return private if self.host.exists(private) else keyring_path("dnf", name)
+        return "%s/%s" % (self.keys, keyring_path("dnf", name).rpartition("/")[2])
 
     def verify(self, repository, key):
         # type: (str, str) -> None

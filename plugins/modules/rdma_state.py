@@ -138,7 +138,8 @@ packages:
       description: Whether there is anything to do for the package step, repositories included.
       type: bool
     downloads:
-      description: What must be downloaded before, each with C(url), C(dest) and C(checksum) (empty for a key, whose fingerprint is compared).
+      description:
+        - What must be downloaded before. Each has C(url), C(dest) and C(checksum), which is empty for a key, whose fingerprint is compared.
       type: list
       elements: dict
 drivers:

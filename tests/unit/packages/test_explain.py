@@ -10,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils import package_mod
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_state import Hold, all_installed, held, unfinished
 from ansible_collections.railwright.rdma.plugins.module_utils.package_locks import Holder, lock_holder
 from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import size_of
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof_apt import _EXACT, _INST, _REMV
+from ansible_collections.railwright.rdma.plugins.module_utils.package_proof_apt import _EXACT, _INST, _REMV, _TROUBLE
 from ansible_collections.railwright.rdma.plugins.module_utils.package_proof_dnf import parse_table
 from packages_nodes import BOOKWORM, ROCKY, Node
 
@@ -65,6 +65,15 @@ def test_dnfs_table() -> None:
 def test_apts_simulation() -> None:
     assert _REMV.findall(APT) == [("site-tool", "1.0-1")]
     assert [row[:3] for row in _INST.findall(APT)] == [("rdma-core", "44.0-2", "2510.0.12-1"), ("doca-ofed", "", "3.2.3-019000")]
+
+
+def test_warnings_that_stop_nothing() -> None:
+    harmless = ("W: http://x/InRelease: Policy will reject signature within a year, see --audit for details\n"
+                "W: Download is performed unsandboxed as root as file '/x' couldn't be accessed by user '_apt'.\nN: See apt-secure(8)\n")
+    assert _TROUBLE.findall(harmless) == []
+    for line in ("W: Failed to fetch http://x  404  Not Found", "W: GPG error: http://x InRelease: BADSIG", "E: The repository is not signed.",
+                 "Err:1 http://x InRelease", "W: Some index files failed to download. They have been ignored, or old ones used instead."):
+        assert _TROUBLE.findall(harmless + line + "\n") == [line]
 
 
 def test_only_exact_dependencies_are_followed() -> None:

@@ -168,6 +168,19 @@ def test_back_to_the_distribution(world: World) -> None:
     ]  # fmt: skip
 
 
+def test_a_package_file_that_brings_a_repository(world: World, tmp_path: Path) -> None:
+    """Before it is installed only the file can be proved; afterwards, what is in its repository."""
+    build(tmp_path / "host", [("doca-host", "3.2.3-019000", "")], "nowhere")
+    (deb,) = (tmp_path / "host").glob("*.deb")
+    own = {"rdma_stack": "doca", "rdma_stack_offline_package": {"url": "https://mirror.example/doca-host.deb", "sha256": "0" * 64}}
+    values = {**dict.fromkeys(("rdma_stack_repository_url", "rdma_stack_repository_key_url", "rdma_stack_repository_fingerprint")), **own}
+    first = world.prove(steps=[{"area": "packages", "state": "file", "names": [str(deb)]}], **values)
+    assert changed(first) == {"doca-host": (None, "3.2.3-019000")}
+    world.node.installed(("doca-host", "3.2.3-019000", ""))
+    world.node.write("/etc/apt/sources.list.d/doca.list", f"deb [signed-by={world.place}/debian.gpg] file:{world.place}/3.2.3 ./\n")
+    assert changed(world.prove("doca-ofed=3.2.3*", **values))["rdma-core"] == (None, CORE["3.2.3"]), "with an update: apt had not seen it"
+
+
 def test_another_key_than_the_pinned_one(world: World) -> None:
     world.key = "wrong"
     said = world.refusal("doca-ofed=3.2.3*")
