@@ -86,7 +86,8 @@ def test_systemd_accepts_our_unit(host: Any) -> None:
 def test_real_grub_mkconfig_reads_our_file_and_we_read_what_it_writes(host: Any, tmp_path: Path) -> None:
     with host.sudo():
         host.run_test(f"cp {PROBE} {PROBE}.real")
-        host.run_test("sh -c 'mkdir -p /etc/default/grub.d /boot/grub && touch /boot/vmlinuz-6.1.0-99-amd64 /boot/initrd.img-6.1.0-99-amd64'")
+        host.run_test("mkdir -p /etc/default/grub.d /boot/grub")
+        host.run_test("touch /boot/vmlinuz-6.1.0-99-amd64 /boot/initrd.img-6.1.0-99-amd64")
     put(host, PROBE, PROBE_DOUBLE)
     put(host, "/etc/default/grub", 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\nGRUB_CMDLINE_LINUX="console=ttyS0"\nGRUB_DISABLE_OS_PROBER=true\n')
     try:
