@@ -71,8 +71,8 @@ def test_warnings_that_stop_nothing() -> None:
     harmless = ("W: http://x/InRelease: Policy will reject signature within a year, see --audit for details\n"
                 "W: Download is performed unsandboxed as root as file '/x' couldn't be accessed by user '_apt'.\nN: See apt-secure(8)\n")
     assert _TROUBLE.findall(harmless) == []
-    for line in ("W: Failed to fetch http://x  404  Not Found", "W: GPG error: http://x InRelease: BADSIG", "E: The repository is not signed.",
-                 "Err:1 http://x InRelease", "W: Some index files failed to download. They have been ignored, or old ones used instead."):
+    for line in ("W: Failed to fetch http://x  404  Not Found", "W: GPG error: http://x InRelease: BADSIG", "Err:1 http://x InRelease",
+                 "E: The repository is not signed.", "W: Some index files failed to download. They have been ignored, or old ones used."):
         assert _TROUBLE.findall(harmless + line + "\n") == [line]
 
 
