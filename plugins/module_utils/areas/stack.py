@@ -11,6 +11,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.stacks import VENDOR_STACKS, VendorStack, vendor_stack
 from ..host import Host
+from ..observe.dkms import INSTALLED, dkms_builds
 from ..observe.modules import module_index, module_path
 from ..observe.packages import query_packages
 from ..observe.stack_modules import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
@@ -18,14 +19,14 @@ from ..observe.storage import RdmaStorage, rdma_storage
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, remove_file, run
 from . import initramfs, stack_reload
-from .dkms import stack_installed
+from .dkms import STACK_MODULES, stack_installed
 from .files import HEADER, FileState, observe_file, plan_file
 from .units import RELOAD
 
 NAME = "stack"
 DROPIN = "/etc/systemd/system/openibd.service.d/railwright.conf"
 RESTART_SINCE = 244  # systemd: before it a oneshot service with Restart= does not load at all
-NVIDIA_VENDOR = "0x15b3"
+NVIDIA_VENDOR, NETWORK = "0x15b3", "0x02"
 SOURCE = "NVIDIA (openibd restart after an installation)"
 DROPIN_SOURCE = "AZ (openibd races udev at boot)"
 
@@ -40,7 +41,9 @@ class Desired(NamedTuple):
 class Observed(NamedTuple):
     modules: Tuple[StackModule, ...]
     hardware: bool  # an NVIDIA NIC is on the PCI bus, with or without a driver
+    unbound: bool  # one of them has no driver
     installed: bool  # the wanted release, by its meta package
+    building: bool  # DKMS has the stack's modules, and not for the running kernel
     storage: Tuple[RdmaStorage, ...]
     peermem: Optional[Tuple[str, int]]  # loaded peer memory module and its reference count
     unit: bool  # openibd.service is there
@@ -59,22 +62,34 @@ def observe(host, desired):
     # type: (Host, Desired) -> Observed
     dropin = observe_file(host, DROPIN)
     if not desired.live:
-        return Observed((), False, True, (), None, False, False, dropin, None, None)
+        return Observed((), False, False, True, False, (), None, False, False, dropin, None, None)
     kernel, stack = desired.identity.kernel, desired.stack
     installed = stack is None or stack_installed(stack, query_packages(host, desired.identity, [stack.meta]), desired.identity)
     unit = stack.unit if stack is not None else VENDOR_STACKS[0].unit
     path = module_path(module_index(host, kernel), CORE)
     waiting = not installed or (path is not None and FOREIGN_PATH.search(path) is not None)
+    nics = _nics(host)
     return Observed(
-        observe_modules(host, kernel), _hardware(host), installed, tuple(rdma_storage(host)), stack_reload.loaded_peermem(host),
+        observe_modules(host, kernel), bool(nics), any(host.readlink(nic + "/driver") is None for nic in nics), installed,
+        _building(host, kernel), tuple(rdma_storage(host)), stack_reload.loaded_peermem(host),
         stack_reload.has_unit(host, unit), stack_reload.is_enabled(host, unit), dropin, _systemd(host) if stack is not None else None,
         initramfs.outdated(host, desired.identity, CORE, path, not installed) if stack is not None and waiting else None)
 
 
-def _hardware(host):
-    # type: (Host) -> bool
-    base = "/sys/bus/pci/devices"
-    return any(host.line("%s/%s/vendor" % (base, name)) == NVIDIA_VENDOR for name in host.listdir(base))
+def _nics(host):
+    # type: (Host) -> List[str]
+    """Network controllers of NVIDIA's: not other functions of a BlueField, nor virtual functions, which may well wait for a guest."""
+    paths = ["/sys/bus/pci/devices/" + name for name in host.listdir("/sys/bus/pci/devices")]
+    return [
+        path for path in paths if host.line(path + "/vendor") == NVIDIA_VENDOR and (host.line(path + "/class") or "").startswith(NETWORK)
+        and host.readlink(path + "/physfn") is None]
+
+
+def _building(host, kernel):
+    # type: (Host, str) -> bool
+    builds = [build for build in dkms_builds(host) if build.module in STACK_MODULES]
+    built = {build.module for build in builds if (build.kernel, build.state) == (kernel, INSTALLED)}
+    return any(build.module not in built for build in builds)
 
 
 def _systemd(host):
@@ -119,14 +134,13 @@ def _in_use(desired, stack, observed):
 
 def needs_reload(observed):
     # type: (Any) -> bool
-    """Also when the packages are still to come and old modules run: the plan must hold what the new ones will need."""
+    """Also when packages or builds are still to come and old modules run: the plan must hold what the new ones will need."""
     loaded = [module for module in observed.modules if module.loaded is not None]
-    core = next((module for module in observed.modules if module.name == CORE), None)
     if not observed.installed:
         return bool(loaded) or observed.hardware
-    if observed.hardware and (core is None or core.loaded is None or not core.foreign):
+    if observed.building and any(not module.foreign for module in loaded):
         return True
-    return any(module.stale and module.foreign for module in loaded)
+    return observed.unbound or any(module.stale and module.foreign for module in loaded)
 
 
 def state_of(observed, package_name):

@@ -116,7 +116,22 @@ def test_gpu_memory_that_is_registered_right_now_forbids_the_restart(node: Node,
 
 def test_an_hca_without_a_driver_is_brought_up(node: Node, planner: Callable[..., Any]) -> None:
     node.put("/proc/modules", "ext4 1 0 - Live 0x0\n")
+    assert planner().plan() == []  # bound to whatever driver: somebody wants it so
+    nic = node.base / "sys/bus/pci/devices/0000:13:00.0"
+    (nic / "driver").unlink()
     assert planner().one(IN_USE).before == "not loaded"
+    (nic / "physfn").symlink_to("../0000:13:00.1")
+    assert planner().plan() == []  # a virtual function waits for its guest
+
+
+def test_modules_that_dkms_builds_in_the_same_apply_come_into_use_in_it(node: Node, planner: Callable[..., Any]) -> None:
+    """After a boot into a kernel without them: the kernel's own run, and the plan holds build and restart."""
+    node.load(None)
+    node.put(f"/lib/modules/{UBUNTU_KERNEL}/modules.dep", "kernel/drivers/net/mlx5_core.ko:\nkernel/drivers/infiniband/core/ib_core.ko:\n")
+    assert planner().plan() == []
+    link = node.base / f"var/lib/dkms/mlnx-ofed-kernel/kernel-{UBUNTU_KERNEL}-x86_64"
+    link.unlink()
+    assert argv(planner().one(IN_USE))[-1] == RESTART
 
 
 def test_a_node_without_hca_says_what_it_looked_at(node: Node, planner: Callable[..., Any]) -> None:
