@@ -39,7 +39,10 @@ FORMS = """
 | `lint` | `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
 the other verbs print the same when they stop at an inventory's errors |
 | `facts -i` | `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md) |
-| `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes}}, "summary": {…}}` |
+| `explain gpudirect -i` | `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
+evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
+| `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
+`drivers` tells kernel, stack, GPU driver, firmware, peer memory |
 | `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot) \
 and, after a refusal, `refused`; `verdicts` |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
