@@ -50,6 +50,8 @@ def test_a_driver_that_is_loaded_and_not_on_disk_counts_too(gpu_node: Callable[.
 def test_the_wanted_driver_comes_before_the_installed_one(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     node = gpu_node()
     node.disk = "535.1.2"
+    node.load("535.1.2")
+    assert planner("cuda", node, **CUDA).problems() != []
     assert planner("cuda", node, **CUDA, gpu_driver_branch="580").problems() == []
 
 

@@ -146,6 +146,14 @@ def test_passed_through_gpus_belong_to_their_machine(facts: dict[str, Any]) -> N
     assert states(judge(facts)) == {"gpu.count": "pass", "gpu.driver": "skipped"}
 
 
+def test_what_is_on_disk_in_a_container_belongs_to_the_machine_below(facts: dict[str, Any]) -> None:
+    facts["virtual"] = "container"
+    facts["gpu_driver"].update(disk_version="1.2.3")
+    assert states(judge(facts)) == {**HEALTHY, "gpu.driver_loaded": "skipped"}
+    facts["gpus"][0]["driver"] = None
+    assert judge(facts)["gpu.driver_loaded"].status == "fail"
+
+
 def test_a_default_is_no_failure_on_a_node_that_is_left_alone(facts: dict[str, Any]) -> None:
     facts["gpu_driver"]["persistence"]["mode"]["0000:17:00.0"] = "Disabled"
     assert judge(facts, gpu_driver_branch=None)["gpu.persistence"].status == "warn"
