@@ -141,7 +141,8 @@ def run_checked(host, argv, seconds=60.0):
     # type: (Host, Sequence[str], float) -> str
     result = host.run(argv, seconds)
     if not result.ok:
-        raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, (result.err or result.out).strip()[-500:]))
+        raise RailwrightError("the package step cannot be proved; nothing was changed: %s: exit %d: %s" % (
+            one_line(" ".join(argv), 200), result.rc, one_line(result.err or result.out)))
     return result.out
 
 
