@@ -121,7 +121,7 @@ def generate(host: Any, tmp_path: Path) -> kernel_args.State:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
-    return kernel_args.observe(TreeHost(str(tmp_path / "node")))
+    return kernel_args.observe(TreeHost(str(tmp_path / "node")), kernel_args.Wanted(False, WORDS, "x86_64"))
 
 
 def test_real_mstconfigs_refusal_is_understood(host: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..host import Host
-from ..observe.iommu import command_line
+from ..observe.iommu import TABLES, command_line
 from ..types import Change, Problem, remove_file, run, write_file
 from .files import HEADER, FileState, observe_file
 
@@ -51,10 +51,13 @@ class State(NamedTuple):
     running: Tuple[str, ...]
 
 
-def observe(host):
-    # type: (Host) -> State
-    intel = "GenuineIntel" in (host.read("/proc/cpuinfo", 8192) or "")
+def observe(host, wanted):
+    # type: (Host, Wanted) -> State
+    """A node on which nothing is wanted and nothing is ours is not asked about its boot loader."""
+    intel = host.exists(TABLES + "/DMAR") or "GenuineIntel" in (host.read("/proc/cpuinfo", 8192) or "")
     running = command_line(host)
+    if not (wanted.passthrough or wanted.extra or host.exists(GRUB_FILE) or host.exists(RECORD)):
+        return State(None, "not asked", intel, observe_file(host, GRUB_FILE), (), running)
     if host.which("grubby") is not None:
         found = _GRUBBY_ARGS.search(host.run(("grubby", "--info=DEFAULT"), timeout=60.0).out)
         if found is not None:

@@ -115,7 +115,7 @@ def observe(host, desired):
         bridges, tuple((rail, config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), bool(pci_locked(host)),
         any(word.startswith("pci=") and "config_acs" in word for word in command_line(host)),
         observe_unit(host, Unit(UNIT, "", "multi-user.target", host.exists("%s/%s" % (DIRECTORY, UNIT)))),
-        kernel_args.observe(host) if desired.arguments is not None else None)
+        kernel_args.observe(host, desired.arguments) if desired.arguments is not None else None)
 
 
 def plan(desired, observed):

@@ -60,6 +60,17 @@ def test_amd_needs_no_argument_of_its_own_and_arm_spells_it_otherwise(
     assert tuned(identity._replace(arch="aarch64"), pci_tuning_iommu="passthrough").plan()[0].after == ["iommu.passthrough=1"]
 
 
+def test_an_intel_iommu_below_another_cpu_is_told_too(tuned: Callable[..., Planner], machine: Machine) -> None:
+    machine.put("/proc/cpuinfo", "vendor_id\t: AuthenticAMD\n")
+    machine.put("/sys/firmware/acpi/tables/DMAR", "")
+    assert tuned(pci_tuning_iommu="passthrough").plan()[0].after == INTEL
+
+
+def test_a_node_without_wishes_is_not_asked(tuned: Callable[..., Planner], with_grubby: Machine) -> None:
+    assert tuned().drift() == []
+    assert [command for command in with_grubby.commands if command[0] == "grubby"] == []
+
+
 def test_an_argument_that_somebody_else_sets_is_not_ours(tuned: Callable[..., Planner], machine: Machine) -> None:
     machine.put("/boot/grub/grub.cfg", f"\tlinux\t/vmlinuz {OLD_GRUB} iommu=pt\n")
     machine.put("/proc/cmdline", f"{OLD_GRUB} iommu=pt\n")
