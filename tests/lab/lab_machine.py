@@ -84,6 +84,16 @@ class Machine:
         hosts["all"]["children"]["rdma"]["hosts"][NODE]["rails"] = list(rails)
         file.write_text(yaml.safe_dump(hosts), encoding="utf-8")
 
+    def stand_in_hardware(self, *modules: str) -> None:
+        """The stand-in GPU and HCA, now and at every boot, and these modules with them; nouveau must not take the GPU."""
+        options = "options lab_pcie driver_name=mlx5_core\nblacklist nouveau\n"
+        self.write("/etc/modprobe.d/lab.conf", options)
+        self.write("/etc/modules-load.d/lab.conf", "".join(f"{name}\n" for name in ("lab_pcie", *modules)))
+        self.run("modprobe", "lab_pcie")
+
+    def write(self, path: str, text: str) -> None:
+        self.run("sh", "-euc", 'printf %s "$2" > "$1"', "sh", path, text)
+
     def boot_id(self) -> str:
         return self.run("cat", "/proc/sys/kernel/random/boot_id").strip()
 

@@ -46,9 +46,7 @@ def failing(machine: Machine, *names: str) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     """The stand-in hardware is there from every boot on, and the GPU driver was installed before anybody thought of a stack."""
-    machine.sh("echo options lab_pcie driver_name=mlx5_core > /etc/modprobe.d/lab.conf")
-    machine.sh("printf 'lab_pcie\\nnvidia\\n' > /etc/modules-load.d/lab.conf")
-    machine.run("modprobe", "lab_pcie")
+    machine.stand_in_hardware("nvidia")
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
     machine.site({**SITE, **values_of(vendor)})
     early = "/etc/apt/sources.list.d/early.list"

@@ -48,8 +48,7 @@ def archive() -> bytes:
 
 @pytest.fixture(scope="module")
 def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
-    machine.sh("echo options lab_pcie driver_name=mlx5_core > /etc/modprobe.d/lab.conf")
-    machine.sh("printf 'lab_pcie\\nnvidia\\n' > /etc/modules-load.d/lab.conf; modprobe lab_pcie")
+    machine.stand_in_hardware("nvidia")
     machine.rails({"name": "rail0", "match": {"pci": "0001:02:00.0"}, "address": "10.77.0.11/24"})
     machine.site({**SITE, **values_of(vendor)})
     run = machine.railwright("apply")

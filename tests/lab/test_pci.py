@@ -46,8 +46,7 @@ def arguments(machine: Machine) -> list[str]:
 
 @pytest.fixture(scope="module")
 def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
-    machine.sh("echo options lab_pcie driver_name=mlx5_core > /etc/modprobe.d/lab.conf; echo lab_pcie > /etc/modules-load.d/lab.conf")
-    machine.run("modprobe", "lab_pcie")
+    machine.stand_in_hardware()
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
     machine.site({**SITE, **values_of(vendor)})
     return machine
