@@ -76,6 +76,14 @@ def rails(scenario: str, node: str) -> list[tuple[str, str, str]]:
     return [(rail["name"], f"eth{place + 1}", rail["address"]) for place, rail in enumerate(found.rails)]
 
 
+@pytest.fixture(scope="session")
+def story(scenario: str) -> dict[str, Any]:
+    """The life of a stack, told once for all tests of a scenario (tests/containers/story.py)."""
+    from story import tell
+
+    return dict(tell(scenario))
+
+
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
     """Wait, with a bound, for what a manager does after it has answered."""

@@ -14,6 +14,7 @@ groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
 standin    deb or rpm: the stand-in repositories of tests/containers/standin, read-only as /srv/standin
+own_repository  true: the inventory names the vendor's repository, as no vendor has one for this system
 setup      commands to run on the node, argv by argv; ``{file: NAME, with: [...]}`` feeds a file of the scenario to python3
 =========  ==========================================================================================
 

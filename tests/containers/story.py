@@ -7,7 +7,7 @@ A step is planned (--check), applied, and applied again; what the tests judge is
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import standins
@@ -110,12 +110,13 @@ class Story:
 VENDOR_CLASSES = ["restart", "reload"]  # consent of the whole story but for what one step is about
 
 
-def tell(scenario: str, unknown: Sequence[str] = ()) -> dict[str, Step]:
+def tell(scenario: str) -> dict[str, Step]:
     """The life of a stack: there and back, forward and (with consent) backward, and from one vendor to another.
 
-    Packages come through the mirror; for nodes that no vendor has a repository for (``unknown``) the inventory names one.
+    Packages come through the mirror; for nodes that no vendor has a repository for the inventory names one.
     """
     story = Story(scenario, {})
+    unknown = [node.name for node in story.cluster.nodes if node.entry.get("own_repository")]
 
     def step(stack: str, *consent: str) -> Step:
         name, _space, version = stack.partition(" ")
@@ -136,7 +137,7 @@ def tell(scenario: str, unknown: Sequence[str] = ()) -> dict[str, Step]:
         "doca 3.2.3": step("doca 3.2.3"),
         "doca 3.2.2 without consent": step("doca 3.2.2"),
         "doca 3.2.2 again": step("doca 3.2.2", "downgrade"),
-        "inbox again": step("inbox", "downgrade"),
+        "inbox again": step("inbox"),
         "mlnx_ofed": step(f"mlnx_ofed {MLNX_OFED}"),
         "doca after mlnx_ofed": step("doca 3.2.3"),
     }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The driver stack on nodes with captured GPUs: install, nothing on the second run, upgrade, downgrade with consent, and who is left alone.
 
-Real apt from a signed repository that holds two releases at once, real systemd; packages are stand-ins.
+Real apt and dnf (on a Debian that says it is Rocky Linux 9) from a signed repository that holds two releases at once, and real systemd;
+packages are stand-ins.
 """
 
 from __future__ import annotations
@@ -14,11 +15,21 @@ from playbook import Host
 from story import Step, Story
 
 OLD, NEW = "580.95.05", "580.105.08"
-CUDNN = ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-dev-cuda-13")
-DRIVER = (
-    "nvidia-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe",
-    "nvidia-fabricmanager",
-)
+NODES = ("gpu1", "el1")
+# Every package of the driver, with the version that stands for OLD or NEW there.
+DRIVER = {
+    "gpu1": dict.fromkeys(
+        ("nvidia-open", "nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-persistenced", "libnvidia-ml1", "nvidia-modprobe",
+         "nvidia-fabricmanager"), "{}-1"),
+    "el1": {
+        **dict.fromkeys(
+            ("nvidia-open", "kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", "nvidia-persistenced", "nvidia-kmod-common",
+             "nvidia-modprobe"), "3:{}-1.el9"),
+        "nvidia-fabricmanager": "{}-1",
+    },
+}
+CUDNN = {"gpu1": ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-dev-cuda-13"),
+         "el1": ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-devel-cuda-13")}
 UNITS = ("nvidia-persistenced.service", "nvidia-fabricmanager.service")
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
 REPOSITORY = {"cuda_repository_url": "file:///srv/standin/cuda", "cuda_repository_key_url": "file:///srv/standin/right.asc"}
@@ -63,19 +74,22 @@ def failures(step: Step, node: str) -> list[str]:
     return [": ".join(item) for item in step.apply[node].failed]
 
 
+@pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize(("name", "version"), [("install", OLD), ("upgrade", NEW), ("downgrade", OLD)])
-def test_the_whole_driver_is_of_one_version(steps: dict[str, Step], name: str, version: str) -> None:
-    assert failures(steps[name], "gpu1") == []
-    found = steps[name].after["gpu1"].installed
-    assert {package: found.get(package) for package in DRIVER} == dict.fromkeys(DRIVER, version + "-1")
+def test_the_whole_driver_is_of_one_version(steps: dict[str, Step], node: str, name: str, version: str) -> None:
+    assert failures(steps[name], node) == []
+    found = steps[name].after[node].installed
+    assert {package: found.get(package) for package in DRIVER[node]} == {
+        package: form.format(version) for package, form in DRIVER[node].items()}
 
 
+@pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("name", ["install", "upgrade", "downgrade"])
-def test_the_plan_came_first_and_nothing_changed_in_it(steps: dict[str, Step], name: str) -> None:
+def test_the_plan_came_first_and_nothing_changed_in_it(steps: dict[str, Step], node: str, name: str) -> None:
     step = steps[name]
-    assert step.before["gpu1"] == step.between["gpu1"]
-    planned = [change["what"] for answer in step.check["gpu1"].of("rdma_state")[:1] for change in answer["plan"]]
-    assert planned == [change["what"] for change in step.apply["gpu1"].plan]
+    assert step.before[node] == step.between[node]
+    planned = [change["what"] for answer in step.check[node].of("rdma_state")[:1] for change in answer["plan"]]
+    assert planned == [change["what"] for change in step.apply[node].plan]
     assert "package nvidia-open" in planned
 
 
@@ -84,26 +98,29 @@ def test_the_second_run_changes_nothing(steps: dict[str, Step], name: str) -> No
     for node, host in steps[name].again.items():
         assert host.changed == [], node
         assert [answer["plan"] for answer in host.of("rdma_state")] == [[]] * 4, node
-    assert set(steps[name].again) == {"gpu1", "old1", "cpu1"}
+    assert set(steps[name].again) == {"gpu1", "el1", "old1", "cpu1"}
 
 
-def test_one_version_of_cudnn_though_a_newer_one_is_there(steps: dict[str, Step]) -> None:
-    found = steps["install"].after["gpu1"].installed
-    assert {name: found.get(name) for name in CUDNN} == dict.fromkeys(CUDNN, "9.13.1.26-1")
+@pytest.mark.parametrize("node", NODES)
+def test_one_version_of_cudnn_though_a_newer_one_is_there(steps: dict[str, Step], node: str) -> None:
+    found = steps["install"].after[node].installed
+    assert {name: found.get(name) for name in CUDNN[node]} == dict.fromkeys(CUDNN[node], "9.13.1.26-1")
     assert found["cuda-toolkit-13-0"] == "13.0.2-1"
     assert "mft" not in found
 
 
+@pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize(("name", "word"), [("upgrade without consent", "restart"), ("downgrade without consent", "downgrade")])
-def test_without_consent_the_node_stays_as_it_is(steps: dict[str, Step], name: str, word: str) -> None:
+def test_without_consent_the_node_stays_as_it_is(steps: dict[str, Step], node: str, name: str, word: str) -> None:
     step = steps[name]
-    (said,) = failures(step, "gpu1")
+    (said,) = failures(step, node)
     assert f"add {word} to the consent list" in said
-    assert step.before["gpu1"] == step.after["gpu1"]
+    assert step.before[node] == step.after[node]
 
 
-def test_daemons_run_now_and_at_boot(told: Told) -> None:
-    container = told.story.cluster.container("gpu1")
+@pytest.mark.parametrize("node", NODES)
+def test_daemons_run_now_and_at_boot(told: Told, node: str) -> None:
+    container = told.story.cluster.container(node)
     for unit in UNITS:
         assert container.out("systemctl", "is-active", unit).strip() == "active"
         assert container.out("systemctl", "is-enabled", unit).strip() == "enabled"

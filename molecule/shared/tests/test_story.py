@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What holds in every step of a stack's story (scenarios stacks and stacks_dnf), on every node.
 
-``story`` is a scenario's own fixture: the steps by name (tests/containers/story.py).
+``story``: the steps by name (tests/containers/story.py).
 """
 
 from __future__ import annotations

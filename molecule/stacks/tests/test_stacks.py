@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from story import Step, tell
-
 INBOX = {"bookworm": "44.0-2", "trixie": "56.1-1", "bullseye": "33.2-1"}
 CORE = ("rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "infiniband-diags")
 RELEASES = {
@@ -20,11 +18,6 @@ RELEASES = {
 }
 VENDOR = ("mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-utils", "ofed-scripts", "mlnx-tools", "mft", "openmpi", "ucx")
 DKMS = "3.0.10-8"  # the distribution's; the vendor's is 3.2.1
-
-
-@pytest.fixture(scope="session")
-def story(scenario: str) -> dict[str, Step]:
-    return tell(scenario, unknown=("bullseye",))
 
 
 @pytest.mark.parametrize("node", INBOX)

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from story import Step, tell
-
 NODE = "says-rocky9"
 CORE = ("rdma-core", "libibverbs", "libibverbs-utils", "librdmacm", "librdmacm-utils", "infiniband-diags")
 RELEASES = {
@@ -18,11 +16,6 @@ RELEASES = {
     "doca after mlnx_ofed": ("doca-ofed", "3.2.3-019000", "2510.0.12-1.el9"),
 }
 VENDOR = ("mlnx-ofa_kernel-dkms", "mlnx-ofa_kernel", "ofed-scripts", "mlnx-tools", "mft", "openmpi", "ucx")
-
-
-@pytest.fixture(scope="session")
-def story(scenario: str) -> dict[str, Step]:
-    return tell(scenario)
 
 
 @pytest.mark.parametrize("name", ["inbox", "inbox again"])

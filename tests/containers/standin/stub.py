@@ -48,6 +48,10 @@ def dkms_source(module: str, version: str) -> dict[str, str]:
             'DEST_MODULE_LOCATION[0]="/updates"\nAUTOINSTALL="yes"\n'}
 
 
-def ofed_scripts(answer: str) -> dict[str, str]:
-    """``ofed_info -s`` of the release."""
-    return {"/usr/bin/ofed_info": f"#!/bin/sh\necho '{answer}:'\n"}
+def ofed_scripts(answer: str, remover: str) -> dict[str, str]:
+    """``ofed_info -s`` of the release, and the uninstaller, which takes the kernel packages off by the package manager's own means."""
+    return {
+        "/usr/bin/ofed_info": f"#!/bin/sh\necho '{answer}:'\n",
+        "/usr/sbin/ofed_uninstall.sh":
+            f'#!/bin/sh\n[ "$1" = --force ] || exit 1\n{remover} iser-dkms isert-dkms srp-dkms mlnx-tools\n',
+    }
