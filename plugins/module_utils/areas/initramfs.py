@@ -8,6 +8,7 @@ takes seconds, so it is listed only when it is older than the module, or when th
 from typing import List, Optional, Tuple
 
 from ..host import Host
+from ..observe.stack_modules import FOREIGN_PATH
 from ..types import Change, Identity, run
 
 SECONDS = 900.0
@@ -27,17 +28,34 @@ def outdated(host, identity, module, path, coming):
 
     ``coming``: packages will replace the file.
     """
-    tools = TOOLS.get(identity.platform.family)
-    if tools is None:
-        return None
-    image = tools[0] % identity.kernel
-    if not host.exists(image):
-        return None
+    image = image_of(host, identity)
     file = "/lib/modules/%s/%s" % (identity.kernel, path)
-    if not coming and (path is None or host.modified(image) >= host.modified(file)):
+    if image is None or (not coming and (path is None or host.modified(image) >= host.modified(file))):
         return None
-    listed = host.run(tools[1] + (image,), LIST_SECONDS)
-    return image if listed.ok and "/%s.ko" % module in listed.out else None
+    return image if "/%s.ko" % module in listing(host, identity, image) else None
+
+
+def with_foreign(host, identity, module):
+    # type: (Host, Identity, str) -> Optional[str]
+    """The image that still holds a vendor's ``module``, where the kernel's own is wanted."""
+    image = image_of(host, identity)
+    if image is None:
+        return None
+    paths = [line.split()[-1] for line in listing(host, identity, image).splitlines() if "/%s.ko" % module in line]
+    return image if any(FOREIGN_PATH.search(path) for path in paths) else None
+
+
+def image_of(host, identity):
+    # type: (Host, Identity) -> Optional[str]
+    tools = TOOLS.get(identity.platform.family)
+    image = tools[0] % identity.kernel if tools is not None else None
+    return image if image is not None and host.exists(image) else None
+
+
+def listing(host, identity, image):
+    # type: (Host, Identity, str) -> str
+    listed = host.run(TOOLS[identity.platform.family][1] + (image,), LIST_SECONDS)
+    return listed.out if listed.ok else ""
 
 
 def plan_image(area, image, identity, module):
@@ -46,5 +64,5 @@ def plan_image(area, image, identity, module):
         return []
     command = TOOLS[identity.platform.family][2]
     argv = tuple(image if word == "IMAGE" else identity.kernel if word == "KERNEL" else word for word in command)  # type: Tuple[str, ...]
-    return [Change(area, "%s in %s" % (module, image), "older than the one on disk", "the one on disk", "none",
-                   "the next boot would load it from there, before the stack's", SOURCE, (run(argv, (), SECONDS),))]
+    return [Change(area, "%s in %s" % (module, image), "another one than on disk", "the one on disk", "none",
+                   "the next boot would load it from there, before the one on disk is asked for", SOURCE, (run(argv, (), SECONDS),))]

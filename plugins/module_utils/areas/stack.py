@@ -50,7 +50,7 @@ class Observed(NamedTuple):
     enabled: bool
     dropin: FileState
     systemd: Optional[int]
-    image: Optional[str]  # of the initramfs of the running kernel, where it has mlx5_core from before
+    image: Optional[str]  # of the initramfs of the running kernel, where its mlx5_core is not the one on disk
 
 
 def desired(spec, identity):
@@ -73,7 +73,17 @@ def observe(host, desired):
         observe_modules(host, kernel), bool(nics), any(host.readlink(nic + "/driver") is None for nic in nics), installed,
         _building(host, kernel), tuple(rdma_storage(host)), stack_reload.loaded_peermem(host),
         stack_reload.has_unit(host, unit), stack_reload.is_enabled(host, unit), dropin, _systemd(host) if stack is not None else None,
-        initramfs.outdated(host, desired.identity, CORE, path, not installed) if stack is not None and waiting else None)
+        _image(host, desired, path, installed) if stack is None or waiting else None)
+
+
+def _image(host, desired, path, installed):
+    # type: (Host, Desired, Optional[str], bool) -> Optional[str]
+    """An image is listed only where something of a vendor's is there, wanted or not: that takes seconds."""
+    if desired.stack is not None:
+        return initramfs.outdated(host, desired.identity, CORE, path, not installed)
+    if origin(observe_modules(host, desired.identity.kernel)) in (None, INBOX):
+        return None
+    return initramfs.with_foreign(host, desired.identity, CORE)
 
 
 def _nics(host):
@@ -162,6 +172,7 @@ def _without(desired, observed):
     if observed.dropin.text is not None and not observed.dropin.foreign:
         changes.append(Change(NAME, "file " + DROPIN, observed.dropin.text, None, "none", "no vendor's stack is wanted here", DROPIN_SOURCE,
                               (remove_file(DROPIN), RELOAD)))
+    changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
     running = origin(observed.modules)
     if running in (None, INBOX):
         return changes

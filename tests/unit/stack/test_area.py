@@ -160,6 +160,16 @@ def test_back_to_inbox_takes_a_reboot_and_our_file_goes(node: Node, planner: Cal
     assert planner(rdma_stack="inbox").plan() == []
 
 
+def test_back_to_inbox_the_vendors_driver_leaves_the_initramfs_too(node: Node, planner: Callable[..., Any]) -> None:
+    """Else the reboot that is to bring the kernel's own module back loads the vendor's from the image."""
+    node.put(IMAGE, "")
+    place = f"usr/lib/modules/{UBUNTU_KERNEL}/%s/mlx5_core.ko.zst\n"
+    node.answers["lsinitramfs", IMAGE] = Result(0, place % "updates/dkms", "")
+    assert argv(planner(rdma_stack="inbox").one("mlx5_core in ")) == [("update-initramfs", "-u", "-k", UBUNTU_KERNEL)]
+    node.answers["lsinitramfs", IMAGE] = Result(0, place % "kernel/drivers/net", "")
+    assert not [what for what in planner(rdma_stack="inbox").whats() if what.startswith("mlx5_core in ")]
+
+
 def test_a_drop_in_of_somebody_else_stays_when_the_stack_goes(node: Node, planner: Callable[..., Any]) -> None:
     inbox = planner(rdma_stack="inbox")
     node.put(stack.DROPIN, "[Unit]\nAfter=x\n")
