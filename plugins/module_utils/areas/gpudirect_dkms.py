@@ -38,6 +38,9 @@ def plan_rebuild(build, kernel, seen, load):
     useless = seen["peermem_module"] == module and seen["peermem_registered"] is False
     if useless:
         ops = ops + (run(("modprobe", "-r", module), (("modprobe", module),)), add)
+    elif seen["peermem_module"] == module:
+        # Nothing to do while it is loaded; a restart of the stack in the same apply has unloaded it, and its old build does not come back.
+        ops = ops + (run(("modprobe", module)),)
     before = (seen["peermem_build"] or {}).get("state")
     changes = [Change(AREA, "modules of the GPU driver built for this RDMA stack", before, "fits", "reload" if useless else "none",
                       WHY_ORDER, ORDER_SOURCE, ops)]

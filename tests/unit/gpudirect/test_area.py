@@ -112,7 +112,23 @@ def test_one_that_works_is_not_unloaded_for_a_build_that_only_the_next_boot_need
     plans.node.crc = OTHER_CRC
     (change,) = plans.plan()
     assert (change.what, change.disruption) == (REBUILT, "none")
-    assert not [op for op in change.ops if op.argv[0] == "modprobe"]
+    assert [op.argv for op in change.ops if op.argv[0] == "modprobe"] == [("modprobe", "nvidia_peermem")]
+
+
+def test_an_upgrade_of_the_stack_leaves_the_module_loaded(planner: MakePlanner) -> None:
+    """The restart of openibd unloads it, and its old build does not come back: the rebuild ends with loading it."""
+    plans = planner(kernel=OLD, rdma_stack="doca")
+    plans.node.stack("doca-ofed", "3.1.0-091000")
+    plans.node.driver("580.95.05", crc=STACK_CRC)
+    plans.node.load("nvidia_peermem")
+    changes = plans.plan()
+    assert [change.what for change in changes] == [*FILES, REBUILT]
+    plans.node.stack(*DOCA)
+    plans.node.crc = OTHER_CRC  # what lies there was built against 3.1
+    assert plans.keys() == [change.what for change in changes]
+    plans.node.unload("nvidia_peermem")
+    plans.node.apply(changes)
+    assert plans.plan() == []
 
 
 def test_without_a_dkms_source_the_wrong_order_is_refused(planner: MakePlanner) -> None:

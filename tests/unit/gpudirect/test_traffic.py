@@ -21,6 +21,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Verdict
+from railwright.cli.session import verdict_codes
+from railwright.exitcodes import ExitCode
 
 OPTIONS = Options(1, 1000, 65536, 2, 10)
 PAIR = Pair("0000:1b:00.0", 3, "mlx5_0", 1, 3, "rail0 (eth1)", None)
@@ -253,3 +255,8 @@ def test_where_all_are_equally_near_every_gpu_and_every_hca_is_in_one_pair() -> 
 def test_a_rail_that_cannot_be_measured_over_is_left_out() -> None:
     rails = [rail("rail0", "mlx5_0", None), rail("rail1", "gone"), rail("rail2", "mlx5_1", None, gid_needed=False)]
     assert flat_pairs(1, 2, rails) == [(0, "mlx5_1")]
+
+
+def test_unproven_does_not_fail_a_run() -> None:
+    assert verdict_codes([{"status": "unproven"}]) == []
+    assert verdict_codes([{"status": "fail"}]) == [ExitCode.FAILED]

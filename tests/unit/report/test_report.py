@@ -155,3 +155,15 @@ def test_markdown_of_a_plan_calls_it_drift() -> None:
     document = as_markdown(one, cases_of(one))
     assert "## Drift (1)" in document
     assert "MTU of rail0 (eth1)" in document.replace("\\", "")
+
+
+def test_what_is_unproven_is_never_a_pass_and_never_a_failure() -> None:
+    """Every report says that it was not judged, and says which kind of not judged it is."""
+    one = run(verdicts=[verdict("unproven", check="gpudirect.traffic", message="perftest is built without CUDA")])
+    suite = junit(one)[0]
+    assert {key: suite.attrib[key] for key in ("failures", "errors", "skipped")} == {"failures": "0", "errors": "0", "skipped": "1"}
+    [message] = [element.attrib["message"] for element in suite.iter("skipped")]
+    assert message == "unproven: perftest is built without CUDA"
+    text = as_markdown(one, cases_of(one))
+    assert "## Not judged (1)" in text
+    assert "unproven: perftest is built without CUDA" in text
