@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,32 +23,44 @@ CHECKS = ("pci.", "firmware.")
 PSID = "MT_0000000838"
 
 
-class Node:
+class Node(TreeHost):
+    """A captured tree in which single files say something else, or are gone; nothing is copied."""
+
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(str(root))
+        self.instead: dict[str, bytes | None] = {}
+
+    def read_bytes(self, path: str, limit: int = 4 * 1024 * 1024) -> bytes | None:
+        full = self.path(path)
+        if full not in self.instead:
+            return super().read_bytes(path, limit)
+        data = self.instead[full]
+        return None if data is None else data[:limit]
+
+    def listdir(self, path: str) -> list[str]:
+        gone = {name for name, data in self.instead.items() if data is None}
+        return [name for name in super().listdir(path) if self.path(f"{path}/{name}") not in gone]
 
     def put(self, path: str, text: str | bytes) -> None:
-        full = Path(TreeHost(str(self.root)).path("/" + path))
-        full.parent.mkdir(parents=True, exist_ok=True)
-        full.write_bytes(text if isinstance(text, bytes) else text.encode())
+        self.instead[self.path("/" + path)] = text if isinstance(text, bytes) else text.encode()
 
     def function(self, address: str, name: str, text: str | bytes) -> None:
         self.put(f"sys/bus/pci/devices/{address}/{name}", text)
 
     def drop(self, path: str) -> None:
-        Path(TreeHost(str(self.root)).path("/" + path)).unlink()
+        assert self.exists("/" + path), path
+        self.instead[self.path("/" + path)] = None
 
     def virtual(self) -> None:
         self.put("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
         self.put("sys/class/dmi/id/sys_vendor", "QEMU\n")
 
     def judge(self, **values: Any) -> list[Verdict]:
-        host = TreeHost(str(self.root))
-        identity = observe_identity(host)
+        identity = observe_identity(self)
         rails = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(8)]
         spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, **values}, "node")
         assert spec is not None, findings
-        found = judge_node("node", spec, identity, observe_facts(host, identity))
+        found = judge_node("node", spec, identity, observe_facts(self, identity))
         return [item for item in found if item.check.startswith(CHECKS)]
 
     def sick(self, **values: Any) -> list[Verdict]:
@@ -57,10 +68,10 @@ class Node:
 
 
 @pytest.fixture
-def node(nodes: Path, tmp_path: Path) -> Node:
-    shutil.copytree(nodes / "doca8", tmp_path / "doca8", symlinks=True)
-    (tmp_path / "doca8/proc/cpuinfo").write_text("flags\t\t: fpu vmx\n")
-    return Node(tmp_path / "doca8")
+def node(nodes: Path) -> Node:
+    found = Node(nodes / "doca8")
+    found.put("proc/cpuinfo", "flags\t\t: fpu vmx\n")
+    return found
 
 
 def test_a_node_that_is_well(node: Node) -> None:
@@ -275,7 +286,8 @@ def test_firmware_configuration_in_effect(node: Node, row: tuple[str, str, str],
 
 
 def test_firmware_configuration_without_the_tool_is_unknown(node: Node) -> None:
-    for recording in (node.root / "cmd").glob("mstconfig*"):
-        recording.unlink()
+    for name in node.listdir("/cmd"):
+        if name.startswith("mstconfig"):
+            node.drop("cmd/" + name)
     sick = node.sick(nic_firmware_config={"ATS_ENABLED": False})
     assert {(item.check, item.status) for item in sick} == {("firmware.config", "unknown")}
