@@ -105,9 +105,8 @@ def plan(desired, observed):
             continue
         before = {build.module: "%s, %s" % (build.version, build.state) for build in group.builds} or None
         after = {build.module: "%s, %s" % (build.version, INSTALLED) for build in group.builds} if group.pending is None else group.pending
-        ops = [op for build in wrong for op in _install(build, desired.identity.kernel)]
-        if not ops:  # nothing is registered yet: the packages' own scripts build, and this takes up what they left
-            ops = [run(("dkms", "autoinstall", "-k", desired.identity.kernel), (("true",),), SECONDS)]
+        # Before the packages have come it is for their scripts to build (no ops: not apply's to make); after them for us, if they did not.
+        ops = [op for build in wrong for op in _install(build, desired.identity.kernel)] if group.pending is None else []
         what = "modules of the %s built for %s" % (group.title, desired.identity.kernel)
         changes.append(Change(NAME, what, before, after, "none", group.why, SOURCE, tuple(ops)))
     return changes

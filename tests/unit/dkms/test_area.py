@@ -23,11 +23,11 @@ def test_a_bare_node_plans_what_its_packages_will_need(node: Node, planner: Call
     """The plan that is consented to must hold what apply finds after the package step, or it would say "plan diverged"."""
     before = planner().plan()
     assert [(change.what, change.before, change.after, change.disruption) for change in before] == [(WHAT, None, f"doca {RELEASE}", "none")]
-    assert not before[0].external
+    assert before[0].external  # the packages' scripts build; a role that brings other packages must not try
     node.packages(**DOCA_PACKAGE)
     added()
     after = planner().plan()
-    assert [change.what for change in after] == [WHAT]
+    assert [(change.what, change.external) for change in after] == [(WHAT, False)]
     check_expected(after, [change.key for change in before])
 
 
