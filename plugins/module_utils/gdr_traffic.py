@@ -15,7 +15,7 @@ from .gdr_pairs import Pair
 from .gpudirect_choice import DMABUF
 from .host import Host
 from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
-from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_ours, listening, start_time
+from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive, listening, start_time
 from .types import Verdict
 
 CHECK = "gpudirect.traffic"
@@ -91,7 +91,7 @@ def _pair(host, pair, path, tool, options, port):
         found = figure(TEST, result.out, None) if result.ok else None
         return found, "" if found is not None else reason(result.rc, result.out, result.err, LOOPBACK)
     finally:
-        if is_ours(host, server):
+        if is_alive(host, server):
             host.signal_group(server.pid, signal.SIGTERM)
         host.remove(log)
 
@@ -101,7 +101,7 @@ def _comes_up(host, server, port):
     """CUDA is initialised before the server listens; waits for the slow one, not for the dead."""
     deadline = time.monotonic() + READY_S * 2
     while port not in listening(host):
-        if not is_ours(host, server) or time.monotonic() > deadline:
+        if not is_alive(host, server) or time.monotonic() > deadline:
             return False
         time.sleep(POLL_S)
     return True

@@ -103,7 +103,7 @@ def _wait(host, started):
     deadline = time.monotonic() + READY_S
     while True:
         ports = listening(host)
-        waiting = [server for test, server, _log in started if test.tcp_port not in ports and is_ours(host, server)]
+        waiting = [server for test, server, _log in started if test.tcp_port not in ports and is_alive(host, server)]
         if not waiting or time.monotonic() > deadline:
             return [test.tcp_port for test, _server, _log in started if test.tcp_port in ports]
         time.sleep(POLL_S)
@@ -188,6 +188,12 @@ def is_ours(host, server):
     if not text or not server.started:
         return False
     return text.rstrip("\0").split("\0") == server.argv and start_time(host, server.pid) == server.started
+
+
+def is_alive(host, server):
+    # type: (Host, Server) -> bool
+    """For one that was just started: its command line reads as empty for a moment while the kernel still sets the program up."""
+    return bool(server.started) and start_time(host, server.pid) == server.started
 
 
 def start_time(host, pid):

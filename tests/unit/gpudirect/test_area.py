@@ -2,12 +2,16 @@
 """The area gpudirect: what each path needs, in what order it was built, and a plan that does not change when the driver comes."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import gpudirect
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpudirect import BOOT_FILE, DROP_IN
+from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import dkms_builds
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 
 OLD = "4.18.0-553.el8_10.x86_64"
 PROPRIETARY = "NVIDIA"
@@ -16,6 +20,8 @@ FILES = [f"file {BOOT_FILE}", f"file {DROP_IN}"]
 LOADED = "module nvidia_peermem loaded"
 REBUILT = "modules of the GPU driver built for this RDMA stack"
 DOCA = ("doca-ofed", "3.2.3-019000")
+NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
+CAPTURED = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 
 MakePlanner = Callable[..., Any]
 
@@ -254,3 +260,27 @@ def test_nv_peer_mem_whose_source_is_there_needs_no_pin(planner: MakePlanner) ->
     plans = old_driver(planner)
     plans.node.put("/usr/src/nv_peer_mem-1.3/dkms.conf", "")
     assert plans.problems() == []
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+@pytest.mark.parametrize("path", ["auto", "nvidia_peermem", "none"])
+def test_every_captured_node_can_be_planned(name: str, path: str, make_spec: Callable[..., Any]) -> None:
+    """Broken ones too: nothing crashes, and the same node gives the same plan."""
+    host = TreeHost(str(NODES / name))
+    identity = observe_identity(host)
+    wanted = gpudirect.desired(make_spec(rdma_stack="doca", gpudirect_path=path), identity)
+    observed = gpudirect.observe(host, wanted)
+    changes = gpudirect.plan(wanted, observed)
+    assert gpudirect.plan(wanted, gpudirect.observe(host, wanted)) == changes
+    assert bool(gpudirect.notes(wanted, observed)) or bool(identity.gpus)
+    gpudirect.conflicts(wanted, observed)
+
+
+def test_a_captured_node_that_works_needs_nothing_but_our_files(make_spec: Callable[..., Any]) -> None:
+    """ib8: peermem loaded, registered and built against the stack."""
+    host = TreeHost(str(NODES / "ib8"))
+    wanted = gpudirect.desired(make_spec(rdma_stack="doca", gpudirect_path="nvidia_peermem"), observe_identity(host))
+    changes = gpudirect.plan(wanted, gpudirect.observe(host, wanted))
+    assert {change.what for change in changes} - {REBUILT} == set(
+        FILES
+    )  # the pinned stack is another release, so the rebuild comes with it
