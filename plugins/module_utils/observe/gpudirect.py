@@ -23,13 +23,13 @@ def observe_gpudirect(host, kernel, modules, gpus=0):
     # type: (Host, Optional[str], Optional[Mapping[str, Mapping[str, Any]]], int) -> Dict[str, Any]
     """``gpus``: how many NVIDIA GPUs the node has; without one there is nobody to ask about CUDA."""
     loaded = [name for name in _PEERMEM_MODULES if name in (modules or {})]
-    users = (modules or {}).get("ib_core", {}).get("used_by", [])
+    users = (modules or {}).get("ib_core", {}).get("used_by", [])  # None: this kernel does not tell
     driver = loaded_driver(host)
     return {
         "peermem_module": loaded[0] if loaded else None,
         "peermem_version": parse.token(host.line("/sys/module/%s/version" % loaded[0])) if loaded else None,
         # Registered: ib_core counts it among its users; a module built without OFED's headers loads nowhere at all.
-        "peermem_registered": (bool(loaded) and loaded[0] in users) if modules is not None else None,
+        "peermem_registered": (bool(loaded) and loaded[0] in users) if modules is not None and users is not None else None,
         "peermem_build": observe_build(host, kernel),
         "peer_memory_interface": host.exists(MEMORY_PEERS),
         "memory_peers": _memory_peers(host),

@@ -39,7 +39,8 @@ def loaded_modules(host):
         users = [user for user in fields[3].split(",") if parse.is_name(user)]
         found[fields[0]] = {
             "version": parse.token(host.read("/sys/module/%s/version" % fields[0], 256)),
-            "used_by": sorted(users),
+            # A kernel that cannot unload modules counts nobody: "-" in place of a number.
+            "used_by": sorted(users) if fields[2] != "-" else None,
             "parameters": _parameters(host, fields[0]),
         }
     return {name: found[name] for name in sorted(found)}

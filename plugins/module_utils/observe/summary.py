@@ -23,6 +23,7 @@ def observe_summary(host, identity):
     # type: (Host, Identity) -> Dict[str, str]
     """``stack_summary`` of a node at the time of a plan."""
     modules = loaded_modules(host) or {}
+    users = modules.get("ib_core", {}).get("used_by", [])
     driver = loaded_driver(host)
     peermem = next((name for name in _PEERMEM if name in modules), None)
     return stack_summary({
@@ -36,7 +37,7 @@ def observe_summary(host, identity):
         "gpudirect": {
             "peermem_module": peermem,
             "peermem_version": modules[peermem]["version"] if peermem is not None else None,
-            "peermem_registered": peermem in modules.get("ib_core", {}).get("used_by", []),
+            "peermem_registered": peermem in users if users is not None else None,
         },
     })
 

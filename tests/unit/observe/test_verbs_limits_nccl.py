@@ -170,6 +170,7 @@ def test_peermem_is_registered_when_ib_core_knows_it(make_tree: MakeTree) -> Non
     loaded: dict[str, dict[str, Any]] = {"nvidia_peermem": {"used_by": []}, "ib_core": {"used_by": ["nvidia_peermem"]}}
     assert observe_gpudirect(host, None, loaded)["peermem_registered"] is True
     assert observe_gpudirect(host, None, {**loaded, "ib_core": {"used_by": []}})["peermem_registered"] is False
+    assert observe_gpudirect(host, None, {**loaded, "ib_core": {"used_by": None}})["peermem_registered"] is None
     assert observe_gpudirect(host, None, {})["peermem_registered"] is False
     assert observe_gpudirect(host, None, None)["peermem_registered"] is None
 
