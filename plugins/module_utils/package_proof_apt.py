@@ -221,7 +221,8 @@ class AptProver:
         sizes = self.apt("--print-uris", "-q", *asked).out
         found = _SIZE.search(sizes)
         needed = size_of(found.group(1), found.group(2)) if found is not None else 0
-        check_room(self.host, sum(int(size) for size in _URI.findall(sizes)), needed, "/var/cache")
+        for cache in ("/var/cache", ARCHIVES) if self.host.exists(ARCHIVES) else ("/var/cache",):  # fetched to one, kept in the other
+            check_room(self.host, sum(int(size) for size in _URI.findall(sizes)), needed, cache)
         self.reuse()
         result = self.apt("-q", "--download-only", *(NETWORK + asked), seconds=DOWNLOAD_SECONDS)
         if not result.ok:

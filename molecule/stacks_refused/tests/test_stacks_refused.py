@@ -39,13 +39,13 @@ CAUSES = (
     Cause("a package is missing", repository("doca-3.2.2-missing"), both("ucx")),
     Cause("a package is another file", repository("doca-3.2.2-corrupt"), both("mlnx-tools")),
     Cause("the offline package is another file", OFFLINE, both("sha256")),
-    Cause("a package is held", {}, {APT: ("libibverbs1", "held"), DNF: ("libibverbs", "held")}, causes.hold, causes.let_go),
+    Cause("a package is held", {}, {APT: ("libibverbs1", "held"), DNF: ("libibverbs", "locked")}, causes.hold, causes.let_go),
     Cause("a package of others would go", {}, both("site-verbs-tool"), causes.foreign, causes.no_foreign),
     Cause("the system is not supported", {}, both("Slackware"), causes.other_system, causes.own_system),
     Cause("the package manager is busy", {}, both("lock"), causes.be_busy, causes.end_busy),
-    Cause("the disk is full", {}, both("room"), causes.fill_disk, causes.empty_disk),
+    Cause("the disk is full", {}, both("MiB free"), causes.fill_disk, causes.empty_disk),
     Cause("files: a newer kernel is installed", {}, both(causes.NEWER, "reboot"), causes.newer_kernel, causes.container_again),
-    Cause("files: headers are missing", {}, both("headers"), causes.no_headers, causes.container_again),
+    Cause("files: headers are missing", {}, {APT: ("linux-headers-",), DNF: ("kernel-devel-",)}, causes.no_headers, causes.container_again),
 )
 
 

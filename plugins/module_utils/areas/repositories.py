@@ -15,6 +15,7 @@ from ..catalogue.stacks import stack_problem, vendor_stack
 from ..host import Host
 from ..observe.package_state import LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, all_installed, unfinished, without_ours
 from ..openpgp import extract, fingerprints
+from ..package_locks import lock_holder
 from ..spec.model import Spec
 from ..types import Change, Identity, Op, Problem, remove_file, run, write_file
 from . import repository_files as text
@@ -97,10 +98,17 @@ def observe(host, desired):
         tuple(_foreign(host, desired)),
         _installed_kernels(host, desired) if desired.kernel_hold else (),
         (host.read(VERSIONLOCK["dnf"][0]) or "") if manager == "dnf" else "",
-        unfinished(host) if apt else Unfinished((), False),
+        _interrupted(host) if apt else Unfinished((), False),
         {row.stream: text.enabled_stream(host.read(text.MODULES % row.stream.partition(":")[0]) or "")
          for row in desired.repositories if row.stream is not None},
     )
+
+
+def _interrupted(host):
+    # type: (Host) -> Unfinished
+    """What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it."""
+    left = unfinished(host)
+    return left if not left.any or lock_holder(host, "apt") is None else Unfinished((), False)
 
 
 def plan(desired, observed):
