@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from railwright.cli import console
+
 NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
 
 
@@ -14,6 +16,13 @@ NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
 def nodes() -> Path:
     """The directory of captured nodes: one directory each, with sys/, proc/, etc/ and cmd/."""
     return NODES
+
+
+@pytest.fixture(autouse=True)
+def fresh_consoles() -> None:
+    """The command line keeps its consoles; each test has a standard output of its own."""
+    console.out.cache_clear()
+    console.err.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -139,10 +139,11 @@ def test_a_copy_of_the_vendors_repository_still_needs_the_vendors_key(tmp_path: 
     assert named(rows, "rdma_stack_repository_url")["pin"] == "operator"
 
 
-def test_nv_peer_mem_only_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="inbox", gpudirect_path="nv_peer_mem")))
+@pytest.mark.parametrize(("path", "kinds"), [("nv_peer_mem", {"archive"}), ("nvidia_peermem", set())])
+def test_nv_peer_mem_only_where_it_is_asked_for(path: str, kinds: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="mlnx_ofed", gpudirect_path=path)))
     assert rows
-    assert all(row["name"].startswith("nv_peer_mem") and row["kind"] == "archive" for row in rows)
+    assert {row["kind"] for row in rows if row["name"].startswith("nv_peer_mem")} == kinds
 
 
 def test_a_broken_inventory_ends_64_with_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

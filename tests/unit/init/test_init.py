@@ -45,12 +45,16 @@ def test_every_key_is_explained(fabric: str) -> None:
     assert set(yaml.safe_load(site)) == {"fabric", "mtu"}
 
 
+# A version says of what: these keys are refused without the one above them in the file.
+ABOVE = {"gpu_driver_version": "gpu_driver_branch", "cuda_cudnn_version": "cuda_version"}
+
+
 @pytest.mark.parametrize("fabric", FABRICS)
 @pytest.mark.parametrize("key", [key.name for key in KEYS if key.name != "rails"])
 def test_every_key_can_be_uncommented(fabric: str, key: str) -> None:
     """Taking the # away from one line gives a value that is right for this fabric."""
     site = files(fabric)[SITE]
-    values = yaml.safe_load(re.sub(rf"^# ({key}: )", r"\1", site, flags=re.MULTILINE))
+    values = yaml.safe_load(re.sub(rf"^# ((?:{key}|{ABOVE.get(key, key)}): )", r"\1", site, flags=re.MULTILINE))
     assert key in values
     hosts = yaml.safe_load(files(fabric)["hosts.yml"])["all"]["children"]["rdma"]["hosts"]
     spec, findings = build_spec({**values, **hosts["node1"]}, "node1")
