@@ -86,7 +86,8 @@ class Machine:
 
     def stand_in_hardware(self, *modules: str) -> None:
         """The stand-in GPU and HCA, now and at every boot, and these modules with them; nouveau must not take the GPU."""
-        options = "options lab_pcie driver_name=mlx5_core\nblacklist nouveau\n"
+        # After virtio_net, whose first NIC has to stay eth0: at boot modules-load comes before udev finds anything.
+        options = "options lab_pcie driver_name=mlx5_core\nsoftdep lab_pcie pre: virtio_net\nblacklist nouveau\n"
         self.write("/etc/modprobe.d/lab.conf", options)
         self.write("/etc/modules-load.d/lab.conf", "".join(f"{name}\n" for name in ("lab_pcie", *modules)))
         self.run("modprobe", "lab_pcie")
