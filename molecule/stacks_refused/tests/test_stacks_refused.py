@@ -72,9 +72,9 @@ class Refusals:
 
     def of(self, cause: Cause) -> Run:
         if cause.name not in self.runs:
-            for container in self.containers.values():
-                cause.put(container)
             try:
+                for container in self.containers.values():
+                    cause.put(container)
                 self.runs[cause.name] = self.run(**cause.values)
             finally:
                 for container in self.containers.values():
