@@ -10,9 +10,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends imp
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Nic
 
 if TYPE_CHECKING:
-    from conftest import Node
-
     from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
+    from conftest import Node
 
 GUID = "b8ce:f603:00ab:cdef"
 MAC = "00:00:10:49:fe:80:00:00:00:00:00:00:b8:ce:f6:03:00:ab:cd:ef"

@@ -11,9 +11,8 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import rxe
 
 if TYPE_CHECKING:
-    from conftest import Node
-
     from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
+    from conftest import Node
 
 LINK = "RDMA link rxe0 on rail0 (eth1)"
 UNIT = "/etc/systemd/system/railwright-rxe0.service"
