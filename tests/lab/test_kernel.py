@@ -50,9 +50,11 @@ def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
     machine.site({**SITE, **values_of(vendor)})
     early = "/etc/apt/sources.list.d/early.list"
-    machine.sh(f"echo 'deb [trusted=yes] {vendor['rdma_stack_repository_url']} ./' > {early}; apt-get -q update")
+    key = (vendor["directory"] / "doca" / "key.asc").read_text(encoding="ascii")
+    source = f"deb [signed-by=/etc/apt/keyrings/early.asc] {vendor['rdma_stack_repository_url']} ./"
+    machine.sh(f"install -d /etc/apt/keyrings; echo '{key}' > /etc/apt/keyrings/early.asc; echo '{source}' > {early}; apt-get -q update")
     machine.run("apt-get", "-q", "-y", "install", "nvidia-kernel-open-dkms", timeout=900)
-    machine.sh(f"rm {early}; modprobe nvidia")
+    machine.sh(f"rm {early} /etc/apt/keyrings/early.asc; modprobe nvidia")
     return machine
 
 
