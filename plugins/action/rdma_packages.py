@@ -31,7 +31,7 @@ class ActionModule(ActionBase):
         if not packages:
             raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")
         arguments = {
-            "mode": options["mode"], "packages": packages, "message": words_of(options["error"]), "after_file": options["after_file"],
+            "mode": options["mode"], "packages": packages, "failure": words_of(options["error"]), "after_file": options["after_file"],
             "spec": host_spec(self._templar, variables).as_dict(),
         }
         result.update(self._execute_module(module_name="railwright.rdma.rdma_packages", module_args=arguments, task_vars=variables))

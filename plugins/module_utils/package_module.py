@@ -27,7 +27,7 @@ def run_packages(module):
         module.fail_json(msg="rdma_packages got no spec: its action plugin did not run; call it as railwright.rdma.rdma_packages")
     host = Host()
     if params["mode"] == "failed":
-        module.fail_json(msg=explain_failure(host, params["message"] or ""))
+        module.fail_json(msg=explain_failure(host, params["failure"] or ""))
     steps, later = parted(params["packages"]["steps"], params["after_file"])
     if module.check_mode or (params["after_file"] and not steps):
         module.exit_json(changed=False, steps=steps, later=bool(later), resolved=[])

@@ -38,7 +38,7 @@ options:
   packages:
     description: The package steps of the plan. The action plugin fills it; do not set it.
     type: dict
-  message:
+  failure:
     description: The error as text. The action plugin fills it; do not set it.
     type: str
   spec:
@@ -98,7 +98,7 @@ def main():
             "error": {"type": "dict"},
             "after_file": {"type": "bool", "default": False},
             "packages": {"type": "dict"},
-            "message": {"type": "str"},
+            "failure": {"type": "str"},
             "spec": {"type": "dict"},
         },
         supports_check_mode=True,

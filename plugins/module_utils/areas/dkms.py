@@ -247,4 +247,3 @@ def notes(desired, observed):
         return ["dkms: this is a container, kernel modules belong to the machine below; none is built or judged here"] if wanted else []
     return ["dkms: %s/%s is not meant for kernel %s (BUILD_EXCLUSIVE_KERNEL), it is left alone" % (module, version, desired.identity.kernel)
             for module, version in observed.unfit]
-

@@ -208,5 +208,3 @@ def notes(desired, observed):
     if not observed.hardware and observed.installed:
         found.append("stack: no NVIDIA NIC on this node; only loaded modules of %s are looked at" % desired.stack.name)
     return found
-
-

@@ -109,14 +109,14 @@ def _above_4g(device):
     # type: (Device) -> Verdict
     """A GPU's memory is larger than what is below 4 GiB: its 64-bit BARs must lie above."""
     bars = device.link.get("bars")
-    wide = [bar for bar in bars or [] if bar.get("bits") == 64]
+    wide = [item for item in bars or [] if item.get("bits") == 64]
     if not wide:
         return unreadable("pci.above_4g", device.where, "above 4 GiB", "the place of the GPU's memory")
-    low = [bar for bar in wide if int(bar["address"], 16) < GIB_4]
-    largest = max(bar["size"] for bar in wide)
+    low = [item for item in wide if int(item["address"], 16) < GIB_4]
+    largest = max(item["size"] for item in wide)
     if not low:
         return verdict("pci.above_4g", device.where, "pass", "above 4 GiB", "above 4 GiB", "its largest BAR has %s" % _size(largest))
-    unplaced = [bar for bar in low if int(bar["address"], 16) == 0]
+    unplaced = [item for item in low if int(item["address"], 16) == 0]
     found = "no room" if unplaced else "below 4 GiB"
     return verdict("pci.above_4g", device.where, "fail", "above 4 GiB", found, "BAR %s of %s %s: %s" % (
         low[0]["index"], _size(low[0]["size"]), "found no room" if unplaced else "lies below 4 GiB", ABOVE_4G_HINT))

@@ -50,6 +50,7 @@ def half_installed(host):
             found.append("%s (%s)" % (name.group(1), state.group(1)))
     return found
 
+
 def observe_stack(host, kernel, packages):
     # type: (Host, Optional[str], Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]
     """``name`` inbox, doca, mlnx_ofed or None; its version; and what told."""
