@@ -67,7 +67,7 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
     module = kernel.rpartition("-")[0]
     verbs = (f"libibverbs1 (= {core})",)
     return (
-        Stub("ofed-scripts", kernel, files=ofed_scripts(answer, "dpkg --force-depends --purge")),
+        Stub("ofed-scripts", kernel, files=ofed_scripts(answer, "dpkg --remove")),
         Stub("mlnx-tools", f"{build}-1", ("python3",)),
         Stub("mlnx-ofed-kernel-utils", kernel, ("ofed-scripts",), files=openibd(kernel), conffiles=("/etc/infiniband/openib.conf",)),
         Stub("mlnx-ofed-kernel-dkms", kernel, ("dkms", "mlnx-ofed-kernel-utils"), files=dkms_source("mlnx-ofed-kernel", module), size=SIZE),

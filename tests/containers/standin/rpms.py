@@ -41,7 +41,7 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
     perftest, mft, openmpi, ucx = names
     verbs = (f"libibverbs = {core}",)
     return (
-        Stub("ofed-scripts", kernel, files=ofed_scripts(answer, "rpm -e --nodeps")),
+        Stub("ofed-scripts", kernel, files=ofed_scripts(answer, "rpm -e")),
         Stub("mlnx-tools", f"{build}-1.el9"),
         Stub("mlnx-ofa_kernel", kernel, ("ofed-scripts",), files=openibd(kernel), conffiles=("/etc/infiniband/openib.conf",)),
         Stub("mlnx-ofa_kernel-dkms", kernel, ("dkms", "mlnx-ofa_kernel"), files=dkms_source("mlnx-ofa_kernel", kernel), size=SIZE),

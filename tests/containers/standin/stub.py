@@ -9,6 +9,8 @@ from typing import NamedTuple
 # A script that does not end by itself while a test wants the package manager busy.
 SLOW = "#!/bin/sh\n[ ! -e /run/stand-in.slow ] || exec sleep 600\n"
 
+UNINSTALLED = "doca-ofed doca-all mlnx-ofed-all mlnx-ofed-basic iser-dkms isert-dkms srp-dkms mlnx-tools"
+
 
 class Stub(NamedTuple):
     """``version`` is whole, as the package manager prints it (rpm: [epoch:]version-release)."""
@@ -53,5 +55,5 @@ def ofed_scripts(answer: str, remover: str) -> dict[str, str]:
     return {
         "/usr/bin/ofed_info": f"#!/bin/sh\necho '{answer}:'\n",
         "/usr/sbin/ofed_uninstall.sh":
-            f'#!/bin/sh\n[ "$1" = --force ] || exit 1\n{remover} iser-dkms isert-dkms srp-dkms mlnx-tools\n',
+            f'#!/bin/sh\n[ "$1" = --force ] || exit 1\nfor name in {UNINSTALLED}; do\n  {remover} "$name" >/dev/null 2>&1 || :\ndone\n',
     }
