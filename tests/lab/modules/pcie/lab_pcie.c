@@ -14,7 +14,7 @@
 #define EXP 0x40
 #define ACS 0x100
 #define PORTS 2
-#define NIC_VENDOR 0x1b36
+#define NIC_VENDOR PCI_VENDOR_ID_MELLANOX
 #define NIC_DEVICE 0x4d01
 
 struct function {

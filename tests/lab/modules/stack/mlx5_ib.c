@@ -73,7 +73,7 @@ static int __init standin_init(void)
 {
 	int error;
 
-	nic = pci_get_device(0x1b36, 0x4d01, NULL);
+	nic = pci_get_device(PCI_VENDOR_ID_MELLANOX, 0x4d01, NULL);
 	if (!nic)
 		return 0; /* As the real one without its hardware: loaded, and nothing to show. */
 	hca = device_create_with_groups(&ib_standin_class, &nic->dev, 0, NULL, hca_groups, "mlx5_0");
