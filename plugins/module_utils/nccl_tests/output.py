@@ -23,10 +23,11 @@ _HALF = 4  # time, algbw, busbw, wrong
 # mpirun --tag-output, --timestamp-output and srun -l; Hydra's -l
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<(?:std(?:out|err))>:? ?|\[\d+\] (?=[ #\d])|\d+: (?=[ #\d]))", re.MULTILINE)
 # A row's left part is printed without a line end, so the host's name may stick to the root: "-1node1:12:12 [0] NCCL INFO".
+# Looked for only where a word begins: a file with a word of megabytes would be tried from each of its letters.
 _LOG = re.compile(
-    r"(-1(?=\w)|(?<=\s)0(?=[A-Za-z]))?[^\s:]+:\d+:\d+ (?:\[[-\d]+\] )?NCCL "
+    r"(?<![^\s:])(-1(?=\w)|(?<=\s)0(?=[A-Za-z]))?[^\s:]+:\d+:\d+ (?:\[[-\d]+\] )?NCCL "
     r"(?:INFO|WARN|ERROR|TRACE|ABORT|VERSION)[^\n]*|NCCL version [^\n]*")
-_ROW = re.compile(r"\d+\s+\d+\s+(?:%s)\s" % "|".join(sorted(TYPES)))
+_ROW = re.compile(r"(?<!\d)\d{1,19}\s+\d{1,19}\s+(?:%s)\s" % "|".join(sorted(TYPES)))
 _HEADER = re.compile(r"#\s*(size\s+count\s+type(?:[ \t]+#?[A-Za-z_][\w%]*)+)")
 _INTEGER = re.compile(r"\d{1,19}\Z")
 _ROOT = re.compile(r"-?\d{1,9}\Z")

@@ -2,6 +2,7 @@
 """nccl-tests' text in all the shapes that people send: the rows are what was printed, and only a whole run is complete."""
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -181,3 +182,10 @@ def test_damaged_output_is_answered() -> None:
             text[at] = dice.choice(["", text[at] * 2, "\n", " ", "9", "N/A", "-", "\x00", "é"])
         found = parse("".join(text))
         assert isinstance(found["complete"], bool)
+
+
+@pytest.mark.parametrize("line", ["x" * 2_000_000, "NCCL version " + "7" * 2_000_000, '["' * 500_000])
+def test_a_line_of_megabytes_takes_no_minutes(line: str) -> None:
+    started = time.monotonic()
+    assert parse(line + "\n")["rows"] == []
+    assert time.monotonic() - started < 20  # tried from each of its letters: hours
