@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from railwright.cli import console
+from railwright.cli.captured import captured_tree
 from railwright.cli.facts import Sysroot
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
 from railwright.exitcodes import ExitCode, InputError
@@ -53,9 +54,7 @@ def gpudirect(inventory: OptionalInventory = None, limit: Limit = None, sysroot:
 def _captured(sysroot: Path, form: Format) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain_tree
 
-    if not sysroot.is_dir():
-        raise InputError(f"--sysroot {sysroot}: {'not a directory' if sysroot.exists() else 'does not exist'}")
-    explanation = explain_tree(str(sysroot))
+    explanation = explain_tree(captured_tree(sysroot))
     if form is Format.JSON:
         console.print_json(explanation)
     else:

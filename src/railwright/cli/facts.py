@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from railwright.cli import console
+from railwright.cli.captured import captured_tree
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
 from railwright.exitcodes import ExitCode, InputError
 
@@ -46,9 +47,7 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: S
 def _captured(sysroot: Path, form: Format) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    if not sysroot.is_dir():
-        raise InputError(f"--sysroot {sysroot}: {'not a directory' if sysroot.exists() else 'does not exist'}")
-    facts = facts_of_tree(str(sysroot))
+    facts = facts_of_tree(captured_tree(sysroot))
     if form is Format.JSON:
         console.print_json(facts)
     else:

@@ -38,6 +38,8 @@ USAGE_ERRORS = {
     "unknown fabric": ["init", "new", "--fabric", "omnipath"],
     "nothing to observe": ["facts"],
     "no such sysroot": ["facts", "--sysroot", "missing"],
+    "no captured tree": ["facts", "--sysroot", "."],
+    "no captured tree to explain": ["explain", "gpudirect", "--sysroot", "."],
     "sysroot and inventory": ["facts", "--sysroot", ".", "-i", "."],
     "sysroot and limit": ["facts", "--sysroot", ".", "--limit", "n1"],
     "unknown disruption class": ["apply", "-i", ".", "--consent", "everything"],
@@ -145,7 +147,7 @@ def test_facts_of_a_tree_is_one_json_document_and_imports_no_ansible(tmp_path: P
 
 
 def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "proc").mkdir(parents=True)
     done = railwright("facts", "--sysroot", "tree", state=tmp_path)
     assert done.returncode == 0
     assert "no RDMA device" in done.stdout
