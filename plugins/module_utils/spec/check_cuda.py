@@ -8,6 +8,7 @@ from ..catalogue.drivers import MINIMUM_DRIVERS, driver_fits, find_branch, minim
 from .findings import Findings
 
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")
+_RELEASED = re.compile(r"-[0-9]+-[0-9]+\Z")
 
 
 def check_cuda(values, findings):
@@ -21,6 +22,10 @@ def check_cuda(values, findings):
             findings.error("cuda_cudnn_version", cudnn, "does nothing without cuda_version: cuDNN is made for one CUDA release",
                            "cuda_version too, or unset")
         return
+    for position, name in enumerate(values.get("cuda_packages", ())):
+        if _RELEASED.search(name) is not None:
+            findings.error("cuda_packages[%d]" % position, name, "has a version in its name; cuda_version adds it",
+                           "the name without it: %s" % _RELEASED.sub("", name))
     minimum = minimum_driver(version)
     if not minimum:
         findings.error("cuda_version", version, "is no CUDA release that the catalogue knows a minimum driver for",

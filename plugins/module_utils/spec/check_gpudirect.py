@@ -35,6 +35,8 @@ def _branch(checked):
 
 def _dmabuf(checked):
     # type: (Mapping[str, Any]) -> Optional[str]
+    if checked["rdma_stack"] == "soft_roce":
+        return "needs an HCA; rdma_stack is soft_roce, and there the CPU copies"
     branch = _branch(checked)
     if branch is not None and branch < OPEN_DRIVER:
         return "needs driver R%d or newer; gpu_driver_branch is %d" % (OPEN_DRIVER, branch)
