@@ -38,9 +38,8 @@ class ActionModule(ActionBase):
             result.update(changed=False, **plan(variables, str(options["seen"])))
             return result
         arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"]}
-        if options["mode"] != "observe":
-            mesh = self._planned(variables, str(options["plan"]))
-            arguments.update(self._step(variables, options, mesh))
+        if options["mode"] != "observe" and spec["ssh_mesh_state"] == "present":  # who leaves needs nothing of the others
+            arguments.update(self._step(variables, options, self._planned(variables, str(options["plan"]))))
         answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         result.update(answer)
         if options["mode"] == "observe" and not answer.get("failed"):
