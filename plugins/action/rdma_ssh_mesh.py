@@ -105,7 +105,8 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
             wish, host = found["wishes"], str(variable_of(variables, name, "ansible_host") or "")
             nodes.append(Node(name, wish["generation"], tuple(wish["addresses"]), tuple(wish["rails"]), host, found["node"]))
     mesh = plan_mesh(nodes, set(wanted))
-    if mesh.problems and state_of(variables, str(variables["inventory_hostname"]), None) == "present":
+    here = str(variables["inventory_hostname"])
+    if mesh.problems and state_of(variables, here, results.get(here)) == "present":
         return failed("ssh_mesh: " + "; ".join(mesh.problems))
     missing = [name for name in wanted if results[name] is None]
     warnings = [f"ssh_mesh: {', '.join(missing)} did not answer and is left out until the next apply that reaches it"] if missing else []
