@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import tempfile
-from typing import NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
 SELINUX = "security.selinux"
@@ -127,6 +127,40 @@ class Writer:
         with contextlib.suppress(OSError):  # no SELinux here, or not ours to say (containers)
             os.setxattr(fd, SELINUX, os.getxattr(full, SELINUX))
         return True
+
+    @staticmethod
+    def user():
+        # type: () -> int
+        """Whose rights this process has."""
+        return os.geteuid()
+
+    @contextlib.contextmanager
+    def acting_as(self, name, uid, gid):
+        # type: (str, int, int) -> Iterator[None]
+        """What is inside touches files with a user's rights, as in a home: root would follow the links that the user put there."""
+        if os.geteuid() != 0 or uid == 0:
+            yield
+            return
+        groups, group = os.getgroups(), os.getegid()
+        os.setgroups(os.getgrouplist(name, gid))
+        try:
+            os.setegid(gid)
+            os.seteuid(uid)
+            yield
+        finally:
+            os.seteuid(0)
+            os.setegid(group)
+            os.setgroups(groups)
+
+    def make_directory(self, path, mode):
+        # type: (str, int) -> None
+        """One directory; one that is there already keeps its mode. Raises OSError."""
+        full = self.path(path)
+        if os.path.isdir(full):
+            return
+        os.mkdir(full, mode)
+        if os.path.exists(self.path("/sys/fs/selinux/enforce")):
+            self.run(("restorecon", full))
 
     def remove(self, path):
         # type: (str) -> None

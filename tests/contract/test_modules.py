@@ -24,6 +24,7 @@ EXPECTED_MODULES = {
     "rdma_consent",
     "rdma_cluster",
     "rdma_gdr",
+    "rdma_ssh_mesh",
 }
 MODULES = sorted({Path(name).stem for name in repo.python("plugins/modules/")} | EXPECTED_MODULES)
 

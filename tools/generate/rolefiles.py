@@ -29,6 +29,7 @@ TITLES = {
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",
     "nccl_env": "Write NCCL's environment for login shells and for everything else",
     "opensm": "Run a subnet manager for a small InfiniBand fabric",
+    "ssh_mesh": "Let the job user log into every node from every node",
     "validate": "Judge nodes and the fabric between them",
 }
 ANSIBLE_TYPES = {"number": "float"}

@@ -15,6 +15,7 @@ from .check_gpudirect import check_gpudirect
 from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
 from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
+from .check_ssh_mesh import CHECKS as MESH_CHECKS
 from .check_stack import CHECKS, check_stack
 from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
@@ -88,10 +89,9 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    if key.name in CHECKS:
-        return CHECKS[key.name](converted, findings)
-    if key.name in FIRMWARE_CHECKS:
-        return FIRMWARE_CHECKS[key.name](converted, findings)
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS):
+        if key.name in checks:
+            return checks[key.name](converted, findings)
     return converted
 
 

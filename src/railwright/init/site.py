@@ -43,6 +43,7 @@ SECTIONS = {
     "host_tuning": "Limits, sysctls, CPU",
     "nccl_env": "NCCL's environment",
     "opensm": "Subnet manager",
+    "ssh_mesh": "Passwordless ssh between the nodes",
     "validate": "Validation",
 }
 

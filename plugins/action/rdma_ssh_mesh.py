@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_ssh_mesh: the inventory's wishes, the plan over all nodes, and the key's way from one node to the others.
+
+The private key is taken from the hidden result of one host and handed to the module of
+another; it is no argument of a task, so that no callback is given it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Mesh, Node, plan_mesh, twins
+
+MODES = ["observe", "plan", "generate", "read", "key", "apply", "prove"]
+REGISTERED = ("seen", "plan", "made", "secret")
+OPTIONS = {"mode": {"type": "str", "required": True, "choices": MODES}, **{name: {"type": "str"} for name in REGISTERED}}
+MODULE = "railwright.rdma.rdma_ssh_mesh"
+GROUP = "rdma"
+
+
+class ActionModule(ActionBase):
+    """One step of the role."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+        spec = host_spec(self._templar, variables)
+        if options["mode"] == "plan":
+            result.update(changed=False, **plan(variables, str(options["seen"])))
+            return result
+        arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"]}
+        if options["mode"] != "observe" and spec["ssh_mesh_state"] == "present":  # who leaves needs nothing of the others
+            arguments.update(self._step(variables, options, self._planned(variables, str(options["plan"]))))
+        answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
+        result.update(answer)
+        if options["mode"] == "observe" and not answer.get("failed"):
+            result["wishes"] = wishes(spec)
+        return result
+
+    def _planned(self, variables: dict[str, Any], name: str) -> dict[str, Any]:
+        found = result_of(variables, str(variables["inventory_hostname"]), name)
+        if found is None or not isinstance(found.get("mesh"), dict):
+            raise AnsibleActionFail(f"plan: {name} holds no result of railwright.rdma.rdma_ssh_mesh with mode plan")
+        return dict(found["mesh"])
+
+    def _step(self, variables: dict[str, Any], options: dict[str, Any], mesh: dict[str, Any]) -> dict[str, Any]:
+        """The module's arguments beside mode, user and state."""
+        mode = options["mode"]
+        if mode == "generate":
+            return {"generation": mesh["generation"], "serial": mesh["serial"]}
+        if mode == "prove":
+            return {"peer": following(mesh["members"], str(variables["inventory_hostname"]))}
+        if mode == "read" or mesh["origin"] is None:
+            return {}
+        public = mesh["public_key"]
+        if mesh["generate"] and not self._task.check_mode:
+            made = result_of(variables, mesh["origin"], str(options["made"]))
+            if made is None:
+                raise AnsibleActionFail(f"{mesh['origin']} was to make the mesh's new key and did not; nothing was changed here")
+            public = made["public_key"]
+        if mode == "apply":
+            return {"public_key": public, "members": mesh["members"], "nodes": mesh["holders"]}
+        if self._task.check_mode:
+            return {"public_key": public}
+        secret = result_of(variables, mesh["origin"], str(options["secret"]))
+        if secret is None or not secret.get("private_key"):
+            raise AnsibleActionFail(f"{mesh['origin']} did not hand over the mesh's key")
+        return {"public_key": public, "private_key": secret["private_key"]}
+
+
+def wishes(spec: Spec) -> dict[str, Any]:
+    """What the inventory says about this host's part, for the plan over all of them."""
+    return {
+        "state": spec["ssh_mesh_state"],
+        "generation": spec["ssh_mesh_generation"],
+        "addresses": list(spec["ssh_mesh_addresses"]),
+        "rails": [rail.address.partition("/")[0] for rail in spec.rails if rail.address],
+    }
+
+
+def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
+    """The mesh, and a failure when it cannot be."""
+    play = names(variables, "ansible_play_hosts_all")
+    inventory = [str(name) for name in variables.get("groups", {}).get(GROUP, [])] or play
+    results = {name: result_of(variables, name, seen) for name in inventory}
+    wanted = [name for name in inventory if state_of(variables, name, results[name]) == "present"]
+    late = [name for name in names(variables, "ansible_play_hosts") if variable_of(variables, name, seen) is None]
+    left_out = [name for name in wanted if name not in play]
+    if left_out or late:
+        how = "without --limit" if left_out else "without serial, and with strategy linear"
+        return failed(f"the nodes of a mesh are set up together, and {', '.join(left_out or late)} is not part of this: run {how}")
+    nodes = []
+    for name in wanted:
+        found = results[name]
+        if found is not None:
+            wish, host = found["wishes"], str(variable_of(variables, name, "ansible_host") or "")
+            nodes.append(Node(name, wish["generation"], tuple(wish["addresses"]), tuple(wish["rails"]), host, found["node"]))
+    mesh = plan_mesh(nodes, set(wanted))
+    here = str(variables["inventory_hostname"])
+    if mesh.problems and state_of(variables, here, results.get(here)) == "present":
+        return failed("ssh_mesh: " + "; ".join(mesh.problems))
+    missing = [name for name in wanted if results[name] is None]
+    warnings = [f"ssh_mesh: {', '.join(missing)} did not answer and is left out until the next apply that reaches it"] if missing else []
+    return {"mesh": as_dict(mesh), "warnings": warnings + [f"ssh_mesh: {text}" for text in twins(mesh.members)]}
+
+
+def state_of(variables: dict[str, Any], name: str, result: dict[str, Any] | None) -> str:
+    """What the node's own result says; for one that did not answer, its variable (a role's default is not among those)."""
+    if result is not None and isinstance(result.get("wishes"), dict):
+        return str(result["wishes"]["state"])
+    return str(variable_of(variables, name, "ssh_mesh_state") or "present")
+
+
+def following(members: list[dict[str, Any]], name: str) -> str:
+    """The next node round the ring: every node is logged into once, and logs in once."""
+    everybody = [str(member["names"][0]) for member in members]
+    return everybody[(everybody.index(name) + 1) % len(everybody)]
+
+
+def as_dict(mesh: Mesh) -> dict[str, Any]:
+    return {**mesh._asdict(), "members": [member._asdict() for member in mesh.members]}
+
+
+def failed(message: str) -> dict[str, Any]:
+    return {"failed": True, "msg": message}

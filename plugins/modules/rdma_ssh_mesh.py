@@ -1,0 +1,206 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Passwordless ssh between the nodes: one key, recorded host keys, and nobody else let in."""
+
+DOCUMENTATION = r"""
+module: rdma_ssh_mesh
+short_description: Let a user log into every node from every node
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - The steps of the role C(ssh_mesh), which calls them in order; each one is of little use alone.
+  - V(observe) says what a node has and what the others must know of it; V(plan) decides over all nodes on the controller.
+  - V(generate) makes the key on one node, V(read) and V(key) bring it to the others, V(apply) writes who may log in and which hosts are
+    trusted, V(prove) logs into another node.
+  - What lies in a home is read and written with the rights of its user.
+options:
+  mode:
+    description: Which step.
+    type: str
+    choices: [observe, plan, generate, read, key, apply, prove]
+    required: true
+  seen:
+    description: The variable under which the result of V(observe) was registered. Needed with O(mode=plan).
+    type: str
+  plan:
+    description: The variable under which the result of V(plan) was registered. Needed after it.
+    type: str
+  made:
+    description: The variable under which the result of V(generate) was registered. Needed with V(apply) and V(key).
+    type: str
+  secret:
+    description: The variable under which the result of V(read) was registered. Needed with O(mode=key).
+    type: str
+  user:
+    description: The mesh's user. The action plugin fills it from the inventory; do not set it.
+    type: str
+  state:
+    description: Whether the node is part of the mesh. The action plugin fills it; do not set it.
+    type: str
+    choices: [present, absent]
+    default: present
+  generation:
+    description: Number of the key. The action plugin fills it; do not set it.
+    type: int
+  serial:
+    description: How many keys there were. The action plugin fills it; do not set it.
+    type: int
+  members:
+    description: The nodes of the mesh. The action plugin fills it; do not set it.
+    type: list
+    elements: dict
+    default: []
+  nodes:
+    description: The names of all nodes that hold the key. The action plugin fills it; do not set it.
+    type: list
+    elements: str
+    default: []
+  public_key:
+    description: The mesh's public key. The action plugin fills it; do not set it.
+    type: str
+  private_key:
+    description: The mesh's private key. The action plugin fills it; do not set it.
+    type: str
+  peer:
+    description: The node to log into. The action plugin fills it; do not set it.
+    type: str
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing and says what it would change. Nobody logs in, and no private key is read.
+  diff_mode:
+    support: full
+    description: Shows the files and the block of authorized_keys; never a private key, nor lines of others.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with OpenSSH 7.3 or newer.
+"""
+
+EXAMPLES = r"""
+- name: Look at the node, its keys and its sshd
+  railwright.rdma.rdma_ssh_mesh:
+    mode: observe
+  become: true
+  register: seen
+
+- name: Plan the mesh over all its nodes
+  railwright.rdma.rdma_ssh_mesh:
+    mode: plan
+    seen: seen
+  register: mesh
+"""
+
+RETURN = r"""
+changes:
+  description: What was changed, or would be in check mode.
+  returned: when V(generate), V(key) or V(apply) ran
+  type: list
+  elements: str
+node:
+  description: User, public key, what is authorized, addresses, host keys and port of the node, and what speaks against a mesh.
+  returned: when O(mode=observe)
+  type: dict
+wishes:
+  description: State, generation and addresses that the inventory wants.
+  returned: when O(mode=observe)
+  type: dict
+mesh:
+  description: Members, who makes the key, who lacks it, why a new one is made.
+  returned: when O(mode=plan)
+  type: dict
+public_key:
+  description: The key that was made; null in check mode.
+  returned: when O(mode=generate)
+  type: str
+private_key:
+  description: The key. The task must hide its result with C(no_log).
+  returned: when O(mode=read)
+  type: str
+"""
+
+import os
+import pwd
+from typing import Any, Dict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_apply as apply
+from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_node as node
+from ansible_collections.railwright.rdma.plugins.module_utils.adapter import connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import member_from
+
+ARGUMENTS = {
+    "mode": {"type": "str", "choices": ["observe", "plan", "generate", "read", "key", "apply", "prove"], "required": True},
+    "seen": {"type": "str"},
+    "plan": {"type": "str"},
+    "made": {"type": "str", "no_log": False},
+    "secret": {"type": "str", "no_log": False},
+    "user": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "generation": {"type": "int"},
+    "serial": {"type": "int"},
+    "members": {"type": "list", "elements": "dict", "default": []},
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "public_key": {"type": "str", "no_log": False},
+    "private_key": {"type": "str", "no_log": True},
+    "peer": {"type": "str"},
+}
+
+
+def login_user():
+    # type: () -> str
+    """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
+    return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
+
+
+def step(host, params, dry):
+    # type: (Host, Dict[str, Any], bool) -> Dict[str, Any]
+    """What was asked for; its result."""
+    who = node.account(params["user"] or login_user())
+    mode = params["mode"]
+    if mode == "observe":
+        return {"changed": False, "node": node.observe(host, who, connection_address())}
+    if mode == "read":
+        return {"changed": False, "private_key": "" if dry else node.read_key(host, who)}
+    if mode == "prove":
+        return prove(host, who, params["peer"], dry)
+    if mode == "apply":
+        if params["state"] == "absent":
+            return apply.result(apply.leave(host, who, dry))
+        members = [member_from(item) for item in params["members"]]
+        return apply.result(apply.apply(host, who, apply.Wanted(params["public_key"], members, params["nodes"]), dry))
+    public = params["public_key"]
+    if mode == "generate":
+        public = None if dry else node.generate(host, who, params["generation"], params["serial"])
+    elif not dry:
+        node.receive_key(host, who, params["private_key"], public)
+    return {"changed": True, "changes": ["key pair " + who.key], "public_key": public}
+
+
+def prove(host, who, peer, dry):
+    # type: (Host, node.Account, str, bool) -> Dict[str, Any]
+    fault = None if dry else node.login(host, who, peer)
+    if fault is not None:
+        raise RailwrightError("%s cannot log into %s: %s" % (who.name, peer, fault))
+    return {"changed": False}
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    if params["mode"] == "plan":
+        module.fail_json(msg="rdma_ssh_mesh: its action plugin did not run; call it as railwright.rdma.rdma_ssh_mesh from a playbook")
+    try:
+        result = step(Host(), params, bool(module.check_mode))
+    except (RailwrightError, OSError) as error:
+        module.fail_json(msg="ssh_mesh: %s" % error)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

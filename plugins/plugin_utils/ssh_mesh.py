@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides over all nodes of an ssh mesh: who belongs to it, which key is the key, whether it has to be a new one. Pure.
+
+A node that leaves the inventory still has the key, so a mesh that loses a node gets a
+new one: from= alone would let in whoever takes over the address of a node.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import NAME, PUBLIC, Member, good_host_keys
+
+ADDRESS_HINT = "set ssh_mesh_addresses of the host"
+
+
+class Node(NamedTuple):
+    """One node: what the inventory wants of it (``addresses``: ssh_mesh_addresses, ``rails``: its rails' own), and what it said."""
+
+    name: str
+    generation: int
+    addresses: tuple[str, ...]
+    rails: tuple[str, ...]
+    hostname: str  # ansible_host
+    seen: dict[str, Any]
+
+
+class Mesh(NamedTuple):
+    """The answer, the same whichever host asks."""
+
+    members: list[Member]
+    origin: str | None  # the node that has the key, or makes it
+    generate: bool
+    public_key: str | None  # None: still to be made
+    generation: int
+    serial: int
+    receivers: list[str]
+    holders: list[str]
+    why: str
+    problems: list[str]
+
+
+def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
+    """``wanted``: every node that the inventory has in the mesh, those too that did not answer."""
+    members, problems = members_of(nodes)
+    problems += disagreements(nodes)
+    if problems or not nodes:
+        return Mesh([], None, False, None, 1, 1, [], [], "", problems)
+    generation = nodes[0].generation
+    held = {node.name: str(node.seen["public_key"]) for node in nodes if is_key(node.seen.get("public_key"))}
+    serials = [number(key, "serial") for key in held.values()]
+    fitting = [name for name in held if number(held[name], "generation") == generation]
+    newest = max((number(held[name], "serial") for name in fitting), default=0)
+    origin = next((name for name in fitting if number(held[name], "serial") == newest), None)
+    known = set() if origin is None else holders_of(nodes, held[origin])
+    gone = sorted(known - wanted)
+    if origin is None or gone:
+        why = f"{', '.join(gone)} had the key and is no longer part of the mesh" if gone else "no node has a key of this generation"
+        first = nodes[0].name
+        return Mesh(members, first, True, None, generation, max(serials, default=0) + 1,
+                    [node.name for node in nodes if node.name != first], [node.name for node in nodes], why, [])
+    key = held[origin]
+    receivers = [node.name for node in nodes if held.get(node.name) != key]
+    return Mesh(members, origin, False, key, generation, newest, receivers, sorted(known | {node.name for node in nodes}), "", [])
+
+
+def is_key(text: Any) -> bool:
+    return isinstance(text, str) and PUBLIC.fullmatch(text) is not None
+
+
+def number(key: str, field: str) -> int:
+    found = PUBLIC.fullmatch(key)
+    return int(found[field]) if found else 0
+
+
+def holders_of(nodes: list[Node], key: str) -> set[str]:
+    """Everybody whom this very key was given to, by what any node has written down."""
+    found: set[str] = set()
+    for node in nodes:
+        said = node.seen.get("authorized")
+        if isinstance(said, list) and len(said) == 2 and said[0] == key and isinstance(said[1], list):
+            found |= {name for name in said[1] if isinstance(name, str) and NAME.fullmatch(name)}
+    return found
+
+
+def disagreements(nodes: list[Node]) -> list[str]:
+    """One user and one generation for all."""
+    found = []
+    for label, values in (
+        ("ssh_mesh_generation", {node.name: str(node.generation) for node in nodes}),
+        ("ssh_mesh_user", {node.name: str(node.seen.get("user")) for node in nodes}),
+    ):
+        if len(set(values.values())) > 1:
+            each = ", ".join(f"{name} has {value}" for name, value in values.items())
+            found.append(f"{label} must be the same on every node of the mesh: {each}")
+    return found
+
+
+def members_of(nodes: list[Node]) -> tuple[list[Member], list[str]]:
+    """The nodes as the others will know them. What two nodes claim is nobody's: an address that several have leads anywhere."""
+    problems: list[str] = []
+    addresses = {node.name: addresses_of(node) for node in nodes}
+    names = {node.name: names_of(node) for node in nodes}
+    members = []
+    for node in nodes:
+        others = [other for other in nodes if other is not node]
+        taken = {item for other in others for item in addresses[other.name]}
+        own = [item for item in addresses[node.name] if item not in taken]
+        shared = sorted(set(addresses[node.name]) & taken)
+        if set(shared) & {*node.addresses, *node.rails}:
+            problems.append(f"{node.name}: address {', '.join(shared)} is another node's too")
+        named = {item.lower() for other in others for item in names[other.name]}
+        aliases = [item for item in names[node.name] if item == node.name or item.lower() not in named]
+        keys = good_host_keys(node.seen.get("host_keys") or [])
+        port = node.seen.get("port")
+        problems += [f"{node.name}: {text}" for text in node.seen.get("problems") or []]
+        if not NAME.fullmatch(node.name):
+            problems.append(f"{node.name}: a host of a mesh has a name of letters, digits, dots, _ and -")
+        elif not own:
+            problems.append(f"{node.name}: has no address of its own that the others could reach it at; {ADDRESS_HINT}")
+        elif not keys or not isinstance(port, int) or not 0 < port < 65536:
+            problems += [] if node.seen.get("problems") else [f"{node.name}: said no host key or no port of its sshd"]
+        else:
+            members.append(Member(tuple(aliases), tuple(own), port, keys))
+    return members, problems
+
+
+def twins(members: list[Member]) -> list[str]:
+    """Nodes made from one image with its host keys in it: each can pretend to be the other, and recorded keys prove nothing."""
+    found: dict[str, list[str]] = {}
+    for member in members:
+        for key in member.host_keys:
+            found.setdefault(key, []).append(member.names[0])
+    groups = sorted({tuple(names) for names in found.values() if len(names) > 1})
+    advice = "have the same host key; make new ones (ssh-keygen -A), or each can pretend to be the other"
+    return [f"{', '.join(names)} {advice}" for names in groups]
+
+
+def addresses_of(node: Node) -> list[str]:
+    """In order of preference, each once, in canonical form."""
+    given = node.addresses or (*(node.seen.get("addresses") or []), *node.rails)
+    return list(dict.fromkeys(text for text in map(usable, given) if text is not None))
+
+
+def usable(text: Any) -> str | None:
+    try:
+        address = ipaddress.ip_address(str(text))
+    except ValueError:
+        return None
+    # A zone (fe80::1%eth0) belongs to one node alone.
+    bad = address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified or "%" in str(address)
+    return None if bad else str(address)
+
+
+def names_of(node: Node) -> list[str]:
+    """The inventory's name first, then ansible_host where it is a name, then the node's own, long and short."""
+    own = str(node.seen.get("hostname") or "")
+    given = [node.hostname, own, *([] if is_address(own) else [own.partition(".")[0]])]
+    good = [text for text in given if NAME.fullmatch(text) and not text.lower().startswith("localhost") and not is_address(text)]
+    return list(dict.fromkeys([node.name, *good]))
+
+
+def is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
