@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
 from railwright.cli import console
 from railwright.cli.captured import captured_tree
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
@@ -75,8 +76,6 @@ def _live(inventory: Path, limit: str | None, form: Format) -> ExitCode:
 
 def show(facts: dict[str, Any]) -> None:
     """A table of HCAs and ports; the rest is in the JSON form."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
-
     console.say(f"  {_system(facts)}")
     console.pairs({label: text for label, text in stack_summary(facts).items() if label != "kernel" or ";" in text})
     rows = [_row(hca, port) for hca in facts.get("hcas") or [] for port in hca.get("ports") or [{}]]

@@ -153,6 +153,17 @@ def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
     assert "no RDMA device" in done.stdout
 
 
+def test_facts_are_shown_after_ansible_took_over_the_imports_of_collections(tmp_path: Path) -> None:
+    """As in `facts -i`: from the first inventory on Ansible imports collections, and refuses ours where it had not loaded it itself."""
+    assert railwright("init", "site", "--fabric", "roce", state=tmp_path).returncode == 0
+    script = ("from pathlib import Path; import railwright.cli.facts as facts; from railwright.inventory import load; "
+              "load(Path('site'), None); facts.show({})")
+    variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}"}
+    done = subprocess.run([sys.executable, "-c", script], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no RDMA device" in done.stdout
+
+
 @pytest.mark.parametrize("fabric", ["roce", "infiniband", "erdma"])
 def test_init_writes_what_lint_accepts_and_never_overwrites(fabric: str, tmp_path: Path) -> None:
     done = railwright("init", "site", "--fabric", fabric, state=tmp_path)
