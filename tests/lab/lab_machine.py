@@ -96,7 +96,8 @@ class Machine:
         self.run("sh", "-euc", 'printf %s "$2" > "$1"', "sh", path, text)
 
     def boot_id(self) -> str:
-        return self.run("cat", "/proc/sys/kernel/random/boot_id").strip()
+        # A connection that was open when the guest went down is never told so.
+        return self.run("cat", "/proc/sys/kernel/random/boot_id", timeout=30).strip()
 
     def reboot(self) -> None:
         """Reboot in the guest and wait until it is all up."""
