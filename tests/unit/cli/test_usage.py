@@ -159,7 +159,8 @@ def test_facts_are_shown_after_ansible_took_over_the_imports_of_collections(tmp_
     script = ("from pathlib import Path; import railwright.cli.facts as facts; from railwright.inventory import load; "
               "load(Path('site'), None); facts.show({})")
     variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}"}
-    done = subprocess.run([sys.executable, "-c", script], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "no RDMA device" in done.stdout
 
