@@ -4,14 +4,15 @@
 import re
 from typing import Any, Dict, Mapping
 
-from .findings import Findings
+from ..catalogue.nic_parameters import NAMES, allowed, find, fits
+from .findings import Findings, nearest
 from .values import MISSING, type_name
 
 PARAMETER = r"[A-Z][A-Z0-9_]{1,63}(\[[0-9]{1,3}\])?"
 VALUE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\([0-9]{1,10}\))?"
 PSID = r"[A-Z0-9][A-Z0-9_-]{3,31}"
 VERSION = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{3,5}"
-URL = r"(https?|file)://[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"
+URL = r"(https?://(?![^/]*@)|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"  # no password: it would stand in every plan
 
 
 def check_config(config, findings):
@@ -26,10 +27,27 @@ def check_config(config, findings):
             findings.error(path, value, "must be true, false, an integer or a word, not %s" % type_name(value), "true, 16, ETH, True(1)")
         elif not re.fullmatch(VALUE, str(value)):
             findings.error(path, value, "is not a value of a firmware parameter", "true, false, an integer from 0, or a word like ETH")
+        elif not _is_known(name, value, path, findings):
+            pass
         else:
             continue
         good = False
     return dict(config) if good else MISSING
+
+
+def _is_known(name, value, path, findings):
+    # type: (str, Any, str, Findings) -> bool
+    """The parameters that the catalogue has are judged here; others by the NIC, after a warning where the name looks like a slip."""
+    row = find(name)
+    if row is None:
+        meant = nearest(re.sub(r"_P[1-4]\Z", "_P1", name), NAMES)
+        if meant is not None:
+            findings.warning(path, value, "is no parameter that railwright knows; did you mean %s? The NIC decides" % meant)
+        return True
+    if fits(row, value):
+        return True
+    findings.error(path, value, "is not a value that %s can have (%s)" % (name, row.meaning), allowed(row))
+    return False
 
 
 def check_versions(versions, findings):

@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping
 from ..catalogue.artifacts import ARTIFACTS, FORM_WORDS, FORMS, find, pin_form
 from ..catalogue.stacks import PROFILES, VENDORS
 from .findings import Findings, did_you_mean
-from .keys_drivers import URL
+from .keys_drivers import URL, URL_FORM
 from .values import MISSING, type_name
 
 # Keys that say something about a vendor's stack only.
@@ -19,7 +19,7 @@ RELEASES = {
     "doca": (r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9]+)?", "a release like 3.2.3, in quotes"),
     "mlnx_ofed": (r"[0-9]{2}\.[0-9]{2}-[0-9]+(\.[0-9]+)+", "a release like 24.10-4.1.4.0, in quotes"),
 }
-PACKAGE_FORM = "{url: an http, https or file URL, sha256: its checksum}, or {}"
+PACKAGE_FORM = "{url: an http, https or file:/// URL, sha256: its checksum}, or {}"
 ERDMA_STACKS = "auto, inbox"
 
 
@@ -53,7 +53,7 @@ def check_offline_package(package, findings):
         if name not in ("url", "sha256"):
             findings.error("%s.%s" % (key, name), package[name], "is no part of a package%s" % did_you_mean(str(name), ("url", "sha256")),
                            "url, sha256")
-    for name, pattern, allowed in (("url", URL, "an http, https or file URL"), ("sha256", FORMS["sha256"], FORM_WORDS["sha256"])):
+    for name, pattern, allowed in (("url", URL, URL_FORM), ("sha256", FORMS["sha256"], FORM_WORDS["sha256"])):
         value = package.get(name)
         if value is None:
             findings.error("%s.%s" % (key, name), None, "is missing; a package from a file must be known by its checksum", PACKAGE_FORM)

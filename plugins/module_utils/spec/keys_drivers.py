@@ -7,7 +7,9 @@ until a key of theirs is set: an installed driver is nobody's to replace by defa
 
 from .key import Key
 
-URL = r"^(https?|file)://[!-~]+$"
+# A password in a URL would stand in plans and reports; a file has a whole path.
+URL = r"^(https?://(?![^/]*@)[!-~]+|file:///[!-~]*)$"
+URL_FORM = "an http or https URL without a password in it, or file:///PATH"
 FINGERPRINT = r"^[0-9A-F]{40}$"
 FINGERPRINT_FORM = "the 40 hexadecimal digits of an OpenPGP fingerprint, upper case, without spaces"
 _LOOSE = r"^[0-9][A-Za-z0-9.+:~_-]*$"
@@ -48,9 +50,9 @@ CUDA = (
     Key("cuda_hold", "cuda", "bool", True, "Keep CUDA and cuDNN at the pinned versions when the system is updated.",
         "AZ (apt-mark hold), LSR (versionlock)"),
     Key("cuda_repository_url", "cuda", "str", None, "NVIDIA's CUDA repository for this system. Unset: the catalogue's (or the mirror's).",
-        "docs/reference/drivers.md", pattern=URL, form="an http, https or file URL"),
+        "docs/reference/drivers.md", pattern=URL, form=URL_FORM),
     Key("cuda_repository_key_url", "cuda", "str", None, "Where the repository's signing key is. Unset: the catalogue's (or the mirror's).",
-        "docs/reference/drivers.md", pattern=URL, form="an http, https or file URL"),
+        "docs/reference/drivers.md", pattern=URL, form=URL_FORM),
     Key("cuda_repository_fingerprint", "cuda", "str", None, "Fingerprint that the signing key must have. Unset: the catalogue's.",
         "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
 )

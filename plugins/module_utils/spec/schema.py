@@ -14,7 +14,7 @@ from typing import Dict, Tuple
 from ..types import DISRUPTIONS
 from .key import Key
 from .keys_access import ACCESS_KEYS, ACCESS_ROLES
-from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL
+from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
 
 ROLES = (("preflight", "rdma_stack") + DRIVER_ROLES + ("network", "ipoib", "host_tuning", "nccl_env", "opensm") + ACCESS_ROLES
          + ("validate",))
@@ -73,7 +73,7 @@ SITE = (
     Key("artifact_mirror", "site", "str", None,
         "Base URL of a mirror that stands in for every vendor host: https://HOST/PATH is taken from MIRROR/HOST/PATH. "
         "`railwright artifacts` lists what it must hold.", "choice: air-gapped sites need one place to name", pattern=URL,
-        form="an http, https or file URL", example="http://mirror.example.com/railwright"),
+        form=URL_FORM, example="http://mirror.example.com/railwright"),
     Key("artifact_pins", "site", "dict", {},
         "Checksums and fingerprints that the operator vouches for, {artifact: sha256 or fingerprint}. An artifact whose pin in the "
         "catalogue is operator is refused until it is named here.",
@@ -111,10 +111,10 @@ RDMA_STACK = (
         "doca-ofed or mlnx-ofed-all.", "domain B2", pattern=NAME, form="the name of a meta package", example="doca-ofed"),
     Key("rdma_stack_repository_url", "rdma_stack", "str", None,
         "Package repository of the vendor's stack for this system. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md",
-        pattern=URL, form="an http, https or file URL"),
+        pattern=URL, form=URL_FORM),
     Key("rdma_stack_repository_key_url", "rdma_stack", "str", None,
         "Where that repository's signing key is. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md", pattern=URL,
-        form="an http, https or file URL"),
+        form=URL_FORM),
     Key("rdma_stack_repository_fingerprint", "rdma_stack", "str", None,
         "Fingerprint that the signing key must have. Unset: the catalogue's.", "docs/reference/drivers.md",
         pattern=FINGERPRINT, form=FINGERPRINT_FORM),

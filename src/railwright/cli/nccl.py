@@ -114,8 +114,10 @@ def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
 
 def _show_run(found: dict[str, Any]) -> None:
     cells = [(row["size"], row["type"], row["redop"] or "-", *_half(row["out_of_place"]), *_half(row["in_place"])) for row in found["rows"]]
-    if cells:
-        console.table(("size", "type", "redop", "time us", "busbw GB/s", "wrong", "in place us", "busbw GB/s", "wrong"), cells)
+    if not cells:
+        console.say("no row of a table of nccl-tests in it")
+        return
+    console.table(("size", "type", "redop", "time us", "busbw GB/s", "wrong", "in place us", "busbw GB/s", "wrong"), cells)
     console.say(f"average busbw {_shown(found['avg_busbw'])} GB/s, out of bounds {_shown(found['out_of_bounds'])}, "
                 f"{'complete' if found['complete'] else 'NOT complete'}")
 
