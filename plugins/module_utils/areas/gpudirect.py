@@ -26,7 +26,7 @@ from ..observe.stack import observe_stack
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, remove_file, run
 from .files import HEADER, FileState, observe_file, plan_file
-from .gpudirect_dkms import nvidia_build, plan_nv_peer_mem, plan_rebuild
+from .gpudirect_dkms import nvidia_build, nvidia_registered, plan_nv_peer_mem, plan_rebuild
 from .units import RELOAD
 
 NAME = "gpudirect"
@@ -62,6 +62,7 @@ class Observed(NamedTuple):
     ready: bool  # the module could be loaded now: no other driver holds the GPUs, and none that waits for a reboot
     builds: Tuple[Build, ...]
     sources: bool  # nv_peer_mem's source is where DKMS looks for it
+    unbuilt: Optional[str] = None  # the driver that DKMS has, while this kernel has none: its modules are still to be built
 
 
 def desired(spec, identity):
@@ -84,7 +85,8 @@ def observe(host, desired):
         choice, facts, observe_file(host, BOOT_FILE), observe_file(host, DROP_IN), unit_installed(host, OPENIBD),
         module_loaded(host, "nouveau") is not True and (loaded is None or loaded == coming),
         dkms_builds(host) if choice.path in MODULES else (),
-        choice.release is not None and host.exists(directory(choice.release) + "/dkms.conf"))
+        choice.release is not None and host.exists(directory(choice.release) + "/dkms.conf"),
+        nvidia_registered(dkms_builds(host)) if desired.idle is None and coming is None and loaded is None else None)
 
 
 def observe_evidence(host, identity):
@@ -102,6 +104,8 @@ def observe_evidence(host, identity):
 
 def plan(desired, observed):
     # type: (Desired, Observed) -> List[Change]
+    if observed.unbuilt is not None:
+        return []  # which path it is to be is asked again with the driver that the area dkms builds
     path = observed.choice.path if desired.idle is None and observed.choice.problem is None else NONE
     if path not in MODULES:
         return _forget(desired, observed)
@@ -192,7 +196,7 @@ def problems(spec, identity, desired):
 def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
     """A path that the inventory asks for and that cannot work here, or one that cannot be set up."""
-    if desired.idle is not None:
+    if desired.idle is not None or observed.unbuilt is not None:
         return []
     choice = observed.choice
     if choice.problem is not None:
@@ -226,6 +230,9 @@ def notes(desired, observed):
     # type: (Desired, Observed) -> List[str]
     if desired.idle is not None:
         return ["gpudirect: %s; nothing to set up" % desired.idle]
+    if observed.unbuilt is not None:
+        return ["gpudirect: left as it is: kernel %s has no GPU driver yet, DKMS has %s to build" % (
+            desired.wants.kernel, observed.unbuilt)]
     choice, seen = observed.choice, observed.facts["gpudirect"]
     found = []
     if choice.path == NONE:

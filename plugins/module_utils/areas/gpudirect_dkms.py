@@ -28,6 +28,13 @@ def nvidia_build(builds, kernel, driver):
     return None
 
 
+def nvidia_registered(builds):
+    # type: (Sequence[Build]) -> Optional[str]
+    """MODULE/VERSION of a driver that DKMS has, for whatever kernel."""
+    found = [build for build in builds if build.module.startswith("nvidia") and build.module not in OTHERS]
+    return "%s/%s" % (found[-1].module, found[-1].version) if found else None
+
+
 def plan_rebuild(build, kernel, seen, load):
     # type: (Build, str, Mapping[str, Any], bool) -> List[Change]
     """Build the driver's modules again. One that is loaded and works stays; one that is loaded and useless is exchanged."""

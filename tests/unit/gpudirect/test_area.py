@@ -205,6 +205,20 @@ def test_the_module_waits_for_the_boot_that_brings_its_driver(planner: MakePlann
     assert plans.keys() == [*FILES, LOADED]
 
 
+def test_a_new_kernel_without_the_driver_changes_and_refuses_nothing(planner: MakePlanner) -> None:
+    """Seen in a lab VM: after a kernel upgrade the driver is registered with DKMS and not built. To refuse the path would forbid the very
+    apply that builds it, and to take our files away would have to be undone right after."""
+    plans = planner(rdma_stack="doca", gpudirect_path="nvidia_peermem")
+    plans.node.stack(*DOCA)
+    plans.node.put(BOOT_FILE, "# Managed by railwright\nnvidia_peermem\n")
+    assert plans.problems() != [], "no driver at all: the path cannot work"
+    plans.node.put("/var/lib/dkms/nvidia/580.95.05/5.10.0-1-older/x86_64/module/nvidia.ko", "")
+    plans.node.put("/usr/src/nvidia-580.95.05/dkms.conf", "")
+    assert plans.plan() == plans.problems() == []
+    (note,) = plans.notes()
+    assert note == f"gpudirect: left as it is: kernel {plans.node.kernel} has no GPU driver yet, DKMS has nvidia/580.95.05 to build"
+
+
 def test_a_container_gets_files_only(planner: MakePlanner) -> None:
     plans = planner(kernel=OLD, rdma_stack="doca", capabilities=("container", "systemd"))
     plans.node.driver("580.95.05", crc=None)
