@@ -13,6 +13,8 @@ OLD_DRIVER_VERSION = "460.106.00"
 LABEL = f"DOCA-HOST {RELEASE}"
 
 LOADS = ("ib_core", "ib_uverbs", "ib_umad", "rdma_ucm", "mlx5_core", "mlx5_ib")
+# The distribution's modules may be the ones that are loaded, with what lies between them.
+UNLOADS = ("mlx5_ib", "mlx5_core", "rdma_ucm", "ib_uverbs", "ib_umad", "rdma_cm", "iw_cm", "ib_cm", "ib_core")
 OPENIBD = f"""#!/bin/sh
 ### BEGIN INIT INFO
 # Provides: openibd
@@ -27,8 +29,8 @@ set -e
 case $1 in
     start) for module in {" ".join(LOADS)}; do modprobe $module; done ;;
     stop)
-        for module in {" ".join(reversed(LOADS))}; do
-            if [ -d /sys/module/$module ]; then modprobe -r $module; fi
+        for module in {" ".join(UNLOADS)}; do
+            if [ -d /sys/module/$module ]; then rmmod $module; fi
         done ;;
     restart|force-restart) $0 stop; $0 start ;;
 esac
