@@ -27,7 +27,10 @@ OPENIBD = f"""#!/bin/sh
 # Stand-in of the vendor's: loads the stack's modules, and cannot stop while somebody uses them.
 set -e
 case $1 in
-    start) for module in {" ".join(LOADS)}; do modprobe $module; done ;;
+    start)
+        # The vendor's looks at a module's srcversion for this: what the initramfs or the distribution loaded has to go first.
+        if [ -d /sys/module/ib_core ] && [ "$(cat /sys/module/ib_core/srcversion)" != "$(modinfo -F srcversion ib_core)" ]; then $0 stop; fi
+        for module in {" ".join(LOADS)}; do modprobe $module; done ;;
     stop)
         for module in {" ".join(UNLOADS)}; do
             if [ -d /sys/module/$module ]; then rmmod $module; fi
