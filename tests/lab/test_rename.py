@@ -19,7 +19,8 @@ RECIPE = FABRIC
 HARDWARE = lab.Hardware()
 OLD, NEW = "mlx5_0", "rocep0s4"  # NAME_KERNEL's and NAME_FALLBACK's kinds of name
 UNIT = """[Unit]
-After=systemd-modules-load.service network-pre.target
+Requires=sys-subsystem-net-devices-eth1.device
+After=systemd-modules-load.service sys-subsystem-net-devices-eth1.device
 Before=multi-user.target
 [Service]
 Type=oneshot
