@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What every test of the repository shares: the checkout's root, and shards of the long suites."""
 
-import zlib
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests."""
+    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests.
+
+    In turn, so that no shard is empty while another has two.
+    """
     index, _slash, count = str(config.getoption("--shard")).partition("/")
     if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
         raise pytest.UsageError(f"--shard {index}/{count}: expected I/N with 1 <= I <= N, say 2/4")
-    kept = [item for item in items if zlib.crc32(item.path.name.encode()) % int(count) == int(index) - 1]
+    files = sorted({item.path for item in items})[int(index) - 1 :: int(count)]
+    kept = [item for item in items if item.path in files]
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
