@@ -226,7 +226,7 @@ def test_a_failed_verdict_is_1_and_names_everything(site: Site) -> None:
     assert code == 1
     line = next(line for line in out.splitlines() if "port is down" in line)
     assert line.split() == ["fail", "n1", "port.state", "mlx5_0", "1", "rail0", "(eth1)", "ACTIVE", "DOWN", "port", "is", "down"]
-    assert "verdicts: 1 fail, 0 warn, 1 unknown, 0 skipped, 1 pass" in out
+    assert "verdicts: 1 fail, 0 warn, 1 unknown, 0 unproven, 0 skipped, 1 pass" in out
     assert "rail1" not in out
     code, document = site.json("validate", "-i", "hosts.yml")
     assert (code, document["nodes"]["n1"]["status"], len(document["verdicts"])) == (1, "ok", 3)

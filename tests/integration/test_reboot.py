@@ -104,8 +104,13 @@ class Run:
         (self.directory / "calls").write_text("")
         ansible = Path(sys.executable).parent / "ansible-playbook"
         names = {"CANNED": "canned", "CALLS": "calls", "BOOT_ID": "boot_id", "SHUTDOWNS": "shutdowns"}
+        # The command is looked for on disk before the connection plugin answers in its place; this machine may have none.
+        (self.directory / "sbin").mkdir(exist_ok=True)
+        (self.directory / "sbin" / "shutdown").write_text("#!/bin/false\n")
+        (self.directory / "sbin" / "shutdown").chmod(0o755)
+        extra = json.dumps({"__rdma_stack_boot_id": f"{self.directory}/boot_id", "__rdma_stack_shutdown_paths": [f"{self.directory}/sbin"]})
         return subprocess.run(
-            [str(ansible), "-i", "hosts.yml", "-e", f"__rdma_stack_boot_id={self.directory}/boot_id", *options, "railwright.rdma.apply"],
+            [str(ansible), "-i", "hosts.yml", "-e", extra, *options, "railwright.rdma.apply"],
             cwd=self.directory,
             env={"PATH": os.environ["PATH"], "HOME": str(self.directory), "ANSIBLE_COLLECTIONS_PATH": str(self.directory)}
             | {"ANSIBLE_CONNECTION_PLUGINS": str(self.directory / "connection"), "LANG": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
