@@ -92,6 +92,10 @@ class Machine:
         self.write("/etc/modules-load.d/lab.conf", "".join(f"{name}\n" for name in ("lab_pcie", *modules)))
         self.run("modprobe", "lab_pcie")
 
+    def bring_hca(self) -> None:
+        """openibd makes the stand-in HCA, as the next boot would: a real one is there before its stack, by the kernel's own modules."""
+        self.run("systemctl", "start", "openibd.service")
+
     def write(self, path: str, text: str) -> None:
         self.run("sh", "-euc", 'printf %s "$2" > "$1"', "sh", path, text)
 

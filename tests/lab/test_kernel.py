@@ -75,6 +75,7 @@ def test_apply_installs_and_builds_the_stack(node: Machine) -> None:
 
 def test_the_peer_memory_module_is_built_again_and_registers(node: Machine, vendor: dict[str, Any]) -> None:
     """The driver was built before the stack: apply builds it anew. (The stand-in HCA comes with the stack, so this is a second step.)"""
+    node.bring_hca()
     node.site({**SITE, **values_of(vendor), "gpudirect_path": "nvidia_peermem"})
     run = node.railwright("apply")
     assert run.code == 0, (run.document, run.err)

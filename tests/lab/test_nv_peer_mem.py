@@ -53,6 +53,7 @@ def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     machine.site({**SITE, **values_of(vendor)})
     run = machine.railwright("apply")
     assert run.code == 0, (run.document, run.err)
+    machine.bring_hca()
     machine.run("apt-get", "-q", "-y", "install", "nvidia-kernel-dkms", timeout=900)
     machine.run("modprobe", "nvidia")
     return machine

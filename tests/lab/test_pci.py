@@ -52,8 +52,9 @@ def node(machine: Machine, vendor: dict[str, Any]) -> Machine:
     machine.stand_in_hardware()
     machine.rails({"name": "rail0", "match": {"pci": HCA}, "address": "10.77.0.11/24"})
     machine.site({**SITE, **UNTUNED, **values_of(vendor)})
-    run = machine.railwright("apply")  # The stand-in HCA comes with the stack.
+    run = machine.railwright("apply")
     assert run.code == 0, (run.document, run.err)
+    machine.bring_hca()
     return machine
 
 
