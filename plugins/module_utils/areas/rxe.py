@@ -66,7 +66,16 @@ for device in /sys/class/infiniband/*; do
         rdma link delete "${device##*/}"
     fi
 done
-exec rdma link add "$link" type rxe netdev "$netdev"
+# rxe takes the interface's MTU first and hears of changes only once it is registered. At boot the
+# network manager may set the MTU just between the two, and active_mtu would stay too small for ever.
+for attempt in 1 2 3 4 5; do
+    mtu=$(cat "/sys/class/net/$netdev/mtu")
+    rdma link add "$link" type rxe netdev "$netdev"
+    [ "$(cat "/sys/class/net/$netdev/mtu")" != "$mtu" ] || exit 0
+    echo "the MTU of $netdev changed while $link was made (attempt $attempt): making it again" >&2
+    rdma link delete "$link"
+done
+exit 1
 """
 
 

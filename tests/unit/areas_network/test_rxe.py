@@ -115,8 +115,16 @@ class Boot:
         base = self.root / "sys/class/net" / name
         base.mkdir(parents=True)
         (base / "address").write_text(mac + "\n")
+        (base / "mtu").write_text("1500\n")
         for item in lower:
             (base / f"lower_{item}").symlink_to(f"../{item}")
+
+    def mtu_changes_while_adding(self, times: int) -> None:
+        """As a network manager does that reaches the interface just then: ``rdma link add`` appends a digit to its MTU."""
+        rdma = self.root / "bin/rdma"
+        change = (f"""[ "$2" != add ] || [ "$(grep -c "link add" {self.calls})" -gt {times} ] || """
+                  f"printf 0 >> {self.root}/sys/class/net/eth1/mtu\\n")
+        rdma.write_text(rdma.read_text() + change)
 
     def run(self, *arguments: str) -> tuple[int, list[str]]:
         done = subprocess.run(("sh", str(self.script), *arguments), check=False, capture_output=True, text=True)
@@ -143,6 +151,20 @@ def test_script_leaves_a_right_link_alone_and_moves_a_wrong_one(boot: Boot) -> N
     parent.write_text("eth0\n")
     assert boot.run("add", "rxe0", "mac", MAC)[1][1:] == [
         "modprobe rdma_rxe", "rdma link delete rxe0", "rdma link add rxe0 type rxe netdev eth1"]
+
+
+def test_script_makes_the_link_again_when_the_mtu_changed_meanwhile(boot: Boot) -> None:
+    boot.netdev("eth1", MAC)
+    boot.mtu_changes_while_adding(times=1)
+    add = "rdma link add rxe0 type rxe netdev eth1"
+    assert boot.run("add", "rxe0", "mac", MAC) == (0, ["modprobe rdma_rxe", add, "rdma link delete rxe0", add])
+
+
+def test_script_gives_up_on_an_mtu_that_never_rests(boot: Boot) -> None:
+    boot.netdev("eth1", MAC)
+    boot.mtu_changes_while_adding(times=99)
+    code, calls = boot.run("add", "rxe0", "mac", MAC)
+    assert (code, len([call for call in calls if "add" in call]), calls[-1]) == (1, 5, "rdma link delete rxe0")
 
 
 def test_script_fails_when_the_interface_never_comes(boot: Boot) -> None:
