@@ -123,7 +123,7 @@ class Boot:
         """As a network manager does that reaches the interface just then: ``rdma link add`` appends a digit to its MTU."""
         rdma = self.root / "bin/rdma"
         change = (f"""[ "$2" != add ] || [ "$(grep -c "link add" {self.calls})" -gt {times} ] || """
-                  f"printf 0 >> {self.root}/sys/class/net/eth1/mtu\\n")
+                  f"printf 0 >> {self.root}/sys/class/net/eth1/mtu\n")
         rdma.write_text(rdma.read_text() + change)
 
     def run(self, *arguments: str) -> tuple[int, list[str]]:
