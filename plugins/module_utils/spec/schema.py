@@ -15,9 +15,10 @@ from ..types import DISRUPTIONS
 from .key import Key
 from .keys_access import ACCESS_KEYS, ACCESS_ROLES
 from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
+from .keys_nccl import PROOF_KEYS, PROOF_ROLES
 
 ROLES = (("preflight", "rdma_stack") + DRIVER_ROLES + ("network", "ipoib", "host_tuning", "nccl_env", "opensm") + ACCESS_ROLES
-         + ("validate",))
+         + ("validate",) + PROOF_ROLES)
 FABRICS = ("roce", "infiniband", "erdma")
 STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
@@ -217,7 +218,8 @@ VALIDATE = (
         maximum=3600),
 )
 
-KEYS = SITE + PREFLIGHT + RDMA_STACK + DRIVER_KEYS + NETWORK + IPOIB + HOST_TUNING + NCCL_ENV + OPENSM + ACCESS_KEYS + VALIDATE  # type: Tuple[Key, ...]
+KEYS = (SITE + PREFLIGHT + RDMA_STACK + DRIVER_KEYS + NETWORK + IPOIB + HOST_TUNING + NCCL_ENV + OPENSM + ACCESS_KEYS + VALIDATE
+        + PROOF_KEYS)  # type: Tuple[Key, ...]
 BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
 SITE_KEYS = tuple(key.name for key in SITE)
 ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]

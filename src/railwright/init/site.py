@@ -45,6 +45,10 @@ SECTIONS = {
     "opensm": "Subnet manager",
     "ssh_mesh": "Passwordless ssh between the nodes",
     "validate": "Validation",
+    "nccl": "NCCL, the library",
+    "mpi": "MPI",
+    "nccl_tests": "The final proof: nccl-tests",
+    "ddp_benchmark": "Training benchmark",
 }
 
 
