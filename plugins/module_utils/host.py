@@ -141,13 +141,18 @@ class Host(Writer):
             return Result(124, out.decode("utf-8", "replace"), "%s: no answer in %g s" % (argv[0], timeout))
         return Result(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
-    def spawn(self, argv, log):
-        # type: (Sequence[str], str) -> int
-        """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError."""
-        with open(self.path(log), "wb") as stream:
+    def spawn(self, argv, log, environment=None, owner=None):
+        # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
+        """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError.
+
+        ``environment``: all that it gets, in place of ours; ``owner`` (name, uid, gid): whose rights the log is made with.
+        """
+        with self.acting_as(*(owner or ("", self.user(), 0))):
+            fd = os.open(self.path(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with os.fdopen(fd, "wb") as stream:
             process = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, env=_environment(), close_fds=True, cwd="/",
-                start_new_session=True)
+                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, close_fds=True, cwd="/",
+                env=_environment() if environment is None else environment, start_new_session=True)
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid
 
@@ -158,6 +163,20 @@ class Host(Writer):
             os.killpg(leader, number)
         except ProcessLookupError:
             return
+
+    def signal_process(self, pid, number):
+        # type: (int, int) -> None
+        """Signal one process; one that has ended already, or is another user's, is no error."""
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    @staticmethod
+    def process():
+        # type: () -> int
+        """Our own process, which is never among those that are to be ended."""
+        return os.getpid()
 
     @contextlib.contextmanager
     def shielded(self):
@@ -280,11 +299,15 @@ class TreeHost(Host):
                 return Result(0, text, "")
         return Result(127, "", "%s: not recorded" % argv[0])
 
-    def spawn(self, argv, log):
-        # type: (Sequence[str], str) -> int
+    def spawn(self, argv, log, environment=None, owner=None):
+        # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
         raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
 
     def signal_group(self, leader, number):
+        # type: (int, int) -> None
+        raise OSError(errno.EPERM, "a captured tree has no processes")
+
+    def signal_process(self, pid, number):
         # type: (int, int) -> None
         raise OSError(errno.EPERM, "a captured tree has no processes")
 

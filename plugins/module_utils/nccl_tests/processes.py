@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Long jobs on a node that outlive the module which started them, and the end of everything that belongs to one run.
+
+A job is started in a session of its own, as the job user, under ``timeout``, with an environment that holds nothing of ours. A
+keeper (a few lines of Python, no shell) waits for it and leaves its exit status beside the log. What belongs to a run is told by
+``RAILWRIGHT_BENCH=RUN`` in its environment: children inherit it wherever they go, into other sessions and under init too.
+
+With a lease the job also ends when nobody has asked for it for so long: a controller that died cannot stop it.
+"""
+
+import pwd
+import re
+import signal
+import sys
+import time
+from typing import ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ..errors import RailwrightError
+from ..host import SEARCH_PATH, Host
+
+MARKER = "RAILWRIGHT_BENCH"
+KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
+FORSAKEN = 129  # exit status of a job whose lease ran out, as of one whose terminal hung up
+STATUS, LEASE = ".status", ".lease"  # beside the log
+POLL_S = 0.1
+TERM_S = 5.0  # how long those that are ended have to go by themselves
+KILL_S = 10.0
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+# argv: log, seconds of the lease (0: none), names of variables to keep (commas), command … Python 3.6.
+# PAM may have added variables of the site on the way here; only those that were asked for are handed on.
+KEEPER = r"""
+import os, subprocess, sys, time
+log, lease, names, argv = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), sys.argv[4:]
+try:
+    child = subprocess.Popen(argv, env={name: os.environ[name] for name in names if name in os.environ})
+except OSError as error:
+    sys.stderr.write("%s: %s\n" % (argv[0], error.strerror))
+    child = None
+seen, since, forsaken = None, time.monotonic(), False
+while child is not None and child.poll() is None:
+    time.sleep(0.1)
+    if not lease or forsaken:
+        continue
+    try:
+        last = os.stat(log + ".lease").st_mtime_ns
+    except OSError:
+        last = seen
+    if last != seen:
+        seen, since = last, time.monotonic()
+    elif time.monotonic() - since > lease:
+        forsaken = True
+        child.terminate()
+code = 127 if child is None else child.returncode
+code = 129 if forsaken else 128 - code if code < 0 else code
+with open(log + ".status.new", "w") as stream:
+    stream.write("%d\n" % code)
+os.rename(log + ".status.new", log + ".status")
+"""
+
+
+class Started(NamedTuple):
+    """A process for good: numbers are used again, a number with its start time is not."""
+
+    pid: int
+    start_time: str
+
+
+class Account(NamedTuple):
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+
+def account(name):
+    # type: (str) -> Account
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise RailwrightError("nccl_tests_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
+    return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
+
+
+def rights_of(host, user):
+    # type: (Host, str) -> ContextManager[None]
+    """What lies in the job user's directory is touched with that user's rights: root would follow the links that were put there."""
+    who = account(user)
+    return host.acting_as(who.name, who.uid, who.gid)
+
+
+def start(host, argv, user, environment, log, seconds, run, lease=None):
+    # type: (Host, Sequence[str], str, Dict[str, str], str, int, str, Optional[float]) -> Started
+    """Start ``argv`` with its output in ``log``, in a directory of ``user``; it is ended after ``seconds``.
+
+    Raises OSError and RailwrightError. ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: seconds after which it is
+    ended when nobody calls ``renew``.
+    """
+    if not _RUN.match(run):
+        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    who = account(user)
+    values = {"PATH": SEARCH_PATH, "HOME": who.home, "LANG": "C"}
+    values.update(environment)
+    values[MARKER] = run
+    python = host.which("python3") or sys.executable  # a virtual environment of root's is not open to the job user
+    keeper = [python, "-I", "-c", KEEPER, log, "%g" % (lease or 0), ",".join(sorted(values))]
+    command = keeper + ["timeout", "-k", str(KILL_AFTER_S), str(int(seconds))] + list(argv)
+    if host.user() != who.uid:
+        if host.user() != 0:
+            raise RailwrightError("nccl_tests_user: %s: only root can start a job as another user" % user)
+        command = ["runuser", "-u", user, "--"] + command
+    with rights_of(host, user):
+        host.remove(log + STATUS)
+        host.write(log + LEASE, "", 0o600)
+    pid = host.spawn(command, log, values, (who.name, who.uid, who.gid))
+    return Started(pid, start_time(host, pid) or "")
+
+
+def alive(host, started):
+    # type: (Host, Started) -> bool
+    return started.start_time != "" and start_time(host, started.pid) == started.start_time
+
+
+def renew(host, log, user):
+    # type: (Host, str, str) -> None
+    """Somebody still wants it: for as long as the lease again. Raises OSError."""
+    with rights_of(host, user):
+        host.write(log + LEASE, "", 0o600)
+
+
+def ended_with(host, log, user):
+    # type: (Host, str, str) -> Optional[int]
+    """The exit status; None while it runs, and for good when the keeper itself was killed.
+
+    124: its time was over; 127: it could not be started; 128 + N: signal N; ``FORSAKEN``: its lease ran out.
+    """
+    with rights_of(host, user):
+        text = (host.read(log + STATUS, 64) or "").strip()
+    return int(text) if re.match(r"[0-9]{1,3}\Z", text) else None
+
+
+def start_time(host, pid):
+    # type: (Host, int) -> Optional[str]
+    """Field 22 of /proc/PID/stat; None when there is no such process, or only what is left of it (a zombie).
+
+    The name in field 2 may hold spaces and brackets, so count from its end.
+    """
+    text = host.read("/proc/%d/stat" % pid, 4096)
+    fields = text.rpartition(")")[2].split() if text else []
+    return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
+
+
+def marked(host, run):
+    # type: (Host, str) -> List[Started]
+    """Every process of this node that carries the run's marker, this one excepted."""
+    wanted = ("%s=%s" % (MARKER, run)).encode()
+    found = []
+    for name in host.listdir("/proc"):
+        if not name.isdigit() or int(name) in (1, host.process()):
+            continue
+        begun = start_time(host, int(name))
+        if begun is not None and wanted in (host.read_bytes("/proc/%s/environ" % name) or b"").split(b"\0"):
+            found.append(Started(int(name), begun))
+    return found
+
+
+def stop_marked(host, run):
+    # type: (Host, str) -> int
+    """End everything that carries the run's marker, and nothing else: TERM, then KILL. How many there were.
+
+    Looked for again until nothing is found: what is being ended may still start something.
+    """
+    if not _RUN.match(run):
+        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    seen = set()  # type: Set[Started]
+    for number, seconds in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
+        told = set()  # type: Set[Started]
+        deadline = time.monotonic() + seconds
+        while True:
+            found = marked(host, run)
+            if not found:
+                return len(seen)
+            seen.update(found)
+            for item in found:
+                if item not in told and alive(host, item):
+                    host.signal_process(item.pid, number)
+                    told.add(item)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+    left = ", ".join(str(item.pid) for item in marked(host, run))
+    if left:
+        raise RailwrightError("processes of run %s do not end, not even by KILL: %s (a device that hangs?)" % (run, left))
+    return len(seen)
+
+
+def output(host, log, user, limit):
+    # type: (Host, str, str, int) -> Tuple[str, bool]
+    """The first ``limit`` bytes of a log, and whether there is more: a job that writes without end is recognised by it."""
+    with rights_of(host, user):
+        data = host.read_bytes(log, limit + 1) or b""
+    return data[:limit].decode("utf-8", "replace"), len(data) > limit

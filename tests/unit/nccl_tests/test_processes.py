@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs that outlive their starter, with real processes: who they run as, what they inherit, and that nothing of a run stays behind."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pwd
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import processes
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import (
+    FORSAKEN,
+    Started,
+    alive,
+    ended_with,
+    marked,
+    output,
+    renew,
+    start,
+    stop_marked,
+)
+
+HOST = Host()
+USER = pwd.getpwuid(os.geteuid()).pw_name
+LIMIT = 1 << 16
+# Ignores TERM, in a session of its own, twice removed: what a daemon of a launcher may do.
+STUBBORN = "import os,signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork() and os._exit(0); os.setsid(); time.sleep(60)"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[str]:
+    name = f"test-{os.getpid()}-{tmp_path.name[-6:].strip('_')}"
+    yield name
+    stop_marked(HOST, name)
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def begin(tmp_path: Path, run: str, *argv: str, seconds: int = 30, user: str = USER, lease: float | None = None) -> tuple[Started, str]:
+    log = str(tmp_path / "job.log")
+    return start(HOST, argv, user, {"NCCL_DEBUG": "INFO"}, log, seconds, run, lease), log
+
+
+def status(log: str, user: str = USER) -> int | None:
+    until(lambda: ended_with(HOST, log, user) is not None)
+    return ended_with(HOST, log, user)
+
+
+def test_the_output_and_the_exit_status_are_kept(tmp_path: Path, run: str) -> None:
+    started, log = begin(tmp_path, run, "sh", "-c", "echo out; echo err >&2; sleep 0.3; exit 7")
+    assert alive(HOST, started)
+    assert ended_with(HOST, log, USER) is None
+    assert status(log) == 7
+    assert until(lambda: not alive(HOST, started))
+    assert output(HOST, log, USER, LIMIT) == ("out\nerr\n", False)
+    assert output(HOST, log, USER, 3) == ("out", True)
+
+
+def test_nothing_is_inherited_but_what_was_asked_for(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    _started, log = begin(tmp_path, run, "env")
+    assert status(log) == 0
+    text, _more = output(HOST, log, USER, LIMIT)
+    names = {line.partition("=")[0] for line in text.splitlines()}
+    assert names <= {"PATH", "HOME", "LANG", "NCCL_DEBUG", "RAILWRIGHT_BENCH", "_"}
+    assert f"RAILWRIGHT_BENCH={run}\n" in text
+    assert f"HOME={pwd.getpwnam(USER).pw_dir}\n" in text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a job as another user")
+def test_another_user_gets_the_job_and_its_files(run: str) -> None:
+    who = pwd.getpwnam("nobody")
+    directory = Path("/tmp") / run  # not below root's own temporary directory, which nobody may enter
+    directory.mkdir(mode=0o700)
+    os.chown(directory, who.pw_uid, who.pw_gid)
+    try:
+        _started, log = begin(directory, run, "id", "-un", user="nobody")
+        assert status(log, "nobody") == 0
+        assert output(HOST, log, "nobody", LIMIT)[0] == "nobody\n"
+        assert {path.stat().st_uid for path in directory.iterdir()} == {who.pw_uid}
+        (directory / "link").symlink_to("/etc/shadow")
+        assert output(HOST, str(directory / "link"), "nobody", LIMIT) == ("", False), "root would have read it"
+    finally:
+        stop_marked(HOST, run)
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+
+
+@pytest.mark.parametrize(("argv", "expected"), [(("no-such-program",), 127), (("sh", "-c", "kill -SEGV $$"), 139)])
+def test_how_it_ended(tmp_path: Path, run: str, argv: tuple[str, ...], expected: int) -> None:
+    _started, log = begin(tmp_path, run, *argv)
+    assert status(log) == expected
+
+
+def test_a_job_ends_when_its_time_is_over(tmp_path: Path, run: str) -> None:
+    _started, log = begin(tmp_path, run, "sleep", "60", seconds=1)
+    assert status(log) == 124
+    assert marked(HOST, run) == []
+
+
+def test_a_job_that_nobody_asks_for_ends_by_itself(tmp_path: Path, run: str) -> None:
+    begun = time.monotonic()
+    _started, log = begin(tmp_path, run, "sleep", "60", lease=1.0)
+    for _turn in range(3):
+        time.sleep(0.5)
+        renew(HOST, log, USER)
+    assert ended_with(HOST, log, USER) is None, "it lives for as long as somebody asks"
+    assert status(log) == FORSAKEN
+    assert time.monotonic() - begun >= 2.4
+    assert until(lambda: marked(HOST, run) == [])
+
+
+def test_the_end_of_a_run_takes_children_in_other_sessions_and_those_that_ignore_term(
+    tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "TERM_S", 0.5)
+    started, log = begin(tmp_path, run, "sh", "-c", f"{sys.executable} -c '{STUBBORN}'; sleep 60")
+    assert until(lambda: len(marked(HOST, run)) >= 4), "keeper, timeout, shell with its sleep, and the stray"
+    time.sleep(0.3)
+    sessions = {os.getsid(item.pid) for item in marked(HOST, run)}
+    assert len(sessions) > 1
+    assert stop_marked(HOST, run) >= 4
+    assert marked(HOST, run) == []
+    assert not alive(HOST, started)
+    assert ended_with(HOST, log, USER) is None
+    assert stop_marked(HOST, run) == 0
+
+
+def test_nothing_else_is_ended(tmp_path: Path, run: str) -> None:
+    """Another run whose name begins alike, one who only mentions the marker, and ourselves."""
+    likely = [
+        subprocess.Popen(("sleep", "60"), env={"PATH": os.environ["PATH"], **extra})
+        for extra in ({"RAILWRIGHT_BENCH": run + "x"}, {"X_RAILWRIGHT_BENCH": run}, {"NOTE": f"RAILWRIGHT_BENCH={run}"})
+    ]
+    likely.append(subprocess.Popen(("sh", "-c", "sleep 60", f"RAILWRIGHT_BENCH={run}")))
+    try:
+        begin(tmp_path, run, "sleep", "60")
+        assert stop_marked(HOST, run) > 0
+        assert [process.poll() for process in likely] == [None] * 4
+    finally:
+        for process in likely:
+            process.kill()
+            process.wait()
+
+
+def test_a_number_that_is_used_again_is_another_process() -> None:
+    mine = processes.start_time(HOST, os.getpid())
+    assert mine is not None
+    assert alive(HOST, Started(os.getpid(), mine))
+    assert not alive(HOST, Started(os.getpid(), "1"))
+    assert not alive(HOST, Started(os.getpid(), ""))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x\ny", "../x", "a=b", "x" * 65])
+def test_a_run_has_a_name_that_can_be_a_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(RailwrightError, match="name of a run"):
+        begin(tmp_path, name, "true")
+    with pytest.raises(RailwrightError, match="name of a run"):
+        stop_marked(HOST, name)
+
+
+def test_a_user_that_the_node_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(RailwrightError, match="nobody-of-that-name: this node has no such user"):
+        begin(tmp_path, "x", "true", user="nobody-of-that-name")
+
+
+def test_the_keeper_is_python_3_6() -> None:
+    ast.parse(processes.KEEPER, feature_version=(3, 6))
