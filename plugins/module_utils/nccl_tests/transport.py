@@ -19,7 +19,9 @@ _DEVICE = re.compile(r"\[(\d+)\]([^\s:\[\]]+):(\d+)[^\s\[]*/(IB|RoCE|EFA)\b")
 _NO_DEVICE = re.compile(r"NET/IB ?: No device found")
 _GDR_OFF = re.compile(r"NET/[^\n:]* : GPU Direct RDMA Disabled for HCA \d+ '([^'\n]+)'")
 _VIA = re.compile(r"(?P<kind>NET|P2P|SHM|COLLNET)(?:/(?P<rest>.*))?\Z")
-_NET_INDEX = re.compile(r"/(\d+)(?:\(\d+\))?(?=/|\(|\Z)")
+_MERGED = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/IB ?: Made virtual device \[(?P<index>\d+)\] "
+                     r"name=(?P<name>[^\s+]+\+\S+)", re.MULTILINE)  # ports or HCAs that NCCL uses as one (NCCL_NET_MERGE_LEVEL)
+_NET_INDEX = re.compile(r"/(\d+)(?:\((\d+)\))?(?=/|\(|\Z)")
 
 
 class Network(NamedTuple):
@@ -60,20 +62,26 @@ class Channel(NamedTuple):
     network: Optional[str]  # of NET: IB, Socket …
     device: Optional[int]  # of NET: index into the host's list of devices
     gdr: bool  # the HCA reads and writes GPU memory itself
+    proxy: Optional[int] = None  # the rank whose GPU hands it to the HCA (PXN), where that is not the sender's own
 
 
 def parse_log(text):
     # type: (str) -> Dict[str, Any]
     """``{"networks", "no_ib_device", "devices", "gdr_disabled", "channels"}``.
 
-    ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``;
-    ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line.
+    ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``, merged ones with a + in
+    their name; ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line.
     """
     devices = {}  # type: Dict[str, Dict[int, Dict[str, Any]]]
     for found in _DEVICES.finditer(text):
         own = devices.setdefault(found.group("host"), {})
         for index, hca, port, link in _DEVICE.findall(found.group("list")):
             own[int(index)] = {"hca": hca, "port": int(port), "link": link}
+    for found in _MERGED.finditer(text):
+        own = devices.get(found.group("host"), {})
+        parts = [own[index] for index in sorted(own) if own[index]["hca"] in found.group("name").split("+")]
+        if parts:
+            own.setdefault(int(found.group("index")), dict(parts[0], hca=found.group("name")))
     return {
         "networks": sorted(set(_NETWORK.findall(text))),
         "no_ib_device": _NO_DEVICE.search(text) is not None,
@@ -89,14 +97,15 @@ def _channel(found):
     if via is None:
         return None
     kind, rest = via.group("kind"), via.group("rest") or ""
-    name, device = (None, None)  # type: Tuple[Optional[str], Optional[int]]
+    name, device, proxy = (None, None, None)  # type: Tuple[Optional[str], Optional[int], Optional[int]]
     if kind == "NET":
         index = _NET_INDEX.search("/" + rest, 1)
         name = rest[:index.start() - 1] if index is not None else rest.partition("/")[0]
         device = int(index.group(1)) if index is not None else None
+        proxy = int(index.group(2)) if index is not None and index.group(2) is not None else None
     target = found.group("target")
     return Channel(found.group("host"), int(found.group("source")), int(target) if target is not None else None, found.group("way"), kind,
-                   name or None, device, "/GDRDMA" in rest)
+                   name or None, device, "/GDRDMA" in rest, proxy)
 
 
 def summary(parsed):
