@@ -14,8 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from railwright.bench_progress import progress_text
+from railwright.documents import bench_document, ddp_document
+
 Object = dict[str, Any]
 
+# Action plugins that judge all nodes, here, and hand on no verdict of a node's module. Of any other, what a node says is about itself.
+FOR_ALL = ("rdma_cluster", "rdma_nccl_tests", "rdma_ddp")
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
 
@@ -51,6 +56,8 @@ class RunOutcome:
 
     hosts: dict[str, HostOutcome] = field(default_factory=dict)
     verdicts: list[Object] = field(default_factory=list)
+    bench: Object | None = None  # nccl-tests: documents.py has the form
+    ddp: Object | None = None  # the training benchmark
     no_hosts: bool = False
     finished: bool = False  # the statistics event came: the playbook ran to its end
     canceled: bool = False
@@ -61,7 +68,7 @@ class RunOutcome:
 class Update:
     """One step of the run, for whoever shows progress."""
 
-    kind: str  # play, task, start, ok, failed, unreachable, skipped, end
+    kind: str  # play, task, start, retry, ok, failed, unreachable, skipped, end
     host: str = ""
     task: str = ""
     message: str = ""
@@ -93,6 +100,7 @@ class Collector:
             "playbook_on_no_hosts_matched": self._no_hosts,
             "playbook_on_stats": self._stats,
             "runner_on_start": self._start,
+            "runner_retry": self._retry,
             "runner_on_ok": self._ok,
             "runner_on_failed": self._on_failed,
             "runner_on_unreachable": self._unreachable,
@@ -137,6 +145,11 @@ class Collector:
 
     def _start(self, data: Object) -> None:
         self._tell(Update("start", host=str(data.get("host") or ""), task=_task_name(data)))
+
+    def _retry(self, data: Object) -> None:
+        """A task with `until` comes here after every try but the last, each time with the module's whole result."""
+        message = progress_text(_result(data)) if _is_ours(data) else ""
+        self._tell(Update("retry", str(data.get("host") or ""), _task_name(data), message))
 
     def _ok(self, data: Object) -> None:
         host = self._of(data)
@@ -217,10 +230,14 @@ class Collector:
         if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
         _keep(host, result)
+        if _action(data).endswith("rdma_nccl_tests"):
+            self.outcome.bench = bench_document(result.get("bench")) or self.outcome.bench
+        if _action(data).endswith("rdma_ddp"):
+            self.outcome.ddp = ddp_document(result.get("ddp")) or self.outcome.ddp
         if isinstance(result.get("verdicts"), list):
             host.judged = True
             verdicts = _objects(result["verdicts"])
-            if not _action(data).endswith("rdma_cluster"):  # that one runs here; what a node says is about itself, whatever it says
+            if not _action(data).endswith(FOR_ALL):
                 verdicts = [{**verdict, "node": host.name} for verdict in verdicts]
             self._add_verdicts(verdicts)
 

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,17 @@ class Inventory:
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
+    options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
         """File and line of a host's key, or of the deepest written part of ``rails[1].match.mac``."""
         return self.index.find(host, list(self.membership.get(host, ())), key)
+
+
+def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[str, str]) -> Inventory:
+    """The inventory as the extra variables of a run make it, to be judged like any other; ``options``: variable -> option's name."""
+    hosts = {name: {**own, **values} for name, own in inventory.hosts.items()}
+    return replace(inventory, hosts=hosts, options=options)
 
 
 def load(path: Path, limit: str | None = None) -> Inventory:

@@ -23,6 +23,8 @@ from railwright.report.text import printable
 
 Clock = Callable[[], float]
 
+RETRY_EVERY = 10  # seconds between the lines of one step that asks again and again: a log is no terminal
+
 MARKS = {
     "running": ("…", "cyan"),
     "ok": ("✔", "green"),
@@ -60,6 +62,7 @@ class PlainProgress:
         self._begin = clock()
         self._nodes: set[str] = set()
         self._task = ""
+        self._retried = float("-inf")
 
     def listen(self, update: Update) -> None:
         if update.host:
@@ -68,10 +71,18 @@ class PlainProgress:
             if update.task != self._task:  # Ansible announces a step like reset_connection once a node
                 self._print(update.task)
             self._task = update.task
+        elif update.kind == "retry":
+            self._retry(update)
         elif update.kind in ("failed", "unreachable"):
             self._print(f"{update.host}: {update.kind}: {update.message}")
         elif update.kind == "end":
             self._print(f"done, {len(self._nodes)} node{'' if len(self._nodes) == 1 else 's'}")
+
+    def _retry(self, update: Update) -> None:
+        now = self._clock()
+        if update.message and now - self._retried >= RETRY_EVERY:
+            self._retried = now
+            self._print(f"{update.host}: {update.message}")
 
     def _print(self, text: str) -> None:
         stamp = elapsed_text(self._clock() - self._begin)
@@ -105,7 +116,9 @@ class LiveProgress:
             self._task, self._task_begin, self._results = update.task, now, {}
         elif update.kind == "start":
             node = self._nodes.setdefault(update.host, _Node())
-            node.state, node.task, node.since = "running", update.task, now
+            node.state, node.task, node.since, node.message = "running", update.task, now, ""
+        elif update.kind == "retry":
+            self._nodes.setdefault(update.host, _Node("running", update.task, since=now)).message = update.message
         elif update.kind in MARKS:
             node = self._nodes.setdefault(update.host, _Node())
             node.state, node.message = update.kind, update.message
@@ -147,7 +160,8 @@ class LiveProgress:
         for name, node in nodes[:room]:
             mark, style = MARKS[node.state]
             busy = elapsed_text(self._clock() - node.since) if node.state == "running" else ""
-            text = node.message if node.state in ("failed", "unreachable") else busy
+            told = node.message if node.state in ("failed", "unreachable", "running") else ""
+            text = "  ".join(part for part in (busy, told) if part)
             grid.add_row(Text(f"  {mark}", style), Text(printable(name)), Text(printable(text), "dim"))
         if len(nodes) > room:
             grid.add_row("", Text(f"and {len(nodes) - room} more", "dim"), "")

@@ -37,6 +37,8 @@ class Run:
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
+    bench: dict[str, Any] | None = None  # nccl-tests: documents.py has the form
+    ddp: dict[str, Any] | None = None  # the training benchmark
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,13 +78,13 @@ def save(run: Run) -> Path:
     return target
 
 
-def write_atomic(path: Path, text: str) -> None:
+def write_atomic(path: Path, content: str | bytes) -> None:
     """Beside its target, synced, renamed; for the owner's eyes only."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
             stream.flush()
             os.fsync(stream.fileno())
         beside.replace(path)
@@ -105,7 +107,7 @@ def load(identity: str | None = None) -> Run:
     """A stored run, the newest by default. Raises InputError when there is none."""
     known = stored()
     if not known:
-        raise InputError(f"no run is stored in {runs_directory()} yet; run plan, apply or validate first")
+        raise InputError(f"no run is stored in {runs_directory()} yet; run plan, apply, validate or bench first")
     chosen = identity or known[-1]
     if chosen not in known:
         raise InputError(f"no stored run {chosen!r}; newest: {', '.join(known[:-4:-1])}")

@@ -32,29 +32,37 @@ class Session:
         self.form = form
         self.started = datetime.now(UTC)
         self.id = new_id(verb, self.started)
+        self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress."""
         from railwright.progress import shown
         from railwright.run import run_playbook
 
-        nodes = self._checked_nodes()
+        if self.nodes is None:
+            self.judge()
+        nodes = self.nodes or []
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None)
         complete(outcome, nodes)
         return outcome
 
-    def _checked_nodes(self) -> list[str]:
-        """The nodes that the run is about. Raises InputError when the inventory has errors."""
+    def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Lint the inventory with these variables in force. Returns them; raises InputError when there are errors.
+
+        ``options``: variable -> the option that sets it, for the findings. A mapping adds to the inventory's own.
+        """
         with bad_input(self.inventory, self.form):
             from railwright.ansible_start import check_configuration
 
             check_configuration()
-            from railwright.inventory import load
+            from railwright.inventory import load, override
             from railwright.lint import judge
 
             inventory = load(self.inventory, self.limit)
+            variables = merged(inventory.hosts, extra_vars or {}, options or {})
+            inventory = override(inventory, variables, options or {})
             findings = judge(inventory)
         errors = [finding for finding in findings if finding.severity == "error"]
         for finding in findings:
@@ -63,10 +71,13 @@ class Session:
             if self.form is Format.JSON:
                 console.print_json(findings_document(findings))
             raise InputError(f"{self.inventory}: {console.count(len(errors), 'error')}; no node was contacted")
-        return list(inventory.hosts)
+        self.nodes = list(inventory.hosts)
+        return variables
 
-    def store(self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode) -> None:
-        """Keep the run for `railwright report`."""
+    def store(
+        self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
+    ) -> Run | None:
+        """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""
         run = Run(
             id=self.id,
             verb=self.verb,
@@ -79,12 +90,29 @@ class Session:
             nodes=nodes,
             verdicts=verdicts,
             summary=summary,
+            **documents,
         )
         try:
             save(run)
         except OSError as error:
             # The nodes were judged or changed all the same, and that is the result.
             console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
+            return None
+        return run
+
+
+def merged(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """An extra variable replaces the inventory's whole; what a mapping says beside the option must stay in force."""
+    found: dict[str, Any] = {}
+    for name, value in variables.items():
+        if not isinstance(value, Mapping):
+            found[name] = value
+            continue
+        own = [host[name] for host in hosts.values() if isinstance(host.get(name), Mapping)]
+        if any(other != own[0] for other in own) or len(own) not in (0, len(hosts)):
+            raise InputError(f"{options.get(name, name)}: {name} differs between the nodes of the inventory; set it there")
+        found[name] = {**(own[0] if own else {}), **value}
+    return found
 
 
 def echo(line: str) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -42,8 +43,7 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
     """One line for the same finding at the same place, however many hosts share it."""
     folded: dict[tuple[str, int | None, str, str, str, str], tuple[Finding, list[str]]] = {}
     for finding in findings:
-        origin = inventory.origin(finding.host, finding.key) if finding.host is not None else None
-        file, line = (str(origin.file), origin.line) if origin is not None else (str(inventory.path), None)
+        file, line = _place(inventory, finding)
         value = json.dumps(finding.value, default=str, sort_keys=True)
         identity = (file, line, finding.key, value, finding.message, finding.severity)
         hosts = folded.setdefault(identity, (finding, []))[1]
@@ -64,6 +64,15 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
         for (file, line, *_rest), (finding, hosts) in folded.items()
     ]
     return sorted(result, key=lambda item: (item.file, item.line or 0))
+
+
+def _place(inventory: Inventory, finding: Finding) -> tuple[str, int | None]:
+    """File and line of what the finding is about; the option of the command line that said it."""
+    option = inventory.options.get(re.split(r"[.\[]", finding.key)[0])
+    if option is not None:
+        return option, None
+    origin = inventory.origin(finding.host, finding.key) if finding.host is not None else None
+    return (str(origin.file), origin.line) if origin is not None else (str(inventory.path), None)
 
 
 def _structure(inventory: Inventory) -> list[LintFinding]:

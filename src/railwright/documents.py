@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documents `bench` and `ddp`: what of a task's result is kept, shown and stored.
+
+Programs on nodes wrote most of what is in them. Each key has a form and a bound here; what has another form
+becomes null or is left out, and what no key names is not kept. The forms: docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+Form = Callable[[Any], Any]
+
+TEXT = 1000  # characters of a name, a path, a message
+FILE = 512 * 1024  # characters of a topology or graph dump
+LINES = 100  # of the end of a program's output
+ROWS = 256  # of one run: 60 doublings lead from a byte to more memory than there is
+RUNS = 512
+NODES = 4096
+WORDS = 1024  # of a command line
+CUT = "… (cut)"
+
+# Variables that a record may hold. Anything else may be a password of the site.
+KEPT_VARIABLES = re.compile(r"NCCL_[A-Z0-9_]{1,64}\Z")
+# What a command line needs besides, to be given again by hand.
+KEPT_WORDS = re.compile(KEPT_VARIABLES.pattern + r"|(RAILWRIGHT_BENCH|LD_LIBRARY_PATH)\Z")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
+HIDDEN = "(hidden)"
+
+
+def text(limit: int = TEXT) -> Form:
+    """Text of at most so many characters; null for anything else."""
+
+    def form(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return None
+        return value if len(value) <= limit else value[:limit] + CUT
+
+    return form
+
+
+def number(value: Any) -> float | int | None:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+def integer(value: Any) -> int | None:
+    """A whole number of at most 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
+        return None
+    return value
+
+
+def flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def items(form: Form, limit: int) -> Form:
+    """A list of what fits the form; the rest is left out."""
+
+    def whole(value: Any) -> list[Any]:
+        found = [form(item) for item in value[:limit]] if isinstance(value, list) else []
+        return [item for item in found if item is not None]
+
+    return whole
+
+
+def mapping(form: Form, limit: int) -> Form:
+    """A mapping from names to what fits the form."""
+
+    def whole(value: Any) -> dict[str, Any]:
+        pairs = list(value.items())[:limit] if isinstance(value, dict) else []
+        found = {str(key)[:TEXT]: form(item) for key, item in pairs}
+        return {key: item for key, item in found.items() if item is not None}
+
+    return whole
+
+
+def record(required: tuple[str, ...] = (), **forms: Form) -> Form:
+    """An object with exactly these keys; null when it is none, or a required one is null."""
+
+    def whole(value: Any) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return None
+        found = {name: form(value.get(name)) for name, form in forms.items()}
+        return None if any(found[name] is None for name in required) else found
+
+    return whole
+
+
+def environment(value: Any) -> dict[str, str]:
+    """NCCL's variables only."""
+    found: dict[str, str] = mapping(text(), WORDS)(value)
+    return {name: item for name, item in found.items() if KEPT_VARIABLES.match(name)}
+
+
+def command_line(value: Any) -> list[str]:
+    """A command line whose assignments (`env A=B`, `mpirun -x A=B`, Hydra's `-genv A B`) hold values of NCCL's variables only."""
+    words: list[str] = items(text(), WORDS)(value)
+    found = []
+    for place, word in enumerate(words):
+        assigned = _ASSIGNMENT.match(word)
+        if assigned is not None and not KEPT_WORDS.match(assigned[1]):
+            word = assigned[0] + HIDDEN  # noqa: PLW2901 - the same word, as it may be kept
+        elif place >= 2 and words[place - 2] == "-genv" and not KEPT_WORDS.match(words[place - 1]):
+            word = HIDDEN  # noqa: PLW2901
+        found.append(word)
+    return found
+
+
+HALF = record(("busbw",), time_us=number, algbw=number, busbw=number, wrong=integer)
+ROW = record(
+    ("size", "out_of_place"), size=integer, count=integer, type=text(32), redop=text(32), root=integer, out_of_place=HALF, in_place=HALF
+)
+TRANSPORT = record(
+    networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16), promised=text(), found=text()
+)
+RUN = record(
+    ("collective",),
+    collective=text(64),
+    node=text(),
+    argv=command_line,
+    environment=environment,
+    seconds=number,
+    rc=integer,
+    rows=items(ROW, ROWS),
+    avg_busbw=number,
+    out_of_bounds=integer,
+    complete=flag,
+    judged_busbw=number,
+    floor=number,
+    floor_source=text(),
+    transport=TRANSPORT,
+    tail=items(text(), LINES),
+)
+NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
+TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
+VERSIONS = mapping(mapping(text(200), 16), NODES)
+BENCH = record(
+    purpose=text(64),
+    launcher=text(64),
+    hosts=items(text(), NODES),
+    ranks=integer,
+    gpus=mapping(items(text(200), 64), NODES),
+    versions=VERSIONS,
+    runs=items(RUN, RUNS),
+    topology=mapping(TOPOLOGY, NODES),
+)
+DDP = record(
+    hosts=items(text(), NODES),
+    world_size=integer,
+    backend=text(64),
+    steps=integer,
+    batch=integer,
+    samples_per_s=number,
+    step_ms=record(p50=number, p75=number, p90=number, p95=number),
+    versions=VERSIONS,
+)
+
+
+def bench_document(value: Any) -> dict[str, Any] | None:
+    """The document of nccl-tests' runs, or None when it is none."""
+    found: dict[str, Any] | None = BENCH(value)
+    return found
+
+
+def ddp_document(value: Any) -> dict[str, Any] | None:
+    """The document of the training benchmark, or None when it is none."""
+    found: dict[str, Any] | None = DDP(value)
+    return found
