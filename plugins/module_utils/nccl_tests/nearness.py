@@ -139,7 +139,7 @@ def judge_topology(node, rows, matrix):
         return [verdict("topology.agrees", where, "unknown", len(rows), 0, "nvidia-smi topo -m names none of this node's HCAs")]
     differing = differences(rows, matrix)
     if not differing:
-        return [verdict("topology.agrees", where, "pass", len(compared), len(compared), "nvidia-smi topo -m says the same of all GPUs and HCAs")]
+        return [verdict("topology.agrees", where, "pass", len(compared), len(compared), "nvidia-smi topo -m says the same")]
     words = ["%s to %s is %s, nvidia-smi says %s" % item for item in differing[:4]]
     return [verdict("topology.agrees", where, "warn", [list(item[:2]) + [item[3]] for item in differing],
                     [list(item[:3]) for item in differing], "; ".join(words) + (" and more" if differing[4:] else ""))]
