@@ -120,7 +120,7 @@ def test_nccl_cuts_the_hosts_name_at_the_first_dot() -> None:
 @pytest.mark.parametrize("line", [
     "node1:1:2 [0] NCCL INFO comm 0x7f10 rank 3 nranks 8 cudaDev 3 busId 10001b000 - Init COMPLETE",
     "node1:1:2 NCCL INFO comm 0x7f10 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 10001b000 commId 0x1c - Init START",
-    "node1:1:2 [3] NCCL INFO [Rank 3] ncclCommInitRank comm 0x7f rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 10001b000 commId 0x1 - Init START",
+    "node1:1:2 [3] NCCL INFO [Rank 3] ncclCommInitRank comm 0x7f rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 10001b000 commId 0x1",
     "#  Rank  3 Group  0 Pid  12345 on      node1 device  3 [1000:1b:00] NVIDIA H200",
 ], ids=["2.8", "2.20", "2.30", "nccl-tests-2.19"])
 def test_gpus_of_ranks_from_each_form(line: str) -> None:
