@@ -53,6 +53,7 @@ def _lint() -> tuple[Step, ...]:
         # One after the other: each has a __main__ of its own.
         Step("mypy-stages", (run + "mypy", "tools/stages", "hatch_build.py")),
         Step("mypy-generate", (run + "mypy", "tools/generate")),
+        Step("mypy-files", (run + "mypy", "roles/ddp_benchmark/files")),
         Step("yamllint", (run + "yamllint", "--strict", ".")),
         Step("ansible-lint", (run + "ansible-lint", "--offline", "--strict", "-q"), env=COLLECTION),
         # Static, and it must be: no Python 3.6 is at hand to run target code on.
