@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which MPI starters a node has: Open MPI, MPICH and HPC-X, by what their own ``mpirun --version`` says.
+
+The same name is another program on every node (Debian's alternatives, EL's directories off PATH, a vendor's own build in
+/usr/mpi/gcc), and their command lines differ, so nothing is concluded from a path or a package. Starters that railwright
+has no command line for (Intel MPI, Spectrum MPI) are left out.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Tuple
+
+from ..host import SEARCH_PATH, Host
+from . import parse
+
+HPCX_PREFIX = "/opt/railwright/hpcx"
+OPENMPI4, OPENMPI5, MPICH = "openmpi4", "openmpi5", "mpich"
+NAMES = ("mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")  # the last three are Debian's alternatives
+# Off PATH: EL's packages, what a vendor's RDMA stack brings (DOCA, MLNX_OFED), and what AWS's EFA installer does.
+DIRECTORIES = ("/usr/lib64/openmpi/bin", "/usr/lib64/mpich/bin", "/usr/lib64/mpi/gcc/openmpi4/bin", "/opt/amazon/openmpi5/bin",
+               "/opt/amazon/openmpi/bin")
+VENDOR = "/usr/mpi/gcc"  # openmpi-4.1.9a1/bin/mpirun
+HPCX_TAIL = "/ompi/bin/mpirun"  # in every HPC-X, whatever its directory is called
+MAX_LINKS = 16
+_OPENMPI = re.compile(r"^\S+ \(Open MPI\) (([0-9]+)\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
+_HYDRA = re.compile(r"^HYDRA build details:\s+Version:\s+([0-9][0-9A-Za-z.+-]*)\s", re.MULTILINE)
+
+
+class Mpi(NamedTuple):
+    """One starter. ``prefix`` is the directory above its bin; ``mpirun`` the path to start it by."""
+
+    kind: str  # openmpi4 (the runtime is ORTE: 3 and 4), openmpi5 (PRRTE: 5 and newer), mpich (Hydra)
+    version: str
+    prefix: str
+    mpirun: str
+
+
+def found_mpi(host, prefix=None):
+    # type: (Host, Optional[str]) -> Tuple[Mpi, ...]
+    """Each starter once, the one to prefer first: below ``prefix`` and nowhere else where that is given, else HPC-X of role mpi
+    (newest first), what is on PATH, and what is known to be off it."""
+    found = []  # type: List[Mpi]
+    seen = []  # type: List[str]
+    for path in _below(prefix.rstrip("/")) if prefix else _places(host):
+        real = _real(host, path) if host.exists(path) else None
+        if real is None or real in seen:
+            continue
+        seen.append(real)
+        mpi = _asked(host, path)
+        # mpirun and mpiexec of one installation are often two files of the same program
+        if mpi is not None and not any((row.kind, row.version, row.prefix) == (mpi.kind, mpi.version, mpi.prefix) for row in found):
+            found.append(mpi)
+    return tuple(found)
+
+
+def version_of(text):
+    # type: (str) -> Optional[Tuple[str, str]]
+    """(kind, version) from what ``mpirun --version`` printed; None for a starter that railwright has no command line for."""
+    openmpi = _OPENMPI.search(text)
+    if openmpi is not None:
+        major = int(openmpi.group(2))
+        return (OPENMPI5 if major >= 5 else OPENMPI4, openmpi.group(1)) if major >= 3 else None
+    hydra = _HYDRA.search(text)
+    return (MPICH, hydra.group(1)) if hydra is not None else None
+
+
+def opal_prefix(mpirun):
+    # type: (str) -> Optional[str]
+    """What OPAL_PREFIX must be for this starter: HPC-X was built to lie elsewhere and finds nothing of its own without it."""
+    return mpirun[:-len("/bin/mpirun")] if mpirun.endswith(HPCX_TAIL) else None
+
+
+def _places(host):
+    # type: (Host) -> List[str]
+    releases = sorted((name for name in host.listdir(HPCX_PREFIX) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
+    paths = ["%s/%s%s" % (HPCX_PREFIX, name, HPCX_TAIL) for name in releases]
+    paths += ["%s/%s" % (directory, name) for name in NAMES for directory in SEARCH_PATH.split(":")]
+    vendor = sorted((name for name in host.listdir(VENDOR) if name.startswith("openmpi")), key=parse.natural_key, reverse=True)
+    off = DIRECTORIES + tuple("%s/%s/bin" % (VENDOR, name) for name in vendor)
+    return paths + ["%s/%s" % (directory, name) for directory in off for name in NAMES[:2]]
+
+
+def _below(prefix):
+    # type: (str) -> List[str]
+    return ["%s/bin/%s" % (prefix, name) for name in NAMES] + [prefix + HPCX_TAIL]
+
+
+def _asked(host, path):
+    # type: (Host, str) -> Optional[Mpi]
+    opal = opal_prefix(path)
+    argv = (["env", "OPAL_PREFIX=" + opal] if opal is not None else []) + [path, "--version"]
+    answer = host.run(argv, 20.0)
+    told = version_of(answer.out + answer.err) if answer.ok else None
+    return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
+
+
+def _real(host, path):
+    # type: (Host, str) -> Optional[str]
+    """Where the last link of a chain leads (mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun); None for a loop.
+
+    Directories are links too (/bin): those are resolved at their beginning, which is where distributions have them.
+    """
+    for _link in range(MAX_LINKS):
+        first = "/" + path.split("/")[1]
+        top = host.readlink(first)
+        if top is not None:
+            path = _joined("/", top) + path[len(first):]
+        target = host.readlink(path)
+        if target is None:
+            return path
+        path = _joined(path.rpartition("/")[0], target)
+    return None
+
+
+def _joined(directory, target):
+    # type: (str, str) -> str
+    parts = []  # type: List[str]
+    for part in (target if target.startswith("/") else directory + "/" + target).split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
