@@ -90,6 +90,8 @@ class Machine:
         options = "options lab_pcie driver_name=mlx5_core\nsoftdep lab_pcie pre: virtio_net\nblacklist nouveau\n"
         self.write("/etc/modprobe.d/lab.conf", options)
         self.write("/etc/modules-load.d/lab.conf", "".join(f"{name}\n" for name in ("lab_pcie", *modules)))
+        # udev looks for changed configuration every few seconds only, and would load nouveau for the GPU that is about to appear.
+        self.run("udevadm", "control", "--reload")
         self.run("modprobe", "lab_pcie")
 
     def bring_hca(self) -> None:

@@ -78,7 +78,8 @@ def test_apply_builds_and_registers_it(node: Machine, vendor: dict[str, Any]) ->
     run = node.railwright("apply")
     assert run.code == 0, (run.document, run.err)
     assert f"nv_peer_mem/{VERSION}, {node.run('uname', '-r').strip()}, x86_64: installed" in node.run("dkms", "status")
-    assert "nv_peer_mem" in node.sh("grep '^ib_core ' /proc/modules")
+    seen = node.sh("grep -E '^(ib_core|nv|mlx5)' /proc/modules; dmesg | tail -n 20")
+    assert "nv_peer_mem" in node.sh("grep '^ib_core ' /proc/modules"), (run.document, seen)
 
 
 def test_it_survives_a_reboot(node: Machine) -> None:
