@@ -9,7 +9,8 @@ whatever else the vendor's file holds. Plans are the same with and without the d
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.drivers import cuda_packages
+from ..catalogue.drivers import Wanted, cuda_packages
+from ..catalogue.libnccl import nccl_packages
 from ..catalogue.repositories import Repository, repositories_of
 from ..catalogue.stacks import stack_problem, vendor_stack
 from ..host import Host
@@ -25,7 +26,8 @@ from .repository_files import Held
 NAME = "repositories"
 MANAGERS = ("apt", "dnf")
 KEY_WHAT = "signing key of repository "
-KERNEL_PREF, CUDA_PREF = (text.PREFERENCES + "/" + text.PREFIX + name for name in ("kernel.pref", "cuda-hold.pref"))
+KERNEL_PREF, CUDA_PREF, NCCL_PREF = (
+    "%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, name) for name in ("kernel", "cuda-hold", "nccl-hold"))
 # linux-system-roles/hpc locks these before it installs drivers.
 DNF_KERNEL = (
     "kernel", "kernel-core", "kernel-modules", "kernel-modules-core", "kernel-modules-extra", "kernel-devel", "kernel-devel-matched",
@@ -39,6 +41,7 @@ WHY_REPOSITORY = "packages of the pinned release come from here"
 WHY_PINS = "a repository must not bring packages that another one is responsible for"
 WHY_KERNEL = "rdma_stack_kernel_hold: an update of the kernel would leave the driver stack without modules"
 WHY_CUDA = "cuda_hold: CUDA stays at the pinned version when the system is updated"
+WHY_NCCL = "nccl_hold: NCCL stays at the pinned version when the system is updated"
 WHY_STALE = "this node does not want that repository any more"
 WHY_STREAM = "dnf takes packages of this module from the enabled stream only"
 WHY_REPAIR = "an earlier run of dpkg was interrupted; nothing can be installed before it is finished"
@@ -49,6 +52,7 @@ class Desired(NamedTuple):
     identity: Identity
     kernel_hold: bool
     cuda: Tuple[Held, ...]
+    nccl: Tuple[Held, ...]
 
     @property
     def manager(self):
@@ -73,10 +77,14 @@ class Observed(NamedTuple):
 
 def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
-    cuda = ()  # type: Tuple[Held, ...]
-    if spec["cuda_hold"]:
-        cuda = tuple(Held(row.name, row.version) for row in cuda_packages(spec, identity) if row.version is not None)
-    return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda)
+    cuda = _held(cuda_packages(spec, identity)) if spec["cuda_hold"] else ()
+    nccl = _held(nccl_packages(spec, identity)) if spec["nccl_hold"] else ()
+    return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda, nccl)
+
+
+def _held(packages):
+    # type: (Tuple[Wanted, ...]) -> Tuple[Held, ...]
+    return tuple(Held(row.name, row.version) for row in packages if row.version is not None)
 
 
 def observe(host, desired):
@@ -87,7 +95,7 @@ def observe(host, desired):
     names = [row.name for row in desired.repositories]
     keyrings = [text.keyring_path(manager, name) for name in names]
     mark = ("RPM-GPG-KEY-" if manager == "dnf" else "") + text.PREFIX
-    paths = set(_wanted_files(desired, ())) | set(_own_files(host, manager)) | ({KERNEL_PREF, CUDA_PREF} if apt else set())
+    paths = set(_wanted_files(desired, ())) | set(_own_files(host, manager)) | ({KERNEL_PREF, CUDA_PREF, NCCL_PREF} if apt else set())
     kept = [text.KEYRINGS[manager] + "/" + name for name in host.listdir(text.KEYRINGS[manager]) if name.startswith(mark)]
     return Observed(
         {name: host.read_bytes(path) for name, path in zip(names, keyrings)},
@@ -132,7 +140,7 @@ def plan(desired, observed):
 def problems(spec, identity, desired):
     # type: (Spec, Identity, Desired) -> List[Problem]
     found = []  # type: List[Problem]
-    if (desired.repositories or desired.kernel_hold or desired.cuda) and desired.manager not in MANAGERS:
+    if (desired.repositories or holds_wanted(desired)) and desired.manager not in MANAGERS:
         found.append(Problem(NAME, "package manager", "%s: repositories and holds are managed with apt and dnf only" % desired.manager))
     stack = vendor_stack(spec, identity)
     known = stack is None or stack.name in [row.name for row in desired.repositories] or spec["rdma_stack_offline_package"]
@@ -173,7 +181,7 @@ def fingerprint_key(name):
 
 def holds_wanted(desired):
     # type: (Desired) -> bool
-    return bool(desired.kernel_hold or desired.cuda)
+    return bool(desired.kernel_hold or desired.cuda or desired.nccl)
 
 
 def _wanted_files(desired, kernels):
@@ -192,6 +200,8 @@ def _wanted_files(desired, kernels):
         wanted[KERNEL_PREF] = (text.apt_holds(kernels), WHY_KERNEL, "LSR")
     if desired.manager == "apt" and desired.cuda:
         wanted[CUDA_PREF] = (text.apt_holds(desired.cuda), WHY_CUDA, "AZ")
+    if desired.manager == "apt" and desired.nccl:
+        wanted[NCCL_PREF] = (text.apt_holds(desired.nccl), WHY_NCCL, "AZ")
     return wanted
 
 
@@ -272,13 +282,14 @@ def _plan_locks(desired, observed):
     # type: (Desired, Observed) -> List[Change]
     """Our block in the version locks; other people's lines stay as they are."""
     path = VERSIONLOCK["dnf"][0]
-    lines = text.dnf_locks(observed.kernels + desired.cuda)
+    lines = text.dnf_locks(observed.kernels + desired.cuda + desired.nccl)
     others = without_ours(observed.locks)
     block = "\n".join([LOCK_BEGIN] + lines + [LOCK_END, ""]) if lines else ""
     content = others + block
     if content == observed.locks:
         return []
-    why = "; ".join(([WHY_KERNEL] if observed.kernels else []) + ([WHY_CUDA] if desired.cuda else [])) or "nothing is held any more"
+    held = ((observed.kernels, WHY_KERNEL), (desired.cuda, WHY_CUDA), (desired.nccl, WHY_NCCL))
+    why = "; ".join(why for rows, why in held if rows) or "nothing is held any more"
     return [Change(NAME, "version locks in " + path, _block_of(observed.locks), lines or None, "none", why, "LSR (versionlock)",
                    (write_file(path, content),))]
 

@@ -38,6 +38,7 @@ class Artifact(NamedTuple):
 
 DOCA_RELEASE = "3.2.3"
 MLNX_OFED_RELEASE = "24.10-4.1.4.0"
+NCCL_RELEASE = "2.30.7"  # the one that the catalogue of its variables was checked against
 
 # What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
 _DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"
@@ -164,11 +165,39 @@ _NV_PEER_MEM = (
     Artifact("nv_peer_mem-1.3-git", "1.3-0", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_LAST,
              "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
 )
+_PYPI = "https://files.pythonhosted.org/packages/%s/nvidia_nccl_%s-{version}-py3-none-manylinux_2_18_%s.whl"
+_WHEEL = "PyPI, project nvidia-nccl-%s: sha256 (and BLAKE2b-256, of which the URL is made) computed here from the wheel"
+_NCCL_WHEELS = (  # (CUDA, architecture, place, sha256) of NCCL_RELEASE; another release has another place
+    ("cu12", "x86_64", "50/32/e7ffa9c324ae260e5dbb4af2cd557bf7a8d155c8ac7b79a785fe1796fb92",
+     "8ce1b8213f61f2bfac132e6df890af6450b77cbd140c6ce4e98cb0c2d8e678c9"),
+    ("cu12", "aarch64", "8f/8c/554bb020501d6c04ad8127d83f728137f8f9123f991666efbdcf9095a221",
+     "03ecd776fd1d58fd2c9a0a687dcf8db9ecd0057382dba646fa3d65786d4a9ea1"),
+    ("cu13", "x86_64", "3f/34/c500f90c7ae641b8e0f98965b36b8a7ac79cc8b296e8d251fe3eb592ee54",
+     "cefa7fdb9710efd0f39c5f1be1d61ff6fc9a996c451265bd7fbdcf9455ed4b50"),
+    ("cu13", "aarch64", "d1/21/a73174c6157101bdf1ffc22b517f76ff0082613989dd9bc8f43e8034caac",
+     "ca786ffa5a647c75d4d1f5cc72a6c4f537947e2ba8823d7c8aaf768e7a7b9f77"),
+)
+_NCCL = tuple(
+    Artifact("nccl-wheel-%s-%s" % (cuda, arch), NCCL_RELEASE, _PYPI % (place, cuda, arch), "archive", "sha256", value, _WHEEL % cuda)
+    for cuda, arch, place, value in _NCCL_WHEELS
+) + (
+    Artifact("nccl-source", NCCL_RELEASE, "https://github.com/NVIDIA/nccl/archive/refs/tags/v{version}-1.tar.gz", "archive", "sha256",
+             "292a7f7a27b6754acaf46b5506a60758ca7b18cc1dfbd3d1d4e1e229d0863b4e",
+             "computed here from the tag in a copy of the repository (git archive, gzip -n); TensorFlow pins the same for this URL"),
+    Artifact("nccl-source-git", NCCL_RELEASE, "https://github.com/NVIDIA/nccl.git", "archive", "commit",
+             "73cf112295c33aee2b895f329f592f2a9b4b0f97", "NVIDIA/nccl (tag v2.30.7-1, 2026-06-04)"),
+)
+# git archive of the tag (commit a0b82b2260cf5152b9f8c061bbf7eaf0ba096432), prefix nccl-tests-VERSION/, through gzip -n: computed here. What
+# GitHub serves is the same byte for byte: the sums of 2.0.0 and 2.13.6, made that way, are the ones that Spack has for the downloads.
+_NCCL_TESTS = Artifact(
+    "nccl-tests", "2.19.6", "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v{version}.tar.gz", "archive", "sha256",
+    "adbd3d27ba6c00bd7b7cf98cc8811c6ad860427ecd5de59527466b21472c0d93",
+    "NVIDIA/nccl-tests (tag v2.19.6); computed from the tag, in the way that gives Spack's checksums of 2.0.0 and 2.13.6")
 _HOST_ROWS = [
     Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
     for label, arch, release, file, value in _HOST_PACKAGES
 ]
-ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM
+ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,)
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 

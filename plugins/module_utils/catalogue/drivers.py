@@ -94,9 +94,9 @@ def driver_glob(spec):
 
 def wants_cuda_repository(spec, identity):
     # type: (Spec, Identity) -> bool
-    """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, and CUDA. Never without a GPU."""
+    """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, CUDA, NCCL. Never without a GPU."""
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
-    return bool(identity.gpus) and (driver or spec["cuda_version"] is not None)
+    return bool(identity.gpus) and (driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository")
 
 
 def gpu_packages(spec, identity):

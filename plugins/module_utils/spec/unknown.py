@@ -5,7 +5,7 @@ import fnmatch
 from typing import Any, Mapping, Sequence
 
 from .findings import Findings, did_you_mean
-from .schema import BY_NAME, ROLE_KEYS, ROLES, known_keys
+from .schema import BY_NAME, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
 
 # Ansible's own names, molecule's, and private ones. ``__role_x`` is how a role names what it registers;
 # ``railwright_*`` are extra variables of our own playbooks.
@@ -24,7 +24,9 @@ def is_foreign(name, globs):
 
 def role_of(name):
     # type: (str) -> str
-    """The role whose name a variable starts with, or '' (the longest wins)."""
+    """The role whose name a variable starts with, or '' (the longest wins). Keys of the site have none, whatever they start with."""
+    if name in SITE_KEYS:
+        return ""
     return max((role for role in ROLES if name.startswith(role + "_")), key=len, default="")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every mistake of bad_inventories.yml gives exactly its one line, with both ends of the supported ansible-core."""
+"""Every mistake of bad_inventories*.yml gives exactly its one line, with both ends of the supported ansible-core."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +11,8 @@ import yaml
 from railwright.exitcodes import ExitCode, InputError
 from railwright.lint import lint
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "bad_inventories.yml").read_text(encoding="utf-8"))
+FILES = sorted(Path(__file__).parent.glob("bad_inventories*.yml"))
+CASES: list[dict[str, Any]] = [case for file in FILES for case in yaml.safe_load(file.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.core

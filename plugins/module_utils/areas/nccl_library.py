@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL's packages at their pinned version, where the node has a GPU; refused where its driver is too old for their CUDA.
+
+A wheel or a build is put into a prefix by role nccl and is no part of a plan; of a build the compiler is. Holding the packages
+at their version is the repositories area's.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ..catalogue.drivers import Wanted, driver_fits, minimum_driver
+from ..catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
+from ..host import Host
+from ..observe.gpu_driver import driver_on_disk, loaded_driver
+from ..observe.package_state import Hold, all_installed, held
+from ..spec.check_cuda import wanted_driver
+from ..spec.model import Spec
+from ..types import Change, Identity, Problem
+from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
+
+NAME = "nccl_library"
+
+
+class Desired(NamedTuple):
+    """``wanted`` None: nothing is wanted, and ``reason`` says why (empty: nothing to say)."""
+
+    identity: Identity
+    wanted: Optional[Tuple[Wanted, ...]]
+    reason: str
+    install: str
+    cuda: str  # the major version of CUDA that the packages are built for; '' where they do not say
+    driver: Optional[str]  # the version that the inventory asks for
+
+
+class Observed(NamedTuple):
+    installed: Optional[Dict[str, str]]
+    holds: Tuple[Hold, ...]
+    driver: Optional[str]  # of the module on disk, else of the loaded one
+
+
+def desired(spec, identity):
+    # type: (Spec, Identity) -> Desired
+    install = spec["nccl_install"]
+    wanted, reason = None, ""  # type: Optional[Tuple[Wanted, ...]], str
+    if install in PACKAGED + ("source",) and identity.gpus:
+        wanted = nccl_packages(spec, identity)
+    elif install != "none" and not identity.gpus:
+        reason = "no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"
+    cuda = cuda_of(wanted[0].version) if wanted else ""
+    return Desired(identity, wanted, reason, install, cuda, wanted_driver(spec.as_dict()))
+
+
+def observe(host, desired):
+    # type: (Host, Desired) -> Observed
+    if desired.wanted is None:
+        return Observed(None, (), None)
+    identity = desired.identity
+    driver = None
+    if desired.cuda and desired.driver is None:
+        driver = driver_on_disk(host, identity.kernel).version or loaded_driver(host).version
+    return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), driver)
+
+
+def plan(desired, observed):
+    # type: (Desired, Observed) -> List[Change]
+    """Programs that run keep the library that they have open: another version disturbs nobody."""
+    if desired.wanted is None or observed.installed is None:
+        return []
+    return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
+
+
+def problems(spec, identity, desired):
+    # type: (Spec, Identity, Desired) -> List[Problem]
+    if desired.wanted is None or desired.wanted:
+        return []
+    system = "%s (%s)" % (identity.platform.pretty or identity.platform.id, identity.arch)
+    if desired.install == "source":
+        return [Problem(NAME, "nccl_install", "no packages of make and a C++ compiler are known for %s; allowed: wheel, or none" % system)]
+    return [Problem(NAME, "nccl_install", "no packages of NCCL%s are known in the %s for %s; allowed: %s, wheel, source, or none" % (
+        " " + spec["nccl_version"] if spec["nccl_version"] else "",
+        "distribution" if desired.install == "distribution" else "CUDA repository", system,
+        "repository" if desired.install == "distribution" else "distribution"))]
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    """A driver that is too old; packages that must change and are held."""
+    if desired.wanted is None:
+        return []
+    if observed.installed is None:
+        return [missing_database(NAME, desired.identity.platform.package_manager)]
+    found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
+    driver = desired.driver or observed.driver
+    if driver is not None and desired.cuda and not driver_fits(desired.cuda, driver):
+        found.append(Problem(NAME, "nccl_version", "NCCL for CUDA %s needs driver %s or newer, this node %s %s; set gpu_driver_branch to a "
+                             "newer one, or an older cuda_version" % (
+                                 desired.cuda, minimum_driver(desired.cuda), "gets" if desired.driver else "has", driver)))
+    return found
+
+
+def notes(desired, observed):
+    # type: (Desired, Observed) -> List[str]
+    if desired.reason:
+        return ["nccl_library: " + desired.reason]
+    if desired.install in ("wheel", "source"):
+        return ["nccl_library: NCCL is put below nccl_prefix by role nccl, and before nccl-tests run; that is no part of this plan"]
+    return []
