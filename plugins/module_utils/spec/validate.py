@@ -12,6 +12,9 @@ from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
+from .check_nccl import check_nccl
+from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
+from .check_nccl_tests import check_nccl_tests
 from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
 from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
@@ -89,7 +92,7 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted
@@ -119,6 +122,8 @@ def _check_together(checked, rails, findings):
     check_gpu_driver(checked, findings)
     check_cuda(checked, findings)
     check_gpudirect(checked, findings)
+    check_nccl_tests(checked, findings)
+    check_nccl(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node's part of bringing nccl-tests: compile it without root's rights, lay it beside and rename, hand it on, compare checksums.
+
+Every command is one that each distribution has; what the compiling user made is packed by that user and unpacked by root, so
+that root follows no link of his.
+"""
+
+import pwd
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import RailwrightError
+from ..host import SEARCH_PATH, Host
+from . import build
+from .build_look import sums
+
+BUILD_SECONDS = 3600.0  # 2 minutes on 16 cores for one kind of GPU
+SPACE = 1024 * 1024 * 1024
+LINES = 20
+CACHE = "/var/cache/railwright/nccl-tests"
+NOBODY = "nobody"
+
+
+class Account(NamedTuple):
+    """Whose rights the compiler has; ``uid`` None: ours, as we are not root."""
+
+    name: str
+    uid: Optional[int]
+    gid: int
+
+
+def compile_account(host, wanted):
+    # type: (Host, Optional[str]) -> Account
+    """The job user where the node has him, else nobody; root compiles nothing."""
+    if host.user() != 0:
+        return Account("", None, 0)
+    for name in (wanted, NOBODY):
+        try:
+            entry = pwd.getpwnam(name or "")
+        except KeyError:
+            continue
+        if entry.pw_uid != 0:
+            return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    raise RailwrightError("there is no user %s to compile as" % (wanted or NOBODY))
+
+
+class Builder:
+    """One build on one node; ``run`` removes its working directory however it ends."""
+
+    def __init__(self, host, account, node, planned):
+        # type: (Host, Account, str, Mapping[str, Any]) -> None
+        self.host = host
+        self.account = account
+        self.node = node
+        self.planned = planned
+        self.work = ""
+
+    def run(self, archive):
+        # type: (str) -> Dict[str, Any]
+        """Check, unpack, compile, lay in place; the manifest."""
+        check_archive(self.host, archive, self.planned["source"]["sha256"])
+        _space(self.host, CACHE)
+        self.work = _run(self.host, ("mktemp", "-d", CACHE + "/build.XXXXXXXX"), "make a working directory").strip()
+        try:
+            if self.account.uid is not None:
+                _run(self.host, ("chown", "%d:%d" % (self.account.uid, self.account.gid), self.work), "hand over the working directory")
+            self._unpack(archive)
+            self._homes()
+            self._make()
+            return self._publish()
+        finally:
+            self.host.run(("rm", "-rf", "--", self.work), 120.0)
+
+    def _as_user(self, argv, what, seconds=120.0):
+        # type: (Sequence[str], str, float) -> str
+        return _run(self.host, self._dropped() + tuple(argv), what, seconds)
+
+    def _dropped(self):
+        # type: () -> Tuple[str, ...]
+        clean = ("env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + self.work, "TMPDIR=" + self.work, "LC_ALL=C")
+        account = self.account
+        drop = () if account.uid is None else (
+            "setpriv", "--reuid=%d" % account.uid, "--regid=%d" % account.gid, "--clear-groups")  # type: Tuple[str, ...]
+        return drop + clean
+
+    def _unpack(self, archive):
+        # type: (str) -> None
+        source = self.work + "/source"
+        self._as_user(("mkdir", source, self.work + "/nccl", self.work + "/nccl/lib", self.work + "/nccl/include", self.work + "/mpi",
+                       self.work + "/mpi/lib"), "make a working directory")
+        # The archive is in a directory that only root writes, and readable: it is no secret.
+        self._as_user(("tar", "-xzf", archive, "-C", source, "--strip-components=1", "--no-same-owner"), "unpack " + archive, 300.0)
+        if not self.host.exists(source + "/Makefile"):
+            raise RailwrightError("%s is no archive of nccl-tests: it holds no Makefile in its first directory" % archive)
+
+    def _homes(self):
+        # type: () -> None
+        """The homes of NCCL and MPI as the Makefile wants them: include and lib, with a libnccl.so, which a wheel does not have."""
+        nccl, mpi = self.planned["toolchain"]["nccl"], self.planned["toolchain"]["mpi"]
+        headers = ["%s/%s" % (nccl["include"], name) for name in self.host.listdir(nccl["include"]) if name.startswith("nccl")]
+        links = [(path, "%s/nccl/include/" % self.work) for path in headers]
+        links += [(nccl["library"], "%s/nccl/lib/%s" % (self.work, name)) for name in ("libnccl.so", "libnccl.so.2")]
+        if mpi is not None:
+            links += [(mpi["include"], self.work + "/mpi/include"), (mpi["library"], self.work + "/mpi/lib/libmpi.so")]
+        for target, link in links:
+            self._as_user(("ln", "-s", target, link), "link " + target)
+
+    def _make(self):
+        # type: () -> None
+        toolchain = self.planned["toolchain"]
+        places = [toolchain[name]["library"].rpartition("/")[0] for name in ("nccl", "mpi") if toolchain[name]]
+        options = build.make_options(self.planned["recipe"], toolchain, self.work, _static_runtime(self.host, toolchain["nvcc"]["home"]))
+        jobs = self.host.run(("nproc",), 10.0).out.strip() or "1"
+        # libmpi.so names more libraries, which the linker wants to see too
+        limits = ("timeout", "-k", "10", "%d" % BUILD_SECONDS, "nice", "-n", "10")
+        make = ("make", "-j", jobs, "-C", self.work + "/source") + tuple(options)
+        answer = self.host.run(self._dropped() + ("LD_LIBRARY_PATH=" + ":".join(places),) + limits + make, BUILD_SECONDS + 30.0)
+        if answer.rc == 124:
+            raise RailwrightError("nccl-tests was not built in %d s" % BUILD_SECONDS)
+        if not answer.ok:
+            lines = (answer.out + answer.err).strip().splitlines()
+            raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(lines[-LINES:])))
+
+    def _publish(self):
+        # type: () -> Dict[str, Any]
+        """Packed by who compiled it; unpacked, summed up and renamed by us."""
+        made = self.work + "/build"
+        names = [name for name in self.host.listdir(made) if name.endswith(build.ENDING)]
+        missing = [name for name in self.planned["programs"] if name not in names]
+        if missing:
+            raise RailwrightError("nccl-tests %s was built and has no %s" % (self.planned["recipe"]["version"], ", ".join(missing)))
+        if self.host.which("strip") is not None:
+            self._as_user(["strip", "-g"] + ["%s/%s" % (made, name) for name in names], "strip the programs")
+        packed = self.work + "/programs.tar"
+        self._as_user(["tar", "-cf", packed, "-C", made] + names, "pack the programs", 300.0)
+        directory = self.planned["directory"]
+        new = _beside(self.host, directory)
+        try:
+            programs = _extract(self.host, packed, new)
+            text = build.manifest(self.planned["recipe"], self.node, programs)
+            self.host.write("%s/%s" % (new, build.MANIFEST), text)
+            _swap(self.host, new, directory)
+        finally:
+            self.host.run(("rm", "-rf", "--", new), 120.0)
+        return {"manifest": build.read_manifest(text)}
+
+
+def check_archive(host, path, sha256):
+    # type: (Host, str, str) -> None
+    parent, _slash, name = path.rpartition("/")
+    found = sums(host, parent, [name]).get(name)
+    if found != sha256:
+        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
+            path, found or "nothing (it cannot be read)", sha256))
+
+
+def pack(host, directory, archive):
+    # type: (Host, str, str) -> Dict[str, Any]
+    """The whole build as one file for the other nodes."""
+    names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
+    _run(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
+    parent, _slash, name = archive.rpartition("/")
+    return {"archive": archive, "sha256": sums(host, parent, [name])[name]}
+
+
+def unpack(host, archive, sha256, directory, programs):
+    # type: (Host, str, str, str, Mapping[str, str]) -> None
+    """What another node packed, in place once every program is the one that its manifest names."""
+    check_archive(host, archive, sha256)
+    new = _beside(host, directory)
+    try:
+        found = _extract(host, archive, new)
+        if found != dict(programs):
+            raise RailwrightError("%s does not hold the programs of the build: %s" % (archive, ", ".join(sorted(
+                name for name in set(found) | set(programs) if found.get(name) != programs.get(name)))))
+        _swap(host, new, directory)
+    finally:
+        host.run(("rm", "-rf", "--", new), 120.0)
+    host.remove(archive)
+
+
+def verify(host, directory, programs):
+    # type: (Host, str, Mapping[str, str]) -> None
+    """Every program is the one that was built."""
+    found = sums(host, directory, sorted(programs))
+    wrong = ["%s %s" % (name, "is another one" if name in found else "is missing")
+             for name in sorted(programs) if found.get(name) != programs[name]]
+    if wrong:
+        raise RailwrightError("%s: %s" % (directory, build.listed(wrong)))
+
+
+def _beside(host, directory):
+    # type: (Host, str) -> str
+    """A new directory in the place where ``directory`` is or will be: a rename takes no time and is seen whole or not at all."""
+    parent = directory.rpartition("/")[0]
+    if not host.exists(parent):  # install, unlike mkdir, gives every directory on the way the mode 0755, whatever root's umask is
+        _run(host, ("install", "-d", "-m", "0755", "--", parent), "make " + parent)
+    return _run(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
+
+
+def _extract(host, archive, new):
+    # type: (Host, str, str) -> Dict[str, str]
+    """Programs and sums of an archive that was unpacked into our directory, where nobody else writes; links are refused, not followed."""
+    _run(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
+    names = host.listdir(new)
+    programs = [name for name in names if name.endswith(build.ENDING)]
+    odd = [name for name in names if (name not in programs and name != build.MANIFEST) or host.readlink("%s/%s" % (new, name)) is not None]
+    if odd:
+        raise RailwrightError("%s holds what is no program: %s" % (archive, build.listed(odd)))
+    _run(host, ["chmod", "0755", "--", new] + ["%s/%s" % (new, name) for name in programs], "set the modes")
+    found = sums(host, new, programs)
+    if not programs or set(found) != set(programs):
+        raise RailwrightError("%s: its programs cannot be read" % archive)
+    return found
+
+
+def _swap(host, new, directory):
+    # type: (Host, str, str) -> None
+    """``new`` takes the place of ``directory``; what runs from there goes on with its files."""
+    if host.exists("/sys/fs/selinux/enforce"):
+        host.run(("restorecon", "-R", new), 60.0)
+    old = new + ".old"
+    if host.exists(directory):
+        _run(host, ("mv", "-T", "--", directory, old), "replace " + directory)
+    _run(host, ("mv", "-T", "--", new, directory), "put %s in place" % directory)
+    host.run(("rm", "-rf", "--", old), 120.0)
+
+
+def _static_runtime(host, home):
+    # type: (Host, str) -> bool
+    places = ["lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"]
+    return any(host.exists("%s/%s/libcudart_static.a" % (home, place)) for place in places)
+
+
+def _space(host, path):
+    # type: (Host, str) -> None
+    free = host.free_bytes(path)
+    if free is not None and free < SPACE:
+        raise RailwrightError("%s has %d MiB free, and a build needs %d" % (path, free >> 20, SPACE >> 20))
+
+
+def _run(host, argv, what, seconds=60.0):
+    # type: (Host, Sequence[str], str, float) -> str
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines = (answer.err or answer.out).strip().splitlines()  # type: List[str]
+        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
+    return answer.out

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules between the keys of nccl-tests: what contradicts itself is said before a node is contacted. Pure."""
+
+import re
+from typing import Any, Dict, List, Mapping, Optional
+
+from .findings import Findings, did_you_mean
+from .values import MISSING, as_number, type_name
+
+COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "sendrecv", "hypercube",
+)
+UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+BUILD_ONLY = ("nccl_tests_version", "nccl_tests_archive")
+SLURM_ONLY = ("nccl_tests_slurm_options", "nccl_tests_slurm_host")
+RESERVED = ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE")  # the runs' own: what ends them, and where their log is read
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ABOVE = r"/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|run|sbin|srv|sys|tmp|usr|usr/local|var)?/*\Z"
+
+
+def size_of(text):
+    # type: (str) -> int
+    """Bytes of a size as nccl-tests reads it: digits, and one of K, M, G (binary)."""
+    unit = UNITS.get(text[-1].upper())
+    return int(text) if unit is None else int(text[:-1]) * unit
+
+
+def check_collectives(names, findings):
+    # type: (List[str], Findings) -> Any
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not names:
+        findings.error("nccl_tests_collectives", names, "is empty: nothing would be run", ", ".join(COLLECTIVES))
+    elif twice:
+        findings.error("nccl_tests_collectives", names, "names %s twice" % ", ".join(twice), "each collective once")
+    else:
+        return names
+    return MISSING
+
+
+def check_min_busbw(floors, findings):
+    # type: (Mapping[Any, Any], Findings) -> Any
+    """``nccl_tests_min_busbw`` as {collective: GB/s}, or MISSING."""
+    good = {}  # type: Dict[str, float]
+    for name, value in floors.items():
+        path = "nccl_tests_min_busbw.%s" % name
+        number = as_number(value)
+        if name not in COLLECTIVES:
+            findings.error(path, value, "is no collective of nccl-tests%s" % did_you_mean(str(name), COLLECTIVES), ", ".join(COLLECTIVES))
+        elif number is None or number <= 0:
+            found = type_name(value) if number is None else "that"
+            findings.error(path, value, "must be a positive number, not %s" % found, "GB/s, such as 340")
+        else:
+            good[str(name)] = number
+    return good if len(good) == len(floors) else MISSING
+
+
+def check_environment(variables, findings):
+    # type: (Mapping[Any, Any], Findings) -> Any
+    """``nccl_tests_environment`` as {name: text}, or MISSING."""
+    good = {}  # type: Dict[str, str]
+    for name, value in variables.items():
+        path = "nccl_tests_environment.%s" % name
+        if not isinstance(name, str) or not _NAME.match(name):
+            findings.error(path, value, "is no name of a variable", "letters, digits and _")
+        elif name in RESERVED:
+            findings.error(path, value, "is set by railwright itself: it finds the run and its log by it", "other variables")
+        elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            findings.error(path, value, "must be text, not %s" % type_name(value), "text, in quotes")
+        elif re.search(r"[\x00-\x1f\x7f]", str(value)):
+            findings.error(path, value, "holds a line break or a control character", "text of one line")
+        else:
+            good[name] = str(value)
+    return good if len(good) == len(variables) else MISSING
+
+
+def check_nccl_tests(values, findings):
+    # type: (Mapping[str, Any], Findings) -> None
+    """Rules over several keys; runs after each is well-formed."""
+    install, path = values.get("nccl_tests_install"), values.get("nccl_tests_path")
+    if install == "prebuilt" and "nccl_tests_path" in values:
+        if path is None:
+            findings.error("nccl_tests_path", None, "is missing: nccl_tests_install: prebuilt means that the programs lie there already",
+                           "an absolute path, such as /opt/nccl-tests/build")
+        for key in BUILD_ONLY:
+            if values.get(key) is not None:
+                findings.error(key, values[key], "is for a build; nccl_tests_install is prebuilt", "unset, or nccl_tests_install: build")
+    elif "nccl_tests_path" in values:
+        _check_place(values, path, findings)
+    _check_sizes(values, findings)
+    if values.get("nccl_tests_launcher") not in ("slurm", None):
+        for key in SLURM_ONLY:
+            if values.get(key):
+                findings.error(key, values[key], "is for srun; nccl_tests_launcher is %s" % values["nccl_tests_launcher"],
+                               "unset, or nccl_tests_launcher: slurm")
+
+
+def _check_place(values, path, findings):
+    # type: (Mapping[str, Any], Optional[str], Findings) -> None
+    """Something that is shared or mounted needs a place, and that is no directory of the system."""
+    for key in ("nccl_tests_nfs", "nccl_tests_shared"):
+        if values.get(key) and path is None:
+            findings.error(key, values[key], "needs nccl_tests_path: the directory that all nodes share",
+                           "nccl_tests_path too, such as /shared/nccl-tests")
+            return
+    if values.get("nccl_tests_nfs") and re.match(_ABOVE, str(path)):
+        findings.error("nccl_tests_path", path, "is a directory of the system; nccl_tests_nfs would be mounted over it",
+                       "a directory of its own, such as /shared/nccl-tests")
+
+
+def _check_sizes(values, findings):
+    # type: (Mapping[str, Any], Findings) -> None
+    begin, end = values.get("nccl_tests_begin"), values.get("nccl_tests_end")
+    if begin is not None and end is not None and size_of(begin) > size_of(end):
+        findings.error("nccl_tests_begin", begin, "is larger than nccl_tests_end, which is %s" % end, "at most nccl_tests_end")
+
+
+CHECKS = {
+    "nccl_tests_collectives": check_collectives, "nccl_tests_min_busbw": check_min_busbw, "nccl_tests_environment": check_environment,
+}  # type: Dict[str, Any]
