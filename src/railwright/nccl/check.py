@@ -17,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.nccl_override
     check_name,
     check_value,
 )
+from railwright.nccl.programs import judge_option
 from railwright.nccl.settings import NAME, Grammar, Setting
 
 SEVERITIES = ("error", "warning", "info")
@@ -67,6 +68,8 @@ def check_source(source: Source, qos: str | None = None) -> list[NcclFinding]:
     for setting in source.settings:
         found += [NcclFinding(source.file, setting.line, setting.name, "error" if not setting.value else _slip_severity(setting), *slip)
                   for slip in setting.slips]
+        option = judge_option(setting.name, setting.value) if setting.name.startswith("-") and setting.value else None
+        found += [NcclFinding(source.file, setting.line, setting.name, *option)] if option else []
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
             continue
         if not setting.slips:

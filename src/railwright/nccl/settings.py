@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
 
+from railwright.nccl.programs import options_of
+
 NAME = r"(?:(?:NCCL|OFI_NCCL|RCCL|HCCL)_[A-Za-z0-9_]+|LD_LIBRARY_PATH)"
 CONF_NAMES = ("nccl.conf", ".nccl.conf")
 
@@ -40,8 +42,11 @@ def grammar_of(path: str) -> Grammar:
 
 
 def settings_of(text: str, grammar: Grammar) -> list[Setting]:
-    """Every setting in the order of the text."""
-    return list(_conf(text) if grammar is Grammar.CONF else _shell(text))
+    """Every setting in the order of the text; of shell texts also nccl-tests' options, named -b, -e, -i and -c."""
+    if grammar is Grammar.CONF:
+        return list(_conf(text))
+    options = options_of([_without_comment(line) for line in text.splitlines()])
+    return sorted([*_shell(text), *(Setting(*option) for option in options)], key=lambda setting: setting.line)
 
 
 def _conf(text: str) -> Iterator[Setting]:

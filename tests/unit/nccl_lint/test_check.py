@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Findings: each names the line, how bad it is, and what to write instead; sound settings have none."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -164,15 +165,32 @@ def test_grammar_names_are_the_documented_ones() -> None:
     assert tuple(Grammar) == ("conf", "shell")
 
 
-def test_the_documents_settings_have_the_reviewed_findings() -> None:
-    """docs/seeds: what people copied from the five pages, and the list that was gone through by hand."""
-    seeds = Path(__file__).resolve().parents[3] / "docs" / "seeds"
-    table = [[cell.strip().strip("`") for cell in line.split("|")[1:5]] for line in (seeds / "README.md").read_text().splitlines()
-             if line.startswith("| `")]
-    reviewed = [(file, int(line), variable, severity) for file, line, variable, severity in table]
-    items = [(item.file, item.line, item.variable, item.severity)
-             for file in ("scnet.sh", "multi-node.sh", "infiniband.sh", "erdma.sh")
-             for item in check_source(source((seeds / file).read_text(), file))]
-    assert items == reviewed
-    with_profile = check_source(source((seeds / "scnet.sh").read_text()), "dscp26-prio3")
-    assert {item.severity for item in with_profile} == {"error", "warning", "info"}
+class StandardInput:
+    """What a pipe hands over: bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.buffer = io.BytesIO(data)
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str]]) -> None:
+    monkeypatch.setattr("sys.stdin", StandardInput(b"export NCCL_NCHANNELS=4\n"))
+    code, out = run("lint", "-", "--format", "json")
+    assert (code, [(item["file"], item["line"]) for item in json.loads(out)]) == (1, [("standard input", 1)])
+    monkeypatch.setattr("sys.stdin", StandardInput(b'NCCL_DEBUG="INFO"\n'))
+    assert run("lint", "-", "--grammar", "conf")[0] == 1, "--grammar says how to read it"
+    monkeypatch.setattr("sys.stdin", StandardInput(b"\xff\xfe"))
+    assert run("parse", "-")[0] == 1
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01\x00NCCL_DEBUG=INFO", "export NCCL_DEBUG=INFO\n".encode("utf-16"), bytes(range(128, 256))])
+def test_what_is_no_text_is_an_error_that_names_the_file(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "junk"
+    file.write_bytes(data)
+    assert railwright(["nccl", "lint", str(file)]) == 64
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"railwright: error: {file}: is no text; allowed: a file with NCCL settings, as UTF-8\n")
+
+
+def test_a_comment_in_latin_1_is_text_still(tmp_path: Path, run: Callable[..., tuple[int, str]]) -> None:
+    (tmp_path / "old.sh").write_bytes(b"# caf\xe9\nexport NCCL_NCHANNELS=4\n")
+    assert run("lint", str(tmp_path / "old.sh"))[0] == 1
