@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The training benchmark over all nodes: who is which rank, where they meet. Pure; what a node said is checked before others are told."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import is_old
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+SAME = ("backend", "steps", "warmup", "batch", "port", "timeout_s")  # ddp_benchmark_*: one job has one of each
+FIRST_ROUND_S = 20
+MARGIN_S = 60  # after the time limit: KILL comes ten seconds after TERM, and a node may be slow
+MAX_PROCESSES = 64
+LOOPBACK = "127.0.0.1"
+
+
+class PlanError(Exception):
+    """Why there can be no job; nothing was started."""
+
+
+def wishes(spec: Spec) -> dict[str, Any]:
+    """What the inventory says about a host's part."""
+    return {name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}
+
+
+def usable(found: Any) -> bool:
+    """Whether a look has the shape that the module gives it: what is in it becomes other nodes' command lines."""
+    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("user", "python", "torch")):
+        return False
+    count, place = found.get("processes"), found.get("interface")
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_PROCESSES:
+        return False
+    return place is None or (isinstance(place, dict) and isinstance(place.get("name"), str) and isinstance(place.get("addresses"), list))
+
+
+def make_plan(run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """``looks`` and ``wanted``: by node, in the inventory's order. Raises PlanError."""
+    hosts = list(looks)
+    common = agreed(wanted)
+    strangers = [node for node in hosts if not usable(looks[node])]
+    if strangers:
+        raise PlanError(f"{', '.join(strangers)}: what rdma_ddp look said there is no answer of that module")
+    first = hosts[0]
+    if looks[first].get("port_taken"):
+        raise PlanError(f"TCP port {common['port']} on {first} is taken; set ddp_benchmark_port to a free one")
+    nodes: dict[str, dict[str, Any]] = {}
+    rank = 0
+    for number, node in enumerate(hosts):
+        seen = looks[node]
+        nodes[node] = {"user": seen["user"], "python": seen["python"], "node_rank": number, "processes": seen["processes"],
+                       "first_rank": rank, "interface": interface(node, seen, alone=len(hosts) == 1), "old_torch": is_old(seen["torch"])}
+        rank += seen["processes"]
+    master = LOOPBACK if len(hosts) == 1 else address(first, looks[first])
+    return {"run": run, "hosts": hosts, "nodes": nodes, "processes": {node: nodes[node]["processes"] for node in hosts}, "world_size": rank,
+            "master": master, **common, "rounds": rounds(common["timeout_s"])}
+
+
+def agreed(wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The values that one job has one of; the floor is that of the first node that has one."""
+    for name in SAME:
+        if len({repr(item[name]) for item in wanted.values()}) > 1:
+            each = ", ".join(f"{node} has {item[name]}" for node, item in wanted.items())
+            raise PlanError(f"ddp_benchmark_{name} must be the same on every node: {each}")
+    first = next(iter(wanted.values()))
+    floors = [item["min_samples_per_s"] for item in wanted.values() if item["min_samples_per_s"] is not None]
+    return {**{name: first[name] for name in SAME}, "minimum": floors[0] if floors else None}
+
+
+def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:
+    """A node by itself needs no network: its ranks meet over loopback, whatever becomes of its uplink."""
+    if alone:
+        return "lo"
+    if seen["interface"] is None:
+        raise PlanError(f"no interface of {node} carries the default route or the controller's connection; set bootstrap_interface")
+    return str(seen["interface"]["name"])
+
+
+def address(node: str, seen: dict[str, Any]) -> str:
+    """Where the other nodes find the first one: on its bootstrap interface, IPv4 before IPv6."""
+    name = interface(node, seen, alone=False)
+    good = [text for text in map(usable_address, seen["interface"]["addresses"]) if text is not None]
+    if not good:
+        raise PlanError(f"interface {name} of {node} has no address that other nodes could reach; set bootstrap_interface")
+    return min(good, key=lambda text: ":" in text)
+
+
+def usable_address(text: Any) -> str | None:
+    """A unicast address in its canonical form; text, because a number is an address to ``ipaddress`` too."""
+    if not isinstance(text, str) or "%" in text:
+        return None
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return None if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified else str(found)
+
+
+def share(plan: dict[str, Any], node: str) -> dict[str, Any]:
+    """One node's part, as module_utils/ddp/launch.py wants it."""
+    own = plan["nodes"][node]
+    common = {name: plan[name] for name in ("run", "master", "port", "backend", "steps", "warmup", "batch", "timeout_s")}
+    return {**own, **common, "nodes": len(plan["hosts"])}
+
+
+def rounds(timeout_s: int) -> list[int]:
+    """How old the job is at the end of each round of polls, every one twice as old as before; the last lies after its time limit.
+
+    All nodes meet after a round, so what went wrong on one is noticed on all at the latest when the job is twice as old.
+    """
+    found = [FIRST_ROUND_S]
+    while found[-1] < timeout_s + MARGIN_S:
+        found.append(min(found[-1] * 2, timeout_s + MARGIN_S))
+    return found
