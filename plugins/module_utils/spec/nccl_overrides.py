@@ -115,6 +115,8 @@ def _check_type(row, text, path, findings):
         findings.error(path, text, "is not a value of %s" % row.name, ", ".join(row.values))
     elif row.name in ("NCCL_ALGO", "NCCL_PROTO"):
         _check_choice_list(row, text, path, findings)
+    elif row.name in ("NCCL_DEBUG_SUBSYS", "NCCL_CTA_POLICY"):
+        _check_flags(row, text, path, findings)
 
 
 def _in_values(row, text):
@@ -140,6 +142,17 @@ def _check_choice_list(row, text, path, findings):
             if token.lower() not in known:
                 findings.error(path, text, "%s is not a value of %s" % (token or "nothing", row.name), ", ".join(row.values))
                 return
+
+
+def _check_flags(row, text, path, findings):
+    # type: (Variable, str, str, Findings) -> None
+    """Words that add up, [^]INIT,NET and EFFICIENCY|ZERO; one that NCCL does not know it passes over."""
+    joint, numbers = (",", False) if row.name == "NCCL_DEBUG_SUBSYS" else ("|", True)
+    known = [value for value in row.values if not value.startswith("legacy")]
+    for word in text.lstrip("^").split(joint):
+        if word.upper() not in known and not (numbers and re.fullmatch(r"[0-2]", text)):
+            findings.error(path, text, "%s is not a value of %s" % (word or "nothing", row.name), ", ".join(known))
+            return
 
 
 def _check_meaning(name, text, qos_name, path, findings):

@@ -182,7 +182,8 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, run: Callable
     assert run("parse", "-")[0] == 1
 
 
-@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01\x00NCCL_DEBUG=INFO", "export NCCL_DEBUG=INFO\n".encode("utf-16"), bytes(range(128, 256))])
+@pytest.mark.parametrize("data", [
+    b"\x7fELF\x02\x01\x01\x00NCCL_DEBUG=INFO", "export NCCL_DEBUG=INFO\n".encode("utf-16"), bytes(range(128, 256))])
 def test_what_is_no_text_is_an_error_that_names_the_file(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "junk"
     file.write_bytes(data)
