@@ -102,15 +102,16 @@ def environment(value: Any) -> dict[str, str]:
 def command_line(value: Any) -> list[str]:
     """A command line whose assignments (`env A=B`, `mpirun -x A=B`, Hydra's `-genv A B`) hold values of NCCL's variables only."""
     words: list[str] = items(text(), WORDS)(value)
-    found = []
-    for place, word in enumerate(words):
-        assigned = _ASSIGNMENT.match(word)
-        if assigned is not None and not KEPT_WORDS.match(assigned[1]):
-            word = assigned[0] + HIDDEN  # noqa: PLW2901 - the same word, as it may be kept
-        elif place >= 2 and words[place - 2] == "-genv" and not KEPT_WORDS.match(words[place - 1]):
-            word = HIDDEN  # noqa: PLW2901
-        found.append(word)
-    return found
+    return [_kept(word, words[max(0, place - 2) : place]) for place, word in enumerate(words)]
+
+
+def _kept(word: str, before: list[str]) -> str:
+    assigned = _ASSIGNMENT.match(word)
+    if assigned is not None and not KEPT_WORDS.match(assigned[1]):
+        return assigned[0] + HIDDEN
+    if before[:1] == ["-genv"] and len(before) == 2 and not KEPT_WORDS.match(before[1]):
+        return HIDDEN
+    return word
 
 
 HALF = record(("busbw",), time_us=number, algbw=number, busbw=number, wrong=integer)

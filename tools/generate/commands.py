@@ -47,7 +47,9 @@ evidence: [{what, value, source}]}}`; `null` for a node without an answer. With 
 and, after a refusal, `refused`; `verdicts` |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "summary": {…}}`; `node` is empty for a verdict on the cluster |
-| `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH}` |
+| `bench` | as `validate`, and `bench` and `ddp`: [the documents](../architecture.md#the-final-proof-nccl-tests) of nccl-tests and of the \
+training benchmark, `null` for what was not run |
+| `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
 `operator`); with `-i` also `path` in a mirror and `from` |
 | `lab up` | `{"inventory": PATH, "nodes": [NAME]}` |

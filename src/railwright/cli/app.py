@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright import __version__
-from railwright.cli import apply, artifacts, explain, facts, init, lab, lint, nccl, plan, report, validate
+from railwright.cli import apply, artifacts, bench, explain, facts, init, lab, lint, nccl, plan, report, validate
 from railwright.cli.options import settings
 
 HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA.
@@ -17,7 +17,7 @@ HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alib
 Start:    railwright init mycluster --fabric roce
 Look:     railwright plan -i mycluster
 Do:       railwright apply -i mycluster
-Prove:    railwright validate -i mycluster
+Prove:    railwright validate -i mycluster; railwright bench -i mycluster
 Try it:   railwright lab up
 
 Exit codes: 0 ok, 1 a verdict or task failed, 2 drift, 3 a node unreachable, 64 bad usage or input.
@@ -53,7 +53,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, report, artifacts):
+    for verb in (init, lint, facts, plan, apply, validate, bench, report, artifacts):
         name = verb.__name__.rpartition(".")[2]
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(explain.build(), name="explain")

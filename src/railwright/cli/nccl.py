@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from railwright.nccl.settings import Grammar
 
 LIMIT = 64 * 1024 * 1024  # bytes of a file; a log of a long run with NCCL_DEBUG=INFO stays below
+NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no editor writes
 
 EXPLAIN_HELP = """Say what a variable of NCCL means, its type, default and values, and since when it exists.
 
@@ -29,8 +31,8 @@ Example:
 LINT_HELP = """Check NCCL settings in files, in the environment (--env), or in an inventory (-i).
 
 nccl.conf and .nccl.conf have a grammar of their own; any other file is read as a shell would: export lines, .env, docker and Slurm \
-scripts, mpirun -x, YAML. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device prefixes are named. \
-Ends 1 when there is an error.
+scripts, mpirun -x, YAML; - is standard input. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device \
+prefixes are named. Ends 1 when there is an error.
 
 \b
 Examples:
@@ -46,7 +48,7 @@ Example:
 """
 
 Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
-Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files with settings.", show_default=False)]
+Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
 OneFile = Annotated[Path, typer.Argument(metavar="FILE", help="Output of nccl-tests, or - for standard input.", show_default=False)]
 Environment = Annotated[bool, typer.Option("--env", help="Check the variables of this process.")]
 GrammarOption = Annotated[
@@ -104,7 +106,7 @@ def lint(
 def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import parse as parse_output
 
-    found = parse_output(sys.stdin.read(LIMIT) if str(file) == "-" else _text(file))
+    found = parse_output(_bytes(file).decode("utf-8", "replace"))
     if form is Format.JSON:
         console.print_json(found)
     else:
@@ -150,19 +152,35 @@ def _sources(files: list[Path], grammar: Grammar | None, env: bool) -> list[Sour
         found.append(Source("environment", Grammar.SHELL, own))
     for file in files:
         kind = grammar or grammar_of(str(file))
-        found.append(Source(str(file), kind, tuple(settings_of(_text(file), kind))))
+        found.append(Source(_name(file), kind, tuple(settings_of(_text(file), kind))))
     return found
 
 
+def _name(file: Path) -> str:
+    return "standard input" if str(file) == "-" else str(file)
+
+
 def _text(file: Path) -> str:
+    """A file with settings. What is no text has none, and to say "no findings" of it would be a lie."""
+    data = _bytes(file)
+    text = data.decode("utf-8", "replace")
+    if NOT_TEXT.search(text) or text.count("\ufffd") * 10 > len(text):
+        raise InputError(f"{_name(file)}: is no text; allowed: a file with NCCL settings, as UTF-8")
+    return text
+
+
+def _bytes(file: Path) -> bytes:
     try:
-        with file.open("rb") as stream:
-            data = stream.read(LIMIT + 1)
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(LIMIT + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(LIMIT + 1)
     except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from error
+        raise InputError(f"{_name(file)}: {error.strerror}") from error
     if len(data) > LIMIT:
-        raise InputError(f"{file}: is larger than {LIMIT // 1048576} MiB")
-    return data.decode("utf-8", "replace")
+        raise InputError(f"{_name(file)}: is larger than {LIMIT // 1048576} MiB")
+    return data
 
 
 def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[str | None, list[NcclFinding]]:

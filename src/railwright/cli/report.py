@@ -11,7 +11,8 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, OutputFormat
 
-HELP = """Write the last plan, apply or validate run as report.json, report.xml (JUnit) and report.md; print the paths.
+HELP = """Write the last plan, apply, validate or bench run as report.json, report.xml (JUnit) and report.md, and the plots of a bench run \
+as SVG and PNG; print the paths.
 
 \b
 Examples:
@@ -32,10 +33,11 @@ def command(output: Output = None, run: RunId = None, form: OutputFormat = Forma
 
     chosen = load(run)
     directory = output if output is not None else runs_directory() / chosen.id
-    paths = write_report(chosen, directory)
+    written = write_report(chosen, directory)
     if form is Format.JSON:
-        console.print_json({"run": chosen.id} | {name: str(path) for name, path in paths.items()})
+        forms = {name: str(path) for name, path in written.forms.items()}
+        console.print_json({"run": chosen.id} | forms | {"plots": [str(path) for path in written.plots]})
         return
     console.note(f"{chosen.verb} of {chosen.started}, exit code {chosen.exit_code}: {chosen.id}")
-    for path in paths.values():
+    for path in (*written.forms.values(), *written.plots):
         console.say(str(path))

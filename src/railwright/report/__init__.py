@@ -1,30 +1,45 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md."""
+"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, and a benchmark's plots."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 from railwright.report.cases import cases_of
 from railwright.report.junit import as_junit
 from railwright.report.markdown import as_markdown
+from railwright.report.plot import png, svg
+from railwright.report.series import plots
 from railwright.runs import Run, write_atomic
 
-__all__ = ["write_report"]
+__all__ = ["Written", "write_report"]
 
 
-def write_report(run: Run, directory: Path) -> dict[str, Path]:
-    """Write all three forms and return their paths by format."""
+class Written(NamedTuple):
+    """Where the report lies."""
+
+    forms: dict[str, Path]  # json, junit and markdown
+    plots: list[Path]
+
+
+def write_report(run: Run, directory: Path) -> Written:
+    """Write all three forms and the plots that the Markdown names."""
     directory.mkdir(parents=True, exist_ok=True)
-    cases = cases_of(run)
+    cases, pictures = cases_of(run), plots(run)
+    drawn = []
+    for plot in pictures:
+        for suffix, content in ((".svg", svg(plot)), (".png", png(plot))):
+            drawn.append(directory / (plot.file + suffix))
+            write_atomic(drawn[-1], content)
     texts = {
         "json": ("report.json", json.dumps(run.as_dict(), indent=2) + "\n"),
         "junit": ("report.xml", as_junit(run, cases)),
-        "markdown": ("report.md", as_markdown(run, cases)),
+        "markdown": ("report.md", as_markdown(run, cases, pictures)),
     }
     paths = {}
     for form, (name, text) in texts.items():
         paths[form] = directory / name
         write_atomic(paths[form], text)
-    return paths
+    return Written(paths, drawn)

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from railwright.report import bench_markdown
 from railwright.report.cases import Case
-from railwright.report.text import markdown_cell, short
+from railwright.report.series import Plot
+from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
 
 LONGEST = 200  # characters of one cell; report.json has the whole text
@@ -18,8 +22,8 @@ TITLES = {
 }
 
 
-def as_markdown(run: Run, cases: list[Case]) -> str:
-    """The whole document; every cell that may hold node data is escaped."""
+def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
+    """The whole document; every cell that may hold node data is escaped. ``plots``: pictures that lie beside it."""
     lines = [f"# railwright {markdown_cell(run.verb)}", ""]
     facts = {
         "Run": run.id,
@@ -30,12 +34,16 @@ def as_markdown(run: Run, cases: list[Case]) -> str:
         "Exit code": run.exit_code,
         "railwright": run.railwright,
     }
-    lines += _table(("", ""), [(name, markdown_cell(value)) for name, value in facts.items()])
+    lines += markdown_table(("", ""), [(name, markdown_cell(value)) for name, value in facts.items()])
     lines += ["", "## Nodes", "", *_nodes(cases)]
     for result in ORDER:
         chosen = [case for case in cases if case.result == result]
         if chosen:
             lines += ["", f"## {_title(result, run.verb)} ({len(chosen)})", "", *_cases(chosen)]
+    if run.bench is not None:
+        lines += bench_markdown.bench(run.bench, plots)
+    if run.ddp is not None:
+        lines += bench_markdown.training(run.ddp)
     return "\n".join(lines) + "\n"
 
 
@@ -48,14 +56,11 @@ def _nodes(cases: list[Case]) -> list[str]:
     for node in dict.fromkeys(case.node for case in cases):
         own = [case.result for case in cases if case.node == node]
         rows.append((markdown_cell(node), *(str(own.count(result)) for result in ORDER)))
-    return _table(("Node", *(result.capitalize() for result in ORDER)), rows)
+    return markdown_table(("Node", *(result.capitalize() for result in ORDER)), rows)
 
 
 def _cases(cases: list[Case]) -> list[str]:
     texts = [(case.node, case.group, case.name, case.expected, case.found, case.message) for case in cases]
     rows = [tuple(markdown_cell(short(text, LONGEST)) for text in row) for row in texts]
-    return _table(("Node", "Check", "What", "Expected", "Found", "Message"), rows)
+    return markdown_table(("Node", "Check", "What", "Expected", "Found", "Message"), rows)
 
-
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |" for cells in [header, ("---",) * len(header), *rows]]

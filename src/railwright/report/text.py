@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 # XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not.
@@ -69,3 +70,8 @@ def xml_text(value: object) -> str:
 def markdown_cell(value: object) -> str:
     """Text that is only text in a Markdown table, whichever dialect reads it."""
     return _MARKDOWN.sub(lambda match: _ENTITIES.get(match[1], "\\" + match[1]), printable(value))
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table; the cells are escaped already."""
+    return ["| " + " | ".join(cells) + " |" for cells in [header, ("---",) * len(header), *rows]]

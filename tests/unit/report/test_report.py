@@ -143,7 +143,8 @@ def _with(text: str) -> tuple[Run, list[Any]]:
 
 def test_write_report_writes_three_files_and_json_is_the_record(tmp_path: Path) -> None:
     one = run(verdicts=[verdict("fail", message="\ud800 \x00")])
-    paths = write_report(one, tmp_path / "out" / "deep")
+    paths, plots = write_report(one, tmp_path / "out" / "deep")
+    assert plots == []
     assert {path.name for path in paths.values()} == {"report.json", "report.xml", "report.md"}
     assert json.loads(paths["json"].read_text()) == one.as_dict()
     ET.parse(paths["junit"])
