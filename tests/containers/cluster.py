@@ -60,6 +60,10 @@ class Node(NamedTuple):
         return str(self.entry.get("user", "root"))
 
     @property
+    def managed(self) -> bool:
+        return bool(self.entry.get("managed", True))
+
+    @property
     def rails(self) -> list[dict[str, Any]]:
         """As the inventory says them. 198.18.0.0/15 is reserved for tests between devices (RFC 2544)."""
         return [
@@ -133,7 +137,8 @@ class Cluster:
                f" -o ControlPath={self.directory}/%r@%h")
         groups: dict[str, Any] = {"rdma": {"hosts": {}}}
         for node in self.nodes:
-            groups["rdma"]["hosts"][node.name] = {
+            home = groups.setdefault("rdma" if node.managed else "others", {"hosts": {}})
+            home["hosts"][node.name] = {
                 "ansible_host": addresses[node.name], "ansible_user": node.user, "ansible_ssh_private_key_file": str(self.key),
                 "ansible_ssh_common_args": ssh, "rails": node.rails, **node.entry.get("vars", {}),
             }

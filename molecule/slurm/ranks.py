@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rank of a test: says where it is and what it was given; with ``hang`` it stays, and does not care for TERM."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+NAMES = ("PLAIN", "COMMAS", "SPACES", "EQUALS", "QUOTES", "SLURM_JOB_PARTITION", "SLURM_JOB_NAME", "SLURM_JOB_COMMENT")
+said = {"rank": int(os.environ["SLURM_PROCID"]), "ranks": int(os.environ["SLURM_NTASKS"]), "host": socket.gethostname(),
+        "environment": {name: os.environ.get(name) for name in NAMES}}
+if sys.argv[1:] == ["hang"]:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.stdout.write(f"rank {json.dumps(said)}\n")
+sys.stdout.flush()
+if sys.argv[1:] == ["hang"]:
+    time.sleep(3600)
