@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what is to be run to the command line that runs it: nccl-tests' options, and the launchers' four ways to say the same. Pure.
 
-OpenMPI 4 and 5 differ in where the out-of-band interface is named; MPICH's Hydra has flags of its own; Slurm places the
-ranks itself; without any of them the binary drives all GPUs of one node.
+Open MPI 4 and 5 have different runtimes (ORTE, PRRTE), each with parameters of its own; MPICH's Hydra has flags of its own; Slurm
+places the ranks itself; without any of them the binary drives all GPUs of one node. Run on Open MPI 4.1.4 and 5.0.7 and on
+MPICH 4.0.2 and 4.2.1 (molecule/mpi).
 """
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..observe.mpi import hpcx_libraries, opal_prefix
 
 COLLECTIVES = {  # what people call it -> the binary
     "all_reduce": "all_reduce_perf", "all_gather": "all_gather_perf", "reduce_scatter": "reduce_scatter_perf", "alltoall": "alltoall_perf",
     "broadcast": "broadcast_perf", "reduce": "reduce_perf", "gather": "gather_perf", "scatter": "scatter_perf", "sendrecv": "sendrecv_perf",
     "hypercube": "hypercube_perf",
 }
+LIBRARY_PATH = "LD_LIBRARY_PATH"
 LAUNCHERS = ("local", "openmpi4", "openmpi5", "mpich", "slurm")
+# Nobody is there to answer a question, and a node that is away must not hold the run up for minutes. MPI splits them at blanks.
+SSH_OPTIONS = ("-oBatchMode=yes", "-oConnectTimeout=15")
+# -iface is for Hydra alone. The library below MPICH (UCX, or libfabric's tcp) would take any network, rails that lead nowhere too.
+MPICH_INTERFACE = ("FI_TCP_IFACE", "UCX_NET_DEVICES")
 
 
 class Purpose(NamedTuple):
@@ -48,13 +56,18 @@ class Sizes(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Who runs it: ``hosts`` in rank order, ``per_node`` processes on each, over the TCP ``interface`` (None: the launcher's choice)."""
+    """Who runs it: ``hosts`` in rank order, ``per_node`` processes on each, over the TCP ``interface`` (None: the launcher's choice).
+
+    ``interface`` is a name, or for Open MPI a network such as 192.0.2.0/24.
+    """
 
     hosts: Tuple[str, ...]
     per_node: int
     interface: Optional[str]
     environment: Dict[str, str]
     mpi: Optional[str]  # path of mpirun, mpiexec or srun; None: found by name
+    options: Tuple[str, ...] = ()  # more of srun
+    marker: Optional[str] = None  # NAME=VALUE that Open MPI's daemons on the other nodes get too
 
 
 def purpose(name):
@@ -88,42 +101,71 @@ def command(launcher, job, program, hosts_path):
 
 def _local(launcher, job, program, hosts_path):
     # type: (str, Job, List[str], str) -> List[str]
-    return ["env"] + ["%s=%s" % item for item in sorted(job.environment.items())] + program
+    return _with_environment(job.environment) + program
 
 
 def _openmpi(launcher, job, program, hosts_path):
     # type: (str, Job, List[str], str) -> List[str]
-    argv = [job.mpi or "mpirun", "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
-            "ppr:%d:node" % job.per_node, "--bind-to", "none"]
+    """Slots come from ``hostfile``, so more ranks than cores are fine. The daemons on the other nodes get the run's marker from the
+    command that starts them: they outlive the ssh connection, and their environment is that of a login."""
+    mpirun = job.mpi or "mpirun"
+    runtime, agent, daemon, own = ("--prtemca", "plm_ssh_agent", "prted", "prte") if launcher == "openmpi5" else (
+        "--mca", "plm_rsh_agent", "orted", "orte")
+    values = _with_libraries(job.environment, hpcx_libraries(mpirun))
+    opal = opal_prefix(mpirun)
+    argv = _with_environment({"OPAL_PREFIX": opal, LIBRARY_PATH: values[LIBRARY_PATH]} if opal is not None else {}) + [
+        mpirun, "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
+        "ppr:%d:node" % job.per_node, "--bind-to", "none", runtime, agent, " ".join(("ssh",) + SSH_OPTIONS)]
+    if job.marker is not None:
+        argv += [runtime, own + "_launch_agent", "env %s %s" % (job.marker, daemon)]
     if job.interface is not None:
-        argv += ["--mca", "btl_tcp_if_include", job.interface]
-        # 5 has its runtime in PRRTE, which takes the same parameter under another prefix
-        argv += (["--prtemca", "oob_tcp_if_include", job.interface] if launcher == "openmpi5" else
-                 ["--mca", "oob_tcp_if_include", job.interface])
+        argv += [runtime, "prte_if_include" if launcher == "openmpi5" else "oob_tcp_if_include", job.interface,
+                 "--mca", "btl_tcp_if_include", job.interface]
     # MPI carries the ranks' start and nothing else: NCCL moves the data, and UCX or hcoll would only probe the HCAs.
-    argv += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "coll", "^hcoll"]
-    for name, value in sorted(job.environment.items()):
+    argv += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "coll", "^hcoll,ucc"]
+    for name, value in sorted(values.items()):
         argv += ["-x", "%s=%s" % (name, value)]
     return argv + program
 
 
 def _hydra(launcher, job, program, hosts_path):
     # type: (str, Job, List[str], str) -> List[str]
-    argv = [job.mpi or "mpiexec", "-f", hosts_path, "-n", str(len(job.hosts) * job.per_node), "-ppn", str(job.per_node)]
+    """No launch agent is needed: Hydra's proxies stay children of their ssh connection and end with it, or with their ranks."""
+    argv = _with_environment({"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(SSH_OPTIONS)}) + [
+        job.mpi or "mpiexec", "-launcher", "ssh", "-f", hosts_path, "-n", str(len(job.hosts) * job.per_node), "-ppn", str(job.per_node)]
+    values = dict(job.environment)
     if job.interface is not None:
         argv += ["-iface", job.interface]
-    for name, value in sorted(job.environment.items()):
+        for name in MPICH_INTERFACE:
+            values.setdefault(name, job.interface)
+    for name, value in sorted(values.items()):
         argv += ["-genv", name, value]
     return argv + program
+
+
+def _with_environment(values):
+    # type: (Mapping[str, str]) -> List[str]
+    """In front of a command; nothing where there is nothing to set."""
+    return ["env"] + ["%s=%s" % item for item in sorted(values.items())] if values else []
+
+
+def _with_libraries(values, directories):
+    # type: (Mapping[str, str], Sequence[str]) -> Dict[str, str]
+    """The variables, with directories behind those of LD_LIBRARY_PATH that are there."""
+    found = dict(values)
+    paths = [path for path in found.get(LIBRARY_PATH, "").split(":") if path]
+    if directories:
+        found[LIBRARY_PATH] = ":".join(paths + [path for path in directories if path not in paths])
+    return found
 
 
 def _slurm(launcher, job, program, hosts_path):
     # type: (str, Job, List[str], str) -> List[str]
     """The environment goes in front: --export would split values at their commas."""
-    argv = ["env"] + ["%s=%s" % item for item in sorted(job.environment.items())]
-    argv += [job.mpi or "srun", "--nodes", str(len(job.hosts)), "--nodelist", ",".join(job.hosts), "--ntasks-per-node", str(job.per_node),
+    argv = _with_environment(job.environment) + [
+        job.mpi or "srun", "--nodes", str(len(job.hosts)), "--nodelist", ",".join(job.hosts), "--ntasks-per-node", str(job.per_node),
              "--ntasks", str(len(job.hosts) * job.per_node), "--export", "ALL", "--kill-on-bad-exit=1"]
-    return argv + program
+    return argv + list(job.options) + program
 
 
 def environment(settings, promised, debug_file=None):

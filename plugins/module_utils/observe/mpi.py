@@ -20,8 +20,10 @@ DIRECTORIES = ("/usr/lib64/openmpi/bin", "/usr/lib64/mpich/bin", "/usr/lib64/mpi
                "/opt/amazon/openmpi/bin")
 VENDOR = "/usr/mpi/gcc"  # openmpi-4.1.9a1/bin/mpirun
 HPCX_TAIL = "/ompi/bin/mpirun"  # in every HPC-X, whatever its directory is called
+HPCX_PARTS = ("ompi", "ucx", "ucc", "hcoll", "sharp")  # NVIDIA (HPC-X: hpcx-init.sh), without nccl_rdma_sharp_plugin
 MAX_LINKS = 16
-_OPENMPI = re.compile(r"^\S+ \(Open MPI\) (([0-9]+)\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
+# orterun says OpenRTE when it is started by another name than mpirun; prterun and prte say PRRTE, and their version is not Open MPI's.
+_OPENMPI = re.compile(r"^\S+ \((?:Open MPI|OpenRTE)\) (([0-9]+)\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
 _HYDRA = re.compile(r"^HYDRA build details:\s+Version:\s+([0-9][0-9A-Za-z.+-]*)\s", re.MULTILINE)
 
 
@@ -69,6 +71,14 @@ def opal_prefix(mpirun):
     return mpirun[:-len("/bin/mpirun")] if mpirun.endswith(HPCX_TAIL) else None
 
 
+def hpcx_libraries(mpirun):
+    # type: (str) -> Tuple[str, ...]
+    """Directories that HPC-X's programs load from; () for another MPI. Its NCCL plugin stays out: which network NCCL takes is the
+    inventory's to say."""
+    prefix = opal_prefix(mpirun)
+    return tuple("%s/%s/lib" % (prefix.rpartition("/")[0], part) for part in HPCX_PARTS) if prefix is not None else ()
+
+
 def _places(host):
     # type: (Host) -> List[str]
     releases = sorted((name for name in host.listdir(HPCX_PREFIX) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
@@ -87,8 +97,8 @@ def _below(prefix):
 def _asked(host, path):
     # type: (Host, str) -> Optional[Mpi]
     opal = opal_prefix(path)
-    argv = (["env", "OPAL_PREFIX=" + opal] if opal is not None else []) + [path, "--version"]
-    answer = host.run(argv, 20.0)
+    values = ["env", "OPAL_PREFIX=" + opal, "LD_LIBRARY_PATH=" + ":".join(hpcx_libraries(path))] if opal is not None else []
+    answer = host.run(values + [path, "--version"], 20.0)
     told = version_of(answer.out + answer.err) if answer.ok else None
     return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
 

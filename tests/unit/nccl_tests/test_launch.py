@@ -26,12 +26,14 @@ def test_the_program_comes_last_and_its_options_are_untouched(launcher: str) -> 
 
 
 @pytest.mark.parametrize(("launcher", "words"), [
-    ("openmpi4", ["mpirun", "--hostfile", "hosts", "-np", "16"]),
-    ("openmpi5", ["mpirun", "--hostfile", "hosts", "-np", "16"]),
-    ("mpich", ["mpiexec", "-f", "hosts", "-n", "16", "-ppn", "8", "-iface", "eth0"]),
+    ("openmpi4", ["mpirun", "--hostfile", "hosts", "-np", "16", "--map-by", "ppr:8:node"]),
+    ("openmpi5", ["mpirun", "--hostfile", "hosts", "-np", "16", "--map-by", "ppr:8:node"]),
+    ("mpich", ["mpiexec", "-launcher", "ssh", "-f", "hosts", "-n", "16", "-ppn", "8", "-iface", "eth0"]),
 ])
 def test_sixteen_ranks_on_two_nodes(launcher: str, words: list[str]) -> None:
-    assert command(launcher, JOB, PROGRAM, "hosts")[:len(words)] == words
+    argv = command(launcher, JOB, PROGRAM, "hosts")
+    start = argv.index(words[0])
+    assert argv[start:start + len(words)] == words
 
 
 @pytest.mark.parametrize(("launcher", "words"), [
@@ -42,13 +44,56 @@ def test_sixteen_ranks_on_two_nodes(launcher: str, words: list[str]) -> None:
 ])
 def test_a_value_with_commas_reaches_the_ranks_whole(launcher: str, words: list[str]) -> None:
     argv = command(launcher, JOB, PROGRAM, "hosts")
-    at = argv.index(words[0]) if launcher != "openmpi4" else argv.index("-x")
-    assert argv[at:at + len(words)] == words
+    assert any(argv[at:at + len(words)] == words for at in range(len(argv)))
 
 
-def test_openmpi_5_has_its_runtime_elsewhere() -> None:
-    assert "--prtemca" in command("openmpi5", JOB, PROGRAM, "hosts")
-    assert "--prtemca" not in command("openmpi4", JOB, PROGRAM, "hosts")
+def parameters(argv: list[str]) -> dict[str, tuple[str, str]]:
+    """Open MPI's parameters: name -> (option, value)."""
+    return {argv[at + 1]: (word, argv[at + 2]) for at, word in enumerate(argv) if word in ("--mca", "--prtemca")}
+
+
+@pytest.mark.parametrize(("launcher", "option", "names"), [
+    ("openmpi4", "--mca", ("plm_rsh_agent", "orte_launch_agent", "oob_tcp_if_include")),
+    ("openmpi5", "--prtemca", ("plm_ssh_agent", "prte_launch_agent", "prte_if_include")),
+])
+def test_each_open_mpi_has_the_parameters_of_its_own_runtime(launcher: str, option: str, names: tuple[str, str, str]) -> None:
+    """As 4.1.4 and 5.0.7 obey them: an interface that is not there stops both, the marker is in the environment of orted and prted."""
+    agent, launch_agent, interface = names
+    found = parameters(command(launcher, JOB._replace(marker="RAILWRIGHT_BENCH=r1"), PROGRAM, "hosts"))
+    assert found[agent] == (option, "ssh -oBatchMode=yes -oConnectTimeout=15")
+    assert found[launch_agent] == (option, f"env RAILWRIGHT_BENCH=r1 {'orted' if launcher == 'openmpi4' else 'prted'}")
+    assert found[interface] == (option, "eth0")
+    assert found["btl_tcp_if_include"] == ("--mca", "eth0")
+
+
+def test_without_a_marker_the_daemons_are_started_as_they_are() -> None:
+    for launcher in ("openmpi4", "openmpi5"):
+        assert not any(name.endswith("launch_agent") for name in parameters(command(launcher, JOB, PROGRAM, "hosts")))
+
+
+def test_what_mpich_stands_on_keeps_to_the_interface_too_unless_the_operator_says_otherwise() -> None:
+    def values(job: Job) -> dict[str, str]:
+        argv = command("mpich", job, PROGRAM, "hosts")
+        return {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "-genv"}
+
+    assert values(JOB) == {"NCCL_IB_HCA": "=mlx5_0,mlx5_1", "FI_TCP_IFACE": "eth0", "UCX_NET_DEVICES": "eth0"}
+    assert values(JOB._replace(environment={"UCX_NET_DEVICES": "mlx5_0:1"}))["UCX_NET_DEVICES"] == "mlx5_0:1"
+    assert values(JOB._replace(interface=None)) == JOB.environment
+
+
+def test_nobody_is_asked_for_a_password() -> None:
+    for launcher in ("openmpi4", "openmpi5", "mpich"):
+        assert any("-oBatchMode=yes" in word for word in command(launcher, JOB, PROGRAM, "hosts"))
+
+
+def test_hpcx_is_told_where_it_lies_and_its_libraries_come_after_those_of_the_run() -> None:
+    mpirun = "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"
+    job = JOB._replace(mpi=mpirun, environment={"LD_LIBRARY_PATH": "/opt/nccl/lib"})
+    argv = command("openmpi4", job, PROGRAM, "hosts")
+    libraries = "/opt/nccl/lib:" + ":".join(f"/opt/railwright/hpcx/2.25.1/{part}/lib" for part in ("ompi", "ucx", "ucc", "hcoll", "sharp"))
+    assert argv[:4] == ["env", f"LD_LIBRARY_PATH={libraries}", "OPAL_PREFIX=/opt/railwright/hpcx/2.25.1/ompi", mpirun]
+    assert f"LD_LIBRARY_PATH={libraries}" in argv[4:]
+    assert command("openmpi4", JOB._replace(mpi="/usr/bin/mpirun"), PROGRAM, "hosts")[0] == "/usr/bin/mpirun"
 
 
 def test_no_interface_no_option() -> None:
