@@ -17,9 +17,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster imp
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import peers_of
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
-from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
+from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
 
 OPTIONS = {
     "mode": {"type": "str", "default": "judge", "choices": ["schedule", "judge"]},
@@ -85,13 +86,6 @@ def verdicts_in(variables: dict[str, Any], node: str, name: str) -> list[dict[st
     return [own_verdict(node, item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def own_verdict(node: str, item: dict[str, Any]) -> dict[str, Any]:
-    given = {field: item.get(field) for field in Verdict._fields}
-    status = given["status"] if given["status"] in VERDICT_STATUSES else "fail"
-    texts = {field: str(given[field] or "") for field in ("check", "subject", "message")}
-    return {**given, **texts, "node": node, "status": status}
-
-
 def usable(view: dict[str, Any]) -> bool:
     """Whether a result has the shape that rdma_check gives it; a node that answers anything else has not answered.
 
@@ -120,13 +114,3 @@ def is_address(text: Any) -> bool:
     except ValueError:
         return False
     return True
-
-
-def summarise(nodes: list[str], verdicts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """Counts by node and status. A failure of the whole cluster ('' as its node) counts for every node: none of it is proven."""
-    summary = {node: dict.fromkeys(VERDICT_STATUSES, 0) for node in nodes}
-    for item in verdicts:
-        concerned = [item["node"]] if item["node"] else nodes
-        for node in concerned:
-            summary.setdefault(node, dict.fromkeys(VERDICT_STATUSES, 0))[item["status"]] += 1
-    return summary

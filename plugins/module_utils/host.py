@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import pwd
 import signal
 import stat
 import subprocess
@@ -192,6 +193,15 @@ class Host(Writer):
         finally:
             for number, handler in zip(numbers, before):
                 signal.signal(number, handler)
+
+    def owner(self, path):
+        # type: (str) -> Optional[Tuple[str, int, int]]
+        """(name, uid, gid) for ``acting_as``; None when it is absent, or its owner is in no user list."""
+        try:
+            state = os.lstat(self.path(path))
+            return pwd.getpwuid(state.st_uid).pw_name, state.st_uid, state.st_gid
+        except (OSError, ValueError, KeyError):
+            return None
 
     def modified(self, path):
         # type: (str) -> float

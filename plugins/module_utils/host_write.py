@@ -152,13 +152,16 @@ class Writer:
             os.setegid(group)
             os.setgroups(groups)
 
-    def make_directory(self, path, mode):
-        # type: (str, int) -> None
-        """One directory; one that is there already keeps its mode. Raises OSError."""
+    def make_directory(self, path, mode, owner=None):
+        # type: (str, int, Optional[Tuple[int, int]]) -> None
+        """One directory; one that is there already keeps its mode and its owner. ``owner`` is to be had as root only. Raises OSError."""
         full = self.path(path)
         if os.path.isdir(full):
             return
         os.mkdir(full, mode)
+        os.chmod(full, mode)  # whatever the umask took away
+        if owner is not None and os.geteuid() == 0:
+            os.chown(full, *owner)
         if os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", full))
 

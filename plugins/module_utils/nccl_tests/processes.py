@@ -31,6 +31,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 # PAM may have added variables of the site on the way here; only those that were asked for are handed on.
 KEEPER = r"""
 import os, subprocess, sys, time
+begun = time.monotonic()
 log, lease, names, argv = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), sys.argv[4:]
 try:
     child = subprocess.Popen(argv, env={name: os.environ[name] for name in names if name in os.environ})
@@ -51,10 +52,11 @@ while child is not None and child.poll() is None:
     elif time.monotonic() - since > lease:
         forsaken = True
         child.terminate()
+took = time.monotonic() - begun
 code = 127 if child is None else child.returncode
 code = 129 if forsaken else 128 - code if code < 0 else code
 with open(log + ".status.new", "w") as stream:
-    stream.write("%d\n" % code)
+    stream.write("%d %.3f\n" % (code, took))
 os.rename(log + ".status.new", log + ".status")
 """
 
@@ -93,8 +95,8 @@ def start(host, argv, user, environment, log, seconds, run, lease=None):
     # type: (Host, Sequence[str], str, Dict[str, str], str, int, str, Optional[float]) -> Started
     """Start ``argv`` with its output in ``log``, in a directory of ``user``; it is ended after ``seconds``.
 
-    Raises OSError and RailwrightError. ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: seconds after which it is
-    ended when nobody calls ``renew``.
+    ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: it is ended when nobody has called ``renew``
+    for so many seconds. Raises OSError and RailwrightError.
     """
     if not _RUN.match(run):
         raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
@@ -134,9 +136,21 @@ def ended_with(host, log, user):
 
     124: its time was over; 127: it could not be started; 128 + N: signal N; ``FORSAKEN``: its lease ran out.
     """
+    return _status(host, log, user)[0]
+
+
+def took(host, log, user):
+    # type: (Host, str, str) -> Optional[float]
+    """How many seconds it ran; None while it does."""
+    return _status(host, log, user)[1]
+
+
+def _status(host, log, user):
+    # type: (Host, str, str) -> Tuple[Optional[int], Optional[float]]
     with rights_of(host, user):
-        text = (host.read(log + STATUS, 64) or "").strip()
-    return int(text) if re.match(r"[0-9]{1,3}\Z", text) else None
+        text = host.read(log + STATUS, 64) or ""
+    found = re.match(r"([0-9]{1,3}) ([0-9]{1,9}\.[0-9]{3})\n\Z", text)
+    return (int(found.group(1)), float(found.group(2))) if found is not None else (None, None)
 
 
 def start_time(host, pid):

@@ -27,6 +27,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.process
     renew,
     start,
     stop_marked,
+    took,
 )
 
 HOST = Host()
@@ -66,7 +67,9 @@ def test_the_output_and_the_exit_status_are_kept(tmp_path: Path, run: str) -> No
     started, log = begin(tmp_path, run, "sh", "-c", "echo out; echo err >&2; sleep 0.3; exit 7")
     assert alive(HOST, started)
     assert ended_with(HOST, log, USER) is None
+    assert took(HOST, log, USER) is None
     assert status(log) == 7
+    assert 0.3 <= (took(HOST, log, USER) or 0) < 5
     assert until(lambda: not alive(HOST, started))
     assert output(HOST, log, USER, LIMIT) == ("out\nerr\n", False)
     assert output(HOST, log, USER, 3) == ("out", True)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What busbw a collective must reach, and who says so: the inventory, else the catalogue, else nobody. Pure; never learned from a node."""
+
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..catalogue.nccl_busbw import NETWORK_FRACTION, one_node, ring_floor
+
+KEY = "nccl_tests_min_busbw"
+
+
+class Site(NamedTuple):
+    """What decides: GPUs of each node, rails of the node with fewest, and their rate as the inventory expects it."""
+
+    gpu_names: Tuple[str, ...]  # of one node, all of them
+    nodes: int
+    rails: int
+    rate_gbps: Optional[float]
+
+
+def floor_of(collective, minimum, site):
+    # type: (str, Mapping[str, Any], Site) -> Tuple[Optional[float], str]
+    """(GB/s or None, source)."""
+    if minimum.get(collective) is not None:
+        return float(minimum[collective]), KEY
+    if collective != "all_reduce":
+        return None, KEY
+    if site.nodes == 1:
+        row = one_node(site.gpu_names[0], len(site.gpu_names)) if len(set(site.gpu_names)) == 1 else None
+        return (row.busbw, row.source) if row is not None else (None, KEY)
+    nics = min(site.rails, len(site.gpu_names))  # a GPU sends over one NIC at a time
+    if not nics or site.rate_gbps is None:
+        return None, "%s, or expect.rate_gbps and rails" % KEY
+    return round(ring_floor(nics, site.rate_gbps), 3), "%g of %d NICs x %g Gb/s / 8" % (NETWORK_FRACTION, nics, site.rate_gbps)
+
+
+def least(values):
+    # type: (Sequence[Optional[float]]) -> Optional[float]
+    """None where one node's is not known."""
+    known = [float(value) for value in values if value is not None]  # type: List[float]
+    return min(known) if known and len(known) == len(values) else None

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One job on the node that launches it: started, asked for, probed. What it wrote is read with the job user's rights, and bounded."""
+
+import json
+import math
+import re
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import RailwrightError
+from ..host import Host
+from . import processes
+from .output import parse
+from .probe import answers, as_dict
+from .processes import Started
+from .rundir import directory_of
+from .words import clean, one_line, reason, tail
+
+LEASE_S = 120.0  # a controller asks every few seconds; one that is silent for so long is gone
+WAIT_S = 5.0  # how long one poll waits for the end
+STEP_S = 0.2
+OUTPUT_LIMIT = 4 * 1024 * 1024  # a table has 100 bytes a size; what is more is no table
+_JOB = re.compile(r"[a-z0-9_]{1,32}\Z")
+
+
+class Launch(NamedTuple):
+    """A job as the plan has it. ``name``: the collective, or probe."""
+
+    run: str
+    user: str
+    name: str
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    seconds: int
+
+
+def log_of(run, name):
+    # type: (str, str) -> str
+    if not _JOB.match(name):
+        raise RailwrightError("job: %r is no name of a job" % name)
+    return "%s/%s.log" % (directory_of(run), name)
+
+
+def begin(host, launch):
+    # type: (Host, Launch) -> Dict[str, Any]
+    log = log_of(launch.run, launch.name)
+    started = processes.start(host, launch.argv, launch.user, dict(launch.environment), log, launch.seconds, launch.run, LEASE_S)
+    with processes.rights_of(host, launch.user):
+        host.write(log + ".started", json.dumps([started.pid, started.start_time, time.time()]), 0o600)
+    return {"job": launch.name, "pid": started.pid}
+
+
+def poll(host, run, user, name, wait=WAIT_S):
+    # type: (Host, str, str, str, float) -> Dict[str, Any]
+    """Waits a moment for the end. ``rc`` None with ``ended``: somebody ended it from outside, and its keeper too."""
+    log = log_of(run, name)
+    processes.renew(host, log, user)
+    started, since = _started(host, log, user)
+    deadline = time.monotonic() + wait
+    while True:
+        rc = processes.ended_with(host, log, user)
+        ended = rc is not None or not processes.alive(host, started)
+        if ended or time.monotonic() >= deadline:
+            break
+        time.sleep(STEP_S)
+    if rc is None and ended:
+        rc = processes.ended_with(host, log, user)  # it may have been written between the two questions
+    text, more = processes.output(host, log, user, OUTPUT_LIMIT)
+    if more and not ended:
+        processes.stop_marked(host, run)
+        ended = True
+    progress = _progress(name, text, max(0.0, time.time() - since))
+    return {"ended": ended, "rc": rc, "too_much": more, "progress": progress, "tail": tail(text)}
+
+
+def _started(host, log, user):
+    # type: (Host, str, str) -> Tuple[Started, float]
+    with processes.rights_of(host, user):
+        text = host.read(log + ".started", 4096)
+    try:
+        pid, begun, since = json.loads(text or "")
+        if math.isfinite(float(since)):
+            return Started(int(pid), str(begun)), float(since)
+    except (TypeError, ValueError):
+        pass
+    raise RailwrightError("%s: this job was not started here, or its directory is gone" % log)
+
+
+def _progress(name, text, seconds):
+    # type: (str, str, float) -> Dict[str, Any]
+    rows = parse(clean(text))["rows"]
+    busbw = rows[-1]["out_of_place"]["busbw"] if rows else None
+    return {"collective": name, "seconds": round(seconds, 1), "rows": len(rows), "size": rows[-1]["size"] if rows else None, "busbw": busbw}
+
+
+def run_probe(host, launch):
+    # type: (Host, Launch) -> Dict[str, Any]
+    """Start the probe by the launcher and wait for it: ``{"rc", "answers", "reason", "seconds"}``."""
+    begin(host, launch)
+    deadline = time.monotonic() + launch.seconds + processes.KILL_AFTER_S + 5
+    while True:
+        found = poll(host, launch.run, launch.user, launch.name)
+        if found["ended"] or time.monotonic() > deadline:
+            break
+    text, _more = processes.output(host, log_of(launch.run, launch.name), launch.user, OUTPUT_LIMIT)
+    said = answers(text)
+    rest = "\n".join(line for line in text.splitlines() if "railwright-probe " not in line)
+    return {"rc": found["rc"], "answers": [as_dict(item) for item in said], "reason": reason(rest), "tail": tail(rest)}
+
+
+def stop(host, run, user, cancel):
+    # type: (Host, str, Optional[str], Optional[str]) -> Dict[str, Any]
+    """End all of the run on this node. ``cancel``: name of the Slurm jobs that go with it, on the node that called srun."""
+    notes = []  # type: List[str]
+    if cancel is not None and user is not None:
+        argv = ["scancel", "--name", cancel, "--user", user]
+        result = host.run(argv if host.user() == processes.account(user).uid else ["runuser", "-u", user, "--"] + argv, 30.0)
+        if not result.ok:
+            notes.append("scancel: %s" % one_line(result.err or "exit %d" % result.rc))
+    return {"ended": processes.stop_marked(host, run), "notes": notes}

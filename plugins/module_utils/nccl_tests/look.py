@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node brings to the proof: GPUs, driver, NCCL, launchers, the programs. Read-only; what cannot work is a problem in words.
+
+Programs are started as the job user, with the library path that the jobs will have: that they print their help proves that the
+loader finds every library, and the help says whether they can write JSON (2.17.3 and later).
+"""
+
+import ipaddress
+import re
+import sys
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..areas.nccl import management_interface
+from ..errors import RailwrightError
+from ..host import Host, Result
+from ..observe.affinity import affinity, driver_matrix
+from ..observe.gpu_driver import loaded_driver
+from ..observe.mpi import found_mpi
+from ..observe.nccl_library import nccl_libraries
+from ..observe.nics import observe_addresses
+from ..spec.model import Spec
+from ..types import Identity, as_dicts
+from . import probe
+from .dumps import CONF, conf_settings, judge_topo_files
+from .launch import COLLECTIVES
+from .nearness import judge_topology
+from .processes import account
+from .words import one_line, reason
+
+HELP_SECONDS = 30.0
+SLURM_TOOLS = ("srun", "sinfo", "scancel")
+_SHA256 = re.compile(r"\\?([0-9a-f]{64}) ")
+
+
+class Wanted(NamedTuple):
+    """What the run is to be made of on this node. ``libraries``: LD_LIBRARY_PATH."""
+
+    user: str
+    directory: str
+    libraries: Tuple[str, ...]
+    collectives: Tuple[str, ...]
+    mpi_prefix: Optional[str]
+    environment: Mapping[str, str]
+
+
+def look(host, node, spec, identity, wanted):
+    # type: (Host, str, Spec, Identity, Wanted) -> Dict[str, Any]
+    """JSON, for the plan."""
+    who = account(wanted.user)
+    said = ask_cuda(host, wanted.user)
+    rows = affinity(host, identity)
+    programs = [program(host, wanted, name) for name in wanted.collectives]
+    return {
+        "node": node,
+        "hostname": host.line("/proc/sys/kernel/hostname") or node,
+        "user": wanted.user,
+        "python": host.which("python3") or sys.executable,
+        "directory": wanted.directory,
+        "libraries": list(wanted.libraries),
+        "interface": interface(host, spec, identity),
+        "cuda": probe.as_dict(said),
+        "driver": loaded_driver(host).version,
+        "nccl": as_dicts(nccl_libraries(host)),
+        "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
+        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix)),
+        "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
+        "programs": programs,
+        "affinity": rows,
+        "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
+                             + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
+        "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
+    }
+
+
+def as_user(host, user, argv):
+    # type: (Host, str, Sequence[str]) -> List[str]
+    """The command line that runs ``argv`` with the job user's rights."""
+    if host.user() == account(user).uid:
+        return list(argv)
+    if host.user() != 0:
+        raise RailwrightError("nccl_tests_user: %s: only root can start a program as another user" % user)
+    return ["runuser", "-u", user, "--"] + list(argv)
+
+
+def ask_cuda(host, user):
+    # type: (Host, str) -> probe.Answer
+    """What libcuda lists for the job user: a device file may be closed to some."""
+    script = [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT]
+    result = host.run(as_user(host, user, script), float(probe.SECONDS))
+    found = probe.answers(result.out)
+    if found:
+        return found[0]
+    why = "libcuda did not answer in %d s" % probe.SECONDS if result.rc == 124 else "the probe ended with %d: %s" % (
+        result.rc, one_line(result.err.strip().rpartition("\n")[2]) or "no word")
+    return probe.Answer("", None, (), why, None, None)
+
+
+def program(host, wanted, collective):
+    # type: (Host, Wanted, str) -> Dict[str, Any]
+    """``{"name", "path", "sha256", "json", "problem"}``."""
+    name = COLLECTIVES[collective]
+    path = "%s/%s" % (wanted.directory.rstrip("/"), name)
+    found = {"name": name, "path": path, "sha256": None, "json": False, "problem": None}  # type: Dict[str, Any]
+    if not host.exists(path):
+        found["problem"] = "not in %s" % wanted.directory
+        return found
+    digest = _SHA256.match(host.run(("sha256sum", path), 120.0).out)
+    found["sha256"] = digest.group(1) if digest is not None else None
+    environment = ["env", "LD_LIBRARY_PATH=%s" % ":".join(wanted.libraries)] if wanted.libraries else []
+    result = host.run(as_user(host, wanted.user, environment + [path, "-h"]), HELP_SECONDS)
+    found["json"] = "--output_file" in result.out
+    if "--minbytes" not in result.out:
+        found["problem"] = _no_help(result)
+    return found
+
+
+def _no_help(result):
+    # type: (Result) -> str
+    words = reason(result.err) or reason(result.out) or "no word"
+    return "does not start (%s): %s" % ("no answer" if result.rc == 124 else "exit %d" % result.rc, words)
+
+
+def interface(host, spec, identity):
+    # type: (Host, Spec, Identity) -> Optional[Dict[str, Any]]
+    """What the launchers speak over, as NCCL's bootstrap does: its name and its IPv4 network; None when it cannot be told."""
+    name = spec["bootstrap_interface"] or management_interface(spec, identity)
+    if name is None:
+        return None
+    return {"name": name, "networks": networks(observe_addresses(host).get(name, ()))}
+
+
+def networks(addresses):
+    # type: (Sequence[str]) -> List[str]
+    """192.0.2.11/24 -> 192.0.2.0/24. Only IPv4: Open MPI's lists of networks know no other."""
+    found = []
+    for text in addresses:
+        try:
+            network = ipaddress.ip_interface(text).network
+        except ValueError:
+            continue
+        if network.version == 4:
+            found.append(str(network))
+    return found
+
+
+def usable(found):
+    # type: (Mapping[str, Any]) -> bool
+    """Whether a look has the shape that ``look`` gives it: a node that answers anything else has not answered."""
+    kinds = {"hostname": str, "user": str, "python": str, "directory": str, "libraries": list, "cuda": dict, "nccl": list,
+             "nccl_conf": list, "mpi": list, "slurm": dict, "programs": list, "affinity": list, "problems": list}
+    return all(isinstance(found.get(key), kind) for key, kind in kinds.items())

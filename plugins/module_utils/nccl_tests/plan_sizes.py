@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sizes of the messages: the inventory's, else those of the purpose, and no larger than GPU memory holds. Pure."""
+
+from typing import Any, Mapping, Sequence
+
+from .launch import Sizes, purpose
+
+RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
+_UNITS = {"K": 10, "M": 20, "G": 30}
+
+
+def bytes_of(text):
+    # type: (str) -> int
+    """8, 32M or 16G, as nccl-tests reads it."""
+    unit = text[-1:].upper()
+    return int(text[:-1]) << _UNITS[unit] if unit in _UNITS else int(text)
+
+
+def sizes_of(wishes, memory, gpus):
+    # type: (Mapping[str, Any], Sequence[int], int) -> Sizes
+    """``memory``: bytes of every GPU that takes part; ``gpus``: how many each process drives."""
+    row = purpose(wishes["nccl_tests_purpose"])
+    check = row.check if wishes["nccl_tests_check"] else 0
+    begin = bytes_of(wishes["nccl_tests_begin"]) if wishes["nccl_tests_begin"] else row.begin
+    end = bytes_of(wishes["nccl_tests_end"]) if wishes["nccl_tests_end"] else max(row.end, begin)
+    factor = int(wishes["nccl_tests_factor"])
+    iterations = wishes["nccl_tests_iterations"] or row.iterations
+    warmup = row.warmup if wishes["nccl_tests_warmup"] is None else wishes["nccl_tests_warmup"]
+    begin, end = fitting(begin, end, factor, memory, 3 if check else 2)
+    return Sizes(begin, end, factor, iterations, warmup, check, gpus)
+
+
+def fitting(begin, end, factor, memory, buffers):
+    # type: (int, int, int, Sequence[int], int) -> Any
+    """(begin, end) with the largest of the run's own steps that fits: send, receive and, with a check, what is expected."""
+    if not memory:
+        return begin, end
+    room = max(0, min(memory) - RESERVED) // buffers
+    if end <= room:
+        return begin, end
+    if begin > room:  # let the program say so itself: it knows better what is free
+        return begin, begin
+    last = begin
+    while last * factor <= min(end, room):
+        last *= factor
+    return begin, last

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The directory of a run on a node: the job user's alone, made at its beginning and gone at its end."""
+
+import re
+from typing import List
+
+from ..errors import RailwrightError
+from ..host import Host
+from .probe import SCRIPT
+from .processes import account, marked, rights_of
+
+ROOT = "/run/railwright"
+BASE = ROOT + "/bench"
+PROBE = "probe.py"
+HOSTS = "hosts"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+def directory_of(run):
+    # type: (str) -> str
+    """Also the gate for names of runs: each one becomes a path."""
+    if not _NAME.match(run):
+        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    return "%s/%s" % (BASE, run)
+
+
+def prepare(host, run, user, hosts):
+    # type: (Host, str, str, str) -> None
+    """``hosts``: text of the launcher's host file. Raises RailwrightError while another run is on this node, OSError."""
+    path, who = directory_of(run), account(user)
+    others = others_at_work(host, run)
+    if others:
+        raise RailwrightError("another run is on this node: %s; two of them would measure each other. One whose controller is gone ends by "
+                              "itself within minutes" % ", ".join(others))
+    host.make_directory(ROOT, 0o755)
+    host.make_directory(BASE, 0o755)
+    for name in host.listdir(BASE):  # left by runs that were cut off
+        if name != run and _NAME.match(name):
+            remove(host, name)
+    host.make_directory(path, 0o700, (who.uid, who.gid))
+    with rights_of(host, user):
+        try:
+            host.write("%s/%s" % (path, PROBE), SCRIPT, 0o600)
+            host.write("%s/%s" % (path, HOSTS), hosts, 0o600)
+        except PermissionError as error:
+            raise RailwrightError("%s: user %s may not write there: is one of the directories above it closed to others?" % (
+                path, user)) from error
+
+
+def others_at_work(host, run):
+    # type: (Host, str) -> List[str]
+    """Runs whose directory is here and of which something still runs."""
+    return [name for name in host.listdir(BASE) if name != run and _NAME.match(name) and marked(host, name)]
+
+
+def remove(host, run):
+    # type: (Host, str) -> List[str]
+    """Take the directory away; returns what stayed (a directory of a job's own, such as one with a core file)."""
+    path = directory_of(run)
+    owner = host.owner(path)
+    if owner is None:
+        return []
+    with host.acting_as(*owner):
+        left = []
+        for name in host.listdir(path):
+            try:
+                host.remove("%s/%s" % (path, name))
+            except OSError:
+                left.append(name)
+    host.rmdir(path)
+    return left

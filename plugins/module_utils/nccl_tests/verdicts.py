@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what a run left on its nodes to verdicts and the runs of the ``bench`` document. Pure; what a node said is checked for its form.
+
+Order of the judgement: did the launcher start every rank, has every rank a GPU, then each collective: its end, its values, its
+speed, its way. What was not reached is said once, where it broke.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..checks.judge import Where, verdict
+from ..types import Verdict
+from . import transport
+from .agreement import versions
+from .endings import how_it_ended, leftovers, why
+from .jsonfile import parse_json
+from .judge import judge_run, judged_busbw
+from .nearness import gpus_of_ranks, judge_near
+from .output import parse
+from .plan_jobs import Node
+from .probe import Answer, Device, no_device
+from .words import clean, one_line, tail
+
+
+class Run(NamedTuple):
+    """Everything about one run. ``probes`` and ``left`` by node: results of the steps; None where a node did not answer any more."""
+
+    plan: Mapping[str, Any]
+    nodes: Sequence[Node]
+    probes: Mapping[str, Mapping[str, Any]]
+    left: Mapping[str, Optional[Mapping[str, Any]]]
+    ended: Mapping[str, int]  # how many processes were still there at the end
+
+
+def judge(run):
+    # type: (Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]
+    """(verdicts, the ``runs`` of the bench document)."""
+    found = launch_verdicts(run)
+    found += versions(run.nodes, {node.name: seen_by(run, node) for node in run.nodes})
+    broken = any(item.status == "fail" and item.check in ("nccl.launch", "nccl.devices") for item in found)
+    runs = []  # type: List[Dict[str, Any]]
+    for job in [] if broken else run.plan["jobs"]:
+        for start in run.plan["launch"]:
+            verdicts, record = judge_job(run, job, start)
+            found += verdicts
+            runs.append(record)
+    return found + leftovers(run.ended), runs
+
+
+def launch_verdicts(run):
+    # type: (Run) -> List[Verdict]
+    """nccl.launch where ranks are launched, and nccl.devices for every node."""
+    plan, found = run.plan, []  # type: Mapping[str, Any], List[Verdict]
+    if plan["probe"] is None:
+        return [_devices(node.name, seen_answers(node), len(node.gpus)) for node in run.nodes]
+    for start in plan["launch"]:
+        nodes = [node for node in run.nodes if node.name == start] if plan["kind"] == "local" else list(run.nodes)
+        probe = run.probes.get(start)
+        wanted = len(nodes) * plan["per_node"]
+        where = Where(start if plan["kind"] == "local" else "", None, None, "%s on %s" % (
+            plan["kind"], ", ".join(node.name for node in nodes[:4]) + (" …" if nodes[4:] else "")))
+        said = [answer_from(item) for item in (probe or {}).get("answers") or []]
+        found.append(_launch(where, start, wanted, probe, said, nodes))
+        if found[-1].status == "pass":
+            for node in nodes:
+                mine = [item for item in said if same_host(item.host, node)] if plan["kind"] != "local" else said
+                found.append(_devices(node.name, mine, plan["per_node"] if _gpu_each(run) else max(1, len(node.gpus))))
+    return found
+
+
+def _gpu_each(run):
+    # type: (Run) -> bool
+    return bool(run.plan["kind"] != "local" and run.nodes[0].wishes["nccl_tests_ranks"] == "gpu")
+
+
+def _launch(where, start, wanted, probe, said, nodes):
+    # type: (Where, str, int, Optional[Mapping[str, Any]], Sequence[Answer], Sequence[Node]) -> Verdict
+    if probe is None:
+        return verdict("nccl.launch", where, "fail", wanted, None, "%s was lost before it had started the ranks" % start)
+    if probe.get("rc") == 0 and len(said) == wanted:
+        return verdict("nccl.launch", where, "pass", wanted, wanted, "every rank answered")
+    silent = [node.name for node in nodes if not any(same_host(item.host, node) for item in said)]
+    words = one_line(str(probe.get("reason") or "")) or "it said nothing"
+    who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
+        len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
+    return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
+        how_it_ended(probe.get("rc")), who, words))
+
+
+def _devices(node, said, wanted):
+    # type: (str, Sequence[Answer], int) -> Verdict
+    """``wanted``: CUDA devices that the ranks of this node need."""
+    where = Where(node, None, None, "CUDA devices")
+    counts = [len(item.devices) for item in said]
+    error = next((item.error for item in said if item.error is not None), None)
+    if not counts or min(counts) == 0:
+        return verdict("nccl.devices", where, "fail", max(1, wanted), 0, no_device(node, one_line(error) if error else None))
+    if min(counts) < wanted:
+        return verdict("nccl.devices", where, "fail", wanted, min(counts), "%d CUDA devices on %s for %d ranks%s" % (
+            min(counts), node, wanted, ": " + one_line(error) if error else ""))
+    return verdict("nccl.devices", where, "pass", wanted, min(counts), "%d x %s" % (min(counts), one_line(said[0].devices[0].name)))
+
+
+def seen_by(run, node):
+    # type: (Run, Node) -> Optional[Answer]
+    """What a rank of this node said: its library is the one that the jobs load."""
+    said = [answer_from(item) for probe in run.probes.values() for item in probe.get("answers") or []]
+    return next((item for item in said if same_host(item.host, node)), None)
+
+
+def seen_answers(node):
+    # type: (Node) -> List[Answer]
+    return [answer_from(node.seen["cuda"])]
+
+
+def answer_from(item):
+    # type: (Mapping[str, Any]) -> Answer
+    """The inverse of ``probe.as_dict`` after a journey as JSON."""
+    devices = tuple(Device(str(row[0]), row[1], int(row[2])) for row in item.get("devices") or [])
+    error, cuda, nccl = (None if item.get(key) is None else str(item[key]) for key in ("error", "cuda", "nccl"))
+    return Answer(str(item.get("host")), item.get("rank"), devices, error, cuda, nccl)
+
+
+def same_host(host, node):
+    # type: (str, Node) -> bool
+    return bool(host) and host.partition(".")[0] == short_name(node)
+
+
+def short_name(node):
+    # type: (Node) -> str
+    """As NCCL and Slurm name it."""
+    return str(node.seen["hostname"]).partition(".")[0]
+
+
+def judge_job(run, job, start):
+    # type: (Run, Mapping[str, Any], str) -> Tuple[List[Verdict], Dict[str, Any]]
+    """One collective as one node launched it."""
+    plan = run.plan
+    local = plan["kind"] == "local"
+    nodes = [node for node in run.nodes if node.name == start] if local else list(run.nodes)
+    ranks = sum(len(node.gpus) for node in nodes)
+    node, subject = (start if local else ""), "%s of %d GPUs" % (job["name"], ranks)
+    output = job_left(run.left.get(start), job["name"])
+    text = clean(str(output.get("text") or ""))
+    log = "".join(_text(job_left(run.left.get(item.name), job["name"]).get("log")) for item in nodes)
+    parsed = _parsed(text, output.get("json"))
+    rc = output.get("rc") if output.get("started") else None
+    floor, source = job["floors"][start]
+    ended = dict(parsed, complete=parsed["complete"] and rc == 0)
+    verdicts = judge_run(ended, node, subject, floor, str(source))
+    verdicts[0] = _ended(Where(node, None, None, subject), output, ended, log)
+    if not output.get("started"):
+        verdicts = verdicts[:1]
+    ways = transport.parse_log(log)
+    if plan["between_nodes"] and output.get("started"):
+        verdicts += _ways(run, ways, log, text, Where(node, None, None, subject))
+    record = {
+        "collective": job["name"], "argv": list(job["argv"][start]), "environment": dict(job["variables"][start]),
+        "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
+        "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
+        "floor": floor, "floor_source": source, "transport": transport.summary(ways), "tail": tail(text), "node": node,
+    }
+    return verdicts, record
+
+
+def _ways(run, ways, log, text, where):
+    # type: (Run, Mapping[str, Any], str, str, Where) -> List[Verdict]
+    plan = run.plan
+    near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
+    names = {str(node.seen["hostname"]): node.name for node in run.nodes}
+    near = [item._replace(node=names.get(item.node, item.node)) for item in near]
+    expected = "%s%s" % (plan["fabric"], " with GPUDirect RDMA" if plan["gdr"] else "")
+    if plan["network"] == "any" or not plan["fabric"]:
+        ways_found = ", ".join(transport.summary(dict(ways))["connections"]) or None
+        return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)")] + near
+    status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
+    return [verdict("nccl.transport", where, status, expected, found, message)] + near
+
+
+def _ended(where, output, ended, log):
+    # type: (Where, Mapping[str, Any], Mapping[str, Any], str) -> Verdict
+    rows = "%d rows" % len(ended["rows"])
+    if ended["complete"]:
+        return verdict("nccl.complete", where, "pass", "a whole run", rows, "the run ended as it should")
+    if not output:
+        return verdict("nccl.complete", where, "fail", "a whole run", None, "the node that launched it was lost")
+    if not output.get("started"):
+        return verdict("nccl.complete", where, "fail", "a whole run", None, "not run: the one before it did not end by itself")
+    how = how_it_ended(output.get("rc"))
+    words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output.get("tail") or [])), log)
+    return verdict("nccl.complete", where, "fail", "a whole run", rows, "%s after %s%s" % (how, rows, ": " + words if words else ""))
+
+
+def _parsed(text, document):
+    # type: (str, Any) -> Dict[str, Any]
+    """The JSON file where it is whole: it is not rounded. Else the table, which is there in any case."""
+    if isinstance(document, str):
+        found = parse_json(document)
+        if found["complete"]:
+            return found
+    return parse(text)
+
+
+def job_left(found, name):
+    # type: (Optional[Mapping[str, Any]], str) -> Mapping[str, Any]
+    jobs = (found or {}).get("jobs")
+    return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
+
+
+def _text(value):
+    # type: (Any) -> str
+    return clean(value) if isinstance(value, str) else ""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of the final proof on the controller: every node's results together, as verdicts, counts and the ``bench`` document."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions_of
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.verdicts import Run, job_left, judge, seen_by
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.words import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
+from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
+
+NCCL_TESTS = re.compile(r"^# nccl-tests version (\d+(?:\.\d+){1,3})\b", re.MULTILINE)
+SHOWN = 3  # messages of failed verdicts in the line that a play ends with
+
+
+def judged(variables: dict[str, Any], planned: dict[str, Any], registered: dict[str, str]) -> dict[str, Any]:
+    """``{"verdicts", "summary", "failures", "bench", "table"}``; ``registered``: the names of the steps' results."""
+    run = run_of(variables, planned, registered)
+    verdicts, runs = judge(run)
+    looked = [own_verdict(node.name, item) for node in run.nodes for item in node.seen.get("verdicts") or [] if isinstance(item, dict)]
+    found = [*looked, *as_dicts(verdicts)]
+    hosts = list(planned["hosts"])
+    return {
+        "verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
+        "bench": document(run, runs), "table": verdict_table(found),
+    }
+
+
+def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: dict[str, str]) -> Run:
+    results: dict[str, dict[str, dict[str, Any] | None]] = {
+        step: {node: result_of(variables, node, registered[step]) if step in registered else None for node in planned["hosts"]}
+        for step in ("look", "probe", "stopped", "collected")
+    }
+    nodes = []
+    for name, found in results["look"].items():
+        if found is not None:  # the plan was made of these very results
+            nodes.append(Node(name, found["wishes"], found["seen"]))
+    ended = {name: found["ended"] for name, found in results["stopped"].items() if found and isinstance(found.get("ended"), int)}
+    probes = {name: found for name, found in results["probe"].items() if found is not None}
+    return Run(planned, nodes, probes, results["collected"], ended)
+
+
+def failures(node: str, verdicts: list[dict[str, Any]]) -> str:
+    """What failed on this node or on all of them, in a line."""
+    said = [one_line(str(item["message"])) for item in verdicts if item["status"] == "fail" and item["node"] in (node, "")]
+    rest = len(said) - SHOWN
+    return "; ".join(said[:SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def document(run: Run, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """docs/architecture.md, "The final proof"."""
+    plan = run.plan
+    own = next((item for item in map(nccl_tests_version, texts(run)) if item is not None), None)
+    versions = {node.name: {**versions_of(node, seen_by(run, node)), "nccl_tests": own} for node in run.nodes}
+    topology = {}
+    for node in run.nodes:
+        left = run.left.get(node.name) or {}
+        topology[node.name] = {"matrix": node.seen["affinity"], "nccl_topo": left.get("nccl_topo"), "nccl_graph": left.get("nccl_graph")}
+    return {
+        "purpose": plan["purpose"], "launcher": plan["launcher"], "hosts": list(plan["hosts"]), "ranks": plan["ranks"],
+        "gpus": {node.name: [str(device[0]) for device in node.gpus] for node in run.nodes}, "versions": versions, "runs": runs,
+        "topology": topology,
+    }
+
+
+def texts(run: Run) -> list[str]:
+    return [str(job_left(run.left.get(start), job["name"]).get("text") or "") for job in run.plan["jobs"] for start in run.plan["launch"]]
+
+
+def nccl_tests_version(text: str) -> str | None:
+    """Since 2.17.4 it says so itself."""
+    found = NCCL_TESTS.search(text)
+    return found.group(1) if found else None
