@@ -128,8 +128,8 @@ class Builder:
         missing = [name for name in self.planned["programs"] if name not in names]
         if missing:
             raise RailwrightError("nccl-tests %s was built and has no %s" % (self.planned["recipe"]["version"], ", ".join(missing)))
-        if self.host.which("strip") is not None:
-            self._as_user(["strip", "-g"] + ["%s/%s" % (made, name) for name in names], "strip the programs")
+        # Symbols for debuggers are half of what every node would get. Where they cannot be taken out, they stay.
+        self.host.run(self._dropped() + ("strip", "-g") + tuple("%s/%s" % (made, name) for name in names), 120.0)
         packed = self.work + "/programs.tar"
         self._as_user(["tar", "-cf", packed, "-C", made] + names, "pack the programs", 300.0)
         directory = self.planned["directory"]
