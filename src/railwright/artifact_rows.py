@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     pin_form,
     pinned,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import wanted_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
@@ -70,8 +71,10 @@ def _rows(spec: Spec) -> Iterator[Row]:
         else:
             yield from _repository(spec, vendor, "rdma_stack", spec["rdma_stack_version"])
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
-    if driver or spec["cuda_version"] is not None:
+    if driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository":
         yield from _repository(spec, "cuda", "cuda", None)
+    if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
+        yield from _nccl(spec)
     if spec["gpudirect_path"] == "nv_peer_mem":
         for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
             if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":
@@ -92,6 +95,15 @@ def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iter
         if row.kind in own and own[row.kind] is None and row.name.startswith(f"{vendor}-"):
             resolved = _resolved(row, spec, release)
             yield resolved if fingerprint is None else _vouched(resolved, "fingerprint", fingerprint)
+
+
+def _nccl(spec: Spec) -> Iterator[Row]:
+    """The wheels for the CUDA that the inventory names (every one where only the node knows), or the source."""
+    cuda = wanted_cuda(spec)
+    start = "nccl-source" if spec["nccl_install"] == "source" else f"nccl-wheel-cu{cuda}-" if cuda else "nccl-wheel-"
+    for row in ARTIFACTS:
+        if row.name.startswith(start) and row.pin != "commit":
+            yield _resolved(row, spec, spec["nccl_version"])
 
 
 def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:

@@ -43,7 +43,7 @@ SHIPPED = (
     Shipped("ubuntu", "26.04", "2.22.3-1-*", "packages.ubuntu.com (resolute, multiverse: nvidia-nccl)"),
 )
 NAMES = {"debian": ("libnccl2", "libnccl-dev"), "redhat": ("libnccl", "libnccl-devel")}
-BUILD_TOOLS = {"debian": ("make", "g++"), "redhat": ("make", "gcc-c++")}
+BUILD_TOOLS = {"debian": ("make", "g++"), "redhat": ("make", "gcc-c++", "which")}  # which: its Makefile asks
 
 
 def cuda_of(version):

@@ -12,6 +12,7 @@ from ..host import Host
 from . import parse
 
 PREFIX = "/opt/railwright/nccl"
+CURRENT = "current"  # the link below the prefix to the release that the inventory asks for
 NAME = "libnccl.so.2"
 LDCONFIG, BELOW_PREFIX, NAMED = "ldconfig", "prefix", "named"
 # Where the text lies: 3 MB into NVIDIA's wheel of 2.30.7, before the GPU code that makes the file large. Only a static
@@ -32,7 +33,7 @@ class NcclLibrary(NamedTuple):
 
 def nccl_libraries(host, prefix=PREFIX, named=()):
     # type: (Host, str, Sequence[str]) -> Tuple[NcclLibrary, ...]
-    """The loader's first, in its order, then what lies below ``prefix``, newest first, then ``named`` (files, or their directories)."""
+    """The loader's first, in its order, then what lies below ``prefix``, then ``named`` (files, or their directories)."""
     places = [(path, LDCONFIG) for path in _cached(host)]
     places += [(path, BELOW_PREFIX) for path in _prefixed(host, prefix)]
     places += [("%s/%s" % (path.rstrip("/"), NAME) if host.exists(path.rstrip("/") + "/" + NAME) else path, NAMED) for path in named]
@@ -69,5 +70,8 @@ def _cached(host):
 
 def _prefixed(host, prefix):
     # type: (Host, str) -> List[str]
+    """The one that the inventory asks for, then the newest."""
     names = sorted((name for name in host.listdir(prefix) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
+    current = host.readlink("%s/%s" % (prefix, CURRENT))
+    names.sort(key=lambda name: name != current)
     return ["%s/%s/lib/%s" % (prefix, name, NAME) for name in names]

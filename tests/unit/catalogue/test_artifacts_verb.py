@@ -139,6 +139,29 @@ def test_a_copy_of_the_vendors_repository_still_needs_the_vendors_key(tmp_path: 
     assert named(rows, "rdma_stack_repository_url")["pin"] == "operator"
 
 
+@pytest.mark.parametrize(("values", "names"), [
+    ({"nccl_install": "wheel", "cuda_version": "13.0"}, {"nccl-wheel-cu13-x86_64", "nccl-wheel-cu13-aarch64"}),
+    ({"nccl_install": "wheel"}, {f"nccl-wheel-cu{cuda}-{arch}" for cuda in (12, 13) for arch in ("x86_64", "aarch64")}),
+    ({"nccl_install": "source"}, {"nccl-source"}),
+    ({"nccl_install": "wheel", "nccl_archive": "/srv/n.whl"}, set()),
+    ({"nccl_install": "repository", "nccl_version": "2.30.7-1+cuda13.3"}, set()),
+    ({}, set()),
+])
+def test_nccl_where_it_is_asked_for(values: dict[str, str], names: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "-i", str(inventory(tmp_path, **values)))
+    assert {row["name"] for row in rows if row["name"].startswith("nccl")} == names
+    assert bool([row for row in rows if row["name"].startswith("cuda-")]) == (
+        values.get("nccl_install") == "repository" or "cuda_version" in values)
+
+
+def test_a_source_of_another_release_has_its_own_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pins = {"nccl-source": "0123" * 16}
+    rows = listed(capsys, "-i", str(inventory(tmp_path, nccl_install="source", nccl_version="2.29.7", artifact_pins=pins)))
+    (row,) = (row for row in rows if row["name"] == "nccl-source")
+    assert (row["version"], row["sha256"]) == ("2.29.7", "0123" * 16)
+    assert row["url"].endswith("/v2.29.7-1.tar.gz")
+
+
 @pytest.mark.parametrize(("path", "kinds"), [("nv_peer_mem", {"archive"}), ("nvidia_peermem", set())])
 def test_nv_peer_mem_only_where_it_is_asked_for(path: str, kinds: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="mlnx_ofed", gpudirect_path=path)))

@@ -38,6 +38,12 @@ def test_the_loaders_own_comes_first_then_prefixes_newest_first_then_what_was_na
     )
 
 
+def test_the_release_that_the_inventory_asks_for_comes_before_newer_ones(make_node: MakeNode) -> None:
+    host = make_node({f"/opt/railwright/nccl/{version}-cu13/lib/libnccl.so.2": elf(version) for version in ("2.29.7", "2.30.7", "2.31.2")})
+    Path(host.path("/opt/railwright/nccl"), "current").symlink_to("2.30.7-cu13")
+    assert [row.version for row in nccl_libraries(host)] == ["2.30.7", "2.31.2", "2.29.7"]
+
+
 def test_what_the_cache_names_and_nobody_has_is_not_there(make_node: MakeNode) -> None:
     assert nccl_libraries(make_node({"cmd/ldconfig_-p": CACHE})) == ()
 

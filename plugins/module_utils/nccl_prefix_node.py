@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL below its prefix: unpacked beside its place, looked at, then renamed; on any error what was begun goes away again."""
+
+import re
+import sys
+from typing import Sequence
+
+from .errors import RailwrightError
+from .host import Host
+from .nccl_prefix import CACHE, MANIFEST, Wanted, in_place, manifest
+from .nccl_tests.build_look import sums
+from .observe.nccl_library import NAME, library_version
+
+SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; the objects of a build, one kind of GPU, rounded up
+_FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
+
+
+def unpack(host, library):
+    # type: (Host, Wanted) -> None
+    """The file that was brought is the pinned one, and its content lies beside the place where it belongs."""
+    directory, _slash, name = library.file.rpartition("/")
+    found = sums(host, directory, [name]).get(name)
+    if found != library.sha256:
+        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
+            library.artifact, found or "nothing (it cannot be read)", library.sha256))
+    parent = library.directory.rpartition("/")[0]
+    _run(host, ("install", "-d", "-m", "0755", "--", parent), "make " + parent)
+    free = host.free_bytes(parent)
+    if free is not None and free < SPACE[library.install]:
+        raise RailwrightError("%s has %d MiB free, and NCCL from its %s needs %d" % (
+            parent, free >> 20, library.install, SPACE[library.install] >> 20))
+    target = "%s/%s" % (library.staging, library.install)
+    _run(host, ("rm", "-rf", "--", library.staging), "remove what an earlier run left")
+    _run(host, ("install", "-d", "-m", "0755", "--", library.staging, target), "make " + target)
+    if library.install == "wheel":
+        _run(host, (sys.executable, "-I", "-m", "zipfile", "-e", library.file, target), "unpack the wheel", 600.0)
+    else:
+        _run(host, ("tar", "-xzf", library.file, "-C", target, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
+             "unpack the source", 600.0)
+
+
+def place(host, library):
+    # type: (Host, Wanted) -> None
+    """What was unpacked (and built) becomes the directory of its release, once the library itself says that it is that release."""
+    staging = library.staging
+    if library.install == "wheel":
+        _check_metadata(host, library)
+        made = staging + "/wheel/nvidia/nccl"
+    else:
+        made = staging + "/build"
+    for part in ("lib", "include"):
+        if not host.exists("%s/%s" % (made, part)):
+            raise RailwrightError("%s holds no %s of NCCL" % (library.artifact, part))
+        _run(host, ("mv", "-T", "--", "%s/%s" % (made, part), "%s/%s" % (staging, part)), "put %s in place" % part)
+    # What is left: sources, objects, and a pkg-config file that names the directory of the build.
+    rest = ["%s/%s" % (staging, name) for name in ("wheel", "source", "build", "lib/pkgconfig")]
+    _run(host, ["rm", "-rf", "--"] + rest, "clear up", 300.0)
+    version, cuda = library_version(host, "%s/lib/%s" % (staging, NAME))
+    if version is None or version != library.version.partition(".post")[0] or (cuda or "").partition(".")[0] != library.cuda:
+        raise RailwrightError("%s holds NCCL %s for CUDA %s and not %s for CUDA %s" % (
+            library.artifact, version or "of no version", cuda or "of no version", library.version, library.cuda))
+    if not host.exists(staging + "/lib/libnccl.so"):  # what -lnccl looks for; a wheel has none
+        _run(host, ("ln", "-s", NAME, staging + "/lib/libnccl.so"), "make libnccl.so")
+    sha256 = sums(host, staging + "/lib", [NAME]).get(NAME)
+    host.write("%s/%s" % (staging, MANIFEST), manifest(library, cuda or "", sha256 or ""))
+    _run(host, ("chmod", "-R", "u=rwX,go=rX", "--", staging), "set the modes")  # jobs of any user load it, whatever root's umask is
+    if host.exists("/sys/fs/selinux/enforce"):
+        host.run(("restorecon", "-R", staging), 60.0)
+    _run(host, ("mv", "-T", "--", staging, library.directory), "put %s in place" % library.directory)
+    forget_file(host, library)
+
+
+def link(host, library):
+    # type: (Host, Wanted) -> None
+    """``current`` leads to it from one moment to the next."""
+    if not in_place(host, library):
+        raise RailwrightError("%s is not there" % library.directory)
+    part = library.link + ".part"
+    _run(host, ("ln", "-sfn", library.directory.rpartition("/")[2], part), "make " + part)
+    _run(host, ("mv", "-T", "--", part, library.link), "make " + library.link)
+
+
+def clean(host, library):
+    # type: (Host, Wanted) -> None
+    """After an error: nothing of it is left, and no directory that was made for it."""
+    _run(host, ("rm", "-rf", "--", library.staging), "remove " + library.staging, 300.0)
+    forget_file(host, library)
+    host.rmdir(library.directory.rpartition("/")[0])
+
+
+def forget_file(host, library):
+    # type: (Host, Wanted) -> None
+    """The wheel or archive is not needed any more."""
+    host.remove(library.file)
+    host.rmdir(CACHE)
+
+
+def _check_metadata(host, library):
+    # type: (Host, Wanted) -> None
+    """The wheel's own word on what it is: somebody may have vouched for the wrong one."""
+    place_of = library.staging + "/wheel"
+    names = [name for name in host.listdir(place_of) if name.endswith(".dist-info")]
+    fields = dict(_FIELD.findall(host.read("%s/%s/METADATA" % (place_of, names[0]), 65536) or "")) if len(names) == 1 else {}
+    found = (fields.get("Name", "").replace("_", "-"), fields.get("Version", ""))
+    if found != ("nvidia-nccl-cu" + library.cuda, library.version):
+        raise RailwrightError("the wheel says that it is %s %s and not nvidia-nccl-cu%s %s" % (
+            found[0] or "of no name", found[1] or "of no version", library.cuda, library.version))
+
+
+def _run(host, argv, what, seconds=60.0):
+    # type: (Host, Sequence[str], str, float) -> None
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines = (answer.err or answer.out).strip().splitlines()
+        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
