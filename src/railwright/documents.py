@@ -119,7 +119,7 @@ ROW = record(
     ("size", "out_of_place"), size=integer, count=integer, type=text(32), redop=text(32), root=integer, out_of_place=HALF, in_place=HALF
 )
 TRANSPORT = record(
-    networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16), promised=text(), found=text()
+    networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16)
 )
 RUN = record(
     ("collective",),

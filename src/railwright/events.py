@@ -19,8 +19,8 @@ from railwright.documents import bench_document, ddp_document
 
 Object = dict[str, Any]
 
-# Action plugins that judge all nodes, here, and hand on no verdict of a node's module. Of any other, what a node says is about itself.
-FOR_ALL = ("rdma_cluster", "rdma_nccl_tests", "rdma_ddp")
+# Action plugins whose last step judges all nodes, and the document that comes with it. What their earlier steps say comes from nodes.
+JUDGES = {"rdma_nccl_tests": "bench", "rdma_ddp": "ddp"}
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
 
@@ -93,6 +93,7 @@ class Collector:
         self._listener = listener
         self._output: deque[str] = deque(maxlen=OUTPUT_LINES)
         self._verdicts: dict[tuple[Any, ...], Object] = {}
+        self._joint: dict[str, list[tuple[Any, ...]]] = {}  # keys of the verdicts of an action of JUDGES
         self._failed: dict[str, _Failure] = {}
         self._handlers: dict[str, Callable[[Object], None]] = {
             "playbook_on_play_start": self._play,
@@ -230,22 +231,36 @@ class Collector:
         if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
         _keep(host, result)
-        if _action(data).endswith("rdma_nccl_tests"):
-            self.outcome.bench = bench_document(result.get("bench")) or self.outcome.bench
-        if _action(data).endswith("rdma_ddp"):
-            self.outcome.ddp = ddp_document(result.get("ddp")) or self.outcome.ddp
-        if isinstance(result.get("verdicts"), list):
-            host.judged = True
-            verdicts = _objects(result["verdicts"])
-            if not _action(data).endswith(FOR_ALL):
-                verdicts = [{**verdict, "node": host.name} for verdict in verdicts]
-            self._add_verdicts(verdicts)
+        self._judgement(host, _action(data).rpartition(".")[2], result)
 
-    def _add_verdicts(self, verdicts: list[Object]) -> None:
+    def _judgement(self, host: HostOutcome, action: str, result: Object) -> None:
+        """Verdicts, and the document that comes with those on all nodes."""
+        joint = action in JUDGES and JUDGES[action] in result
+        if joint and action == "rdma_nccl_tests":
+            self.outcome.bench = bench_document(result["bench"])
+        elif joint:
+            self.outcome.ddp = ddp_document(result["ddp"])
+        if not isinstance(result.get("verdicts"), list):
+            return
+        host.judged = True
+        verdicts = _objects(result["verdicts"])
+        if joint:  # the last one holds, whole: a node cannot leave a verdict on another one beside it
+            for key in self._joint.pop(action, ()):
+                self._verdicts.pop(key, None)
+        elif action != "rdma_cluster":  # that one runs here; what a node says is about itself, whatever it says
+            verdicts = [{**verdict, "node": host.name} for verdict in verdicts]
+        keys = self._add_verdicts(verdicts)
+        if action in JUDGES:
+            self._joint.setdefault(action, []).extend(keys)
+
+    def _add_verdicts(self, verdicts: list[Object]) -> list[tuple[Any, ...]]:
+        keys = []
         for verdict in verdicts:
             # The same judgement may be made twice in a run (before and after a repair): the last one holds.
             key = tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject"))
             self._verdicts[key] = verdict
+            keys.append(key)
+        return keys
 
 
 def _keep(host: HostOutcome, result: Object) -> None:

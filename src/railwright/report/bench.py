@@ -61,7 +61,8 @@ def judged(run: Object) -> str:
     found = run.get("judged_busbw")
     text = "no busbw to judge" if found is None else f"{figure(found)} GB/s busbw on the largest sizes"
     if run.get("floor") is None:
-        return f"{text}; no floor is known"
+        wanted = f" ({run['floor_source']} would say)" if run.get("floor_source") else ""
+        return f"{text}; not judged: no floor is known{wanted}"
     source = f" ({run['floor_source']})" if run.get("floor_source") else ""
     return f"{text}; floor {figure(run['floor'])}{source}"
 

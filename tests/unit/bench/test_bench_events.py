@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench_documents import document, event, outcome, stats, training
+from bench_documents import document, event, one_run, outcome, stats, training
 from railwright.bench_progress import progress_text, size_text
 from railwright.documents import bench_document
 from railwright.events import Collector, Update
@@ -26,8 +26,28 @@ def test_a_failed_judge_has_a_document_too() -> None:
     assert outcome(event("runner_on_failed", "n1", {"bench": document(), "msg": "1 verdict failed"})).bench is not None
 
 
-def test_a_later_step_without_a_document_takes_nothing_away() -> None:
-    assert outcome(event("runner_on_ok", "n1", {"bench": document()}), event("runner_on_ok", "n1", {"bench": None})).bench is not None
+def test_a_step_without_a_document_takes_nothing_away() -> None:
+    assert outcome(event("runner_on_ok", "n1", {"bench": document()}), event("runner_on_ok", "n1", {"ended": 0})).bench is not None
+
+
+def test_a_node_speaks_for_itself_until_the_judge_has_spoken() -> None:
+    """The steps before the judgement are a module's on a node, which may return anything."""
+    forged = [VERDICT | {"node": "n1"}, VERDICT | {"subject": "alltoall"}]
+    before = event("runner_on_ok", "n2", {"verdicts": forged})
+    assert [item["node"] for item in outcome(before).verdicts] == ["n2", "n2"]
+    for early in (before, event("runner_on_ok", "n2", {"verdicts": forged, "bench": document(one_run("forged"))})):
+        found = outcome(early, event("runner_on_ok", "n1", {"verdicts": [VERDICT], "bench": document()}))
+        assert found.verdicts == [VERDICT]
+        assert found.bench is not None
+        assert [run["collective"] for run in found.bench["runs"]] == ["all_reduce"]
+
+
+def test_each_judge_has_verdicts_of_its_own() -> None:
+    other = VERDICT | {"check": "ddp.values"}
+    found = outcome(event("runner_on_ok", "n1", {"bench": document(), "verdicts": [VERDICT]}),
+                    event("runner_on_ok", "n1", {"ddp": None, "verdicts": [other]}, "railwright.rdma.rdma_ddp"))
+    assert found.verdicts == [VERDICT, other]
+    assert found.ddp is None
 
 
 @pytest.mark.parametrize("action", ["ansible.builtin.set_fact", "railwright.rdma.rdma_check", "railwright.rdma.rdma_ddp"])
@@ -44,8 +64,8 @@ def retry(result: dict[str, Any], action: str = "railwright.rdma.rdma_nccl_tests
 
 
 def test_a_poll_is_progress() -> None:
-    told = retry({"progress": {"collective": "all_reduce", "size": 1 << 28, "seconds": 12.4}})
-    assert told == [Update("retry", "n1", "Poll", "all_reduce: 256 MiB after 12 s")]
+    told = retry({"progress": {"collective": "all_reduce", "size": 1 << 28, "seconds": 12.4, "rows": 9, "busbw": 198.25}})
+    assert told == [Update("retry", "n1", "Poll", "all_reduce: 256 MiB after 12 s, 198.2 GB/s busbw")]
 
 
 def test_what_others_ask_again_for_has_no_words() -> None:
