@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner of `make test` tells the truth: nothing passes that did not run, nothing is skipped in silence."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,21 @@ def test_unknown_stage_is_bad_usage() -> None:
     assert done.returncode == 64
     assert "unti" in done.stderr
     assert "contract" in done.stderr
+
+
+def test_steps_together_are_all_run_and_print_in_one_piece(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    spec = importlib.util.spec_from_file_location("stages_main", repo.ROOT / "tools/stages/__main__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    stages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stages)
+    script = "import sys, time\nfor part in range(3): print(sys.argv[1], part, flush=True); time.sleep(0.2)\nsys.exit(sys.argv[1] == 'two')"
+    steps = tuple(table.Step(name, (sys.executable, "-c", script, name)) for name in ("one", "two", "three"))
+    tally = stages.run_steps(table.Stage("both", steps, together=2), tmp_path, [])
+    assert counts(tally) == (2, 1, 0)
+    printed = capfd.readouterr().out
+    for name in ("one", "two", "three"):
+        assert f"{name} 0\n{name} 1\n{name} 2\n" in printed
 
 
 def test_make_test_runs_every_stage_but_the_long_lab() -> None:

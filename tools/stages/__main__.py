@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from results import Tally, add, judge
 from table import BIN, BUILD, ROOT, Stage, Step, stages
 
 TIMED_OUT = 124
+PRINTING = threading.Lock()
+RUNNING: set[subprocess.Popen[bytes]] = set()
 CLEANUP_S = 300
 
 
@@ -31,8 +34,8 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def run_step(step: Step, directory: Path, extra: list[str]) -> Tally:
-    """Run one command; its whole process group ends with it."""
+def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = True) -> Tally:
+    """Run one command; its whole process group ends with it. Beside others its output comes in one piece, at its end."""
     junit = directory / f"{step.name}.xml"
     values = [value for _key, value in step.env]
     counted = any("{junit}" in part for part in (*step.argv, *values))
@@ -41,8 +44,10 @@ def run_step(step: Step, directory: Path, extra: list[str]) -> Tally:
     env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
     env.update({key: value.replace("{junit}", str(junit)) for key, value in step.env})
     print(f"--- {step.name}: {' '.join(argv)}", flush=True)
-    with (directory / f"{step.name}.log").open("wb") as log:
+    path = directory / f"{step.name}.log"
+    with path.open("wb") as log:
         process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        RUNNING.add(process)
         expired = threading.Event()
         timer = threading.Timer(step.timeout, _expire, (process, expired))
         timer.start()
@@ -50,12 +55,19 @@ def run_step(step: Step, directory: Path, extra: list[str]) -> Tally:
             assert process.stdout is not None
             for line in iter(process.stdout.readline, b""):
                 log.write(line)
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
+                if alone:
+                    sys.stdout.buffer.write(line)
+                    sys.stdout.buffer.flush()
             status = process.wait()
         finally:
             timer.cancel()
             _end(process)
+            RUNNING.discard(process)
+    if not alone:
+        with PRINTING:
+            print(f"--- {step.name}: what it printed", flush=True)
+            sys.stdout.buffer.write(path.read_bytes())
+            sys.stdout.buffer.flush()
     if expired.is_set():
         print(f"--- {step.name}: ended after its limit of {step.timeout} s", flush=True)
         if step.cleanup:
@@ -79,6 +91,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
+def run_steps(stage: Stage, directory: Path, extra: list[str]) -> Tally:
+    """One after the other, or some together; whoever interrupts ends them all."""
+    if stage.together == 1:
+        return add(run_step(step, directory, extra) for step in stage.steps)
+    with ThreadPoolExecutor(stage.together) as pool:
+        try:
+            return add(pool.map(lambda step: run_step(step, directory, extra, alone=False), stage.steps))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                _end(process)
+            raise
+
+
 def run_stage(stage: Stage, extra: list[str]) -> Outcome:
     """Run the steps of a stage. A stage without one has failed: nothing is proved by an empty list."""
     directory = BUILD / "tests" / stage.name
@@ -86,7 +112,7 @@ def run_stage(stage: Stage, extra: list[str]) -> Outcome:
     directory.mkdir(parents=True)
     print(f"=== {stage.name}", flush=True)
     start = time.monotonic()
-    tally = add(run_step(step, directory, extra) for step in stage.steps)
+    tally = run_steps(stage, directory, extra)
     if tally.total == 0:
         tally = Tally(failed=1, failures=(f"{stage.name}: this stage ran no test",))
     return Outcome(stage.name, tally, time.monotonic() - start)

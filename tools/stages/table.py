@@ -28,10 +28,11 @@ class Step(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Steps that run one after the other; all of them run, whatever the first one said."""
+    """Steps that run one after the other, or ``together`` at a time; all of them run, whatever the first one said."""
 
     name: str
     steps: tuple[Step, ...]
+    together: int = 1
 
 
 # ansible-lint looks roles and modules up by their full names; --offline so that no result hangs on a server.
@@ -91,7 +92,8 @@ def stages() -> dict[str, Stage]:
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=5 * MINUTE),)),
         Stage("integration", _suite("integration", timeout=10 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
-        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _suite("containers", timeout=15 * MINUTE)),
+        # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
+        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _suite("containers", timeout=15 * MINUTE), together=2),
         Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
