@@ -2,7 +2,9 @@
 """What nccl-tests writes with ``-J FILE``, in the form of ``output.parse``. Pure.
 
 The file holds the whole environment of the job, secrets included: ``stripped`` takes it out, and nothing else of railwright reads or
-keeps the file as it was. Booleans are strings there, root is text with blanks, and versions 2.17.3 to 2.17.8 misspell two keys.
+keeps the file as it was. Booleans are strings there, root is text with blanks, an infinite number is no JSON, and versions 2.17.3 to
+2.17.8 misspell two keys. ``errors`` holds NCCL's last message, an empty one after most runs, a warning that meant nothing after some: it
+says nothing about the run. What does is ``end_time``, which only a run gets that came to its end.
 """
 
 import json
@@ -12,6 +14,7 @@ from typing import Any, Dict, Mapping, Optional
 
 _AVERAGE = ("average_bus_bandwidth", "average_bus_bandwidith")  # the second is what 2.17.3 to 2.17.8 write
 _BANDWIDTH = ("bandwidth", "bandwidith")
+_INFINITE = re.compile(r"(?<=[:,\[])-?inf(?=[,}\]])")
 
 
 def parse_json(text):
@@ -24,7 +27,7 @@ def parse_json(text):
     average = _mapping(next((document[key] for key in _AVERAGE if key in document), None))
     value = next((average[key] for key in _BANDWIDTH if key in average), None)
     whole = len(rows) == len(results) if isinstance(results, list) else False
-    ended = bool(document.get("end_time")) and not document.get("errors")
+    ended = bool(document.get("end_time"))
     return {
         "rows": rows,
         "avg_busbw": _number(value),
@@ -41,11 +44,13 @@ def stripped(text):
 
 def _document(text):
     # type: (str) -> Dict[str, Any]
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    for form in (text, _INFINITE.sub("null", text)):
+        try:
+            found = json.loads(form)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _row(item):

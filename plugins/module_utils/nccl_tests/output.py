@@ -34,7 +34,8 @@ _ROOT = re.compile(r"-?\d{1,9}\Z")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)\Z")
 _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,18})\b")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)")
-_FAILURE = re.compile(r"Test (?:NCCL|CUDA) failure|Test timeout|: Test failure |Invalid number of GPUs|# error: ")
+_FAILURE = re.compile(r"Test (?:NCCL|CUDA) failure|Test timeout|: Test failure |Invalid number of GPUs")
+# "# error: …" below the footer is no failure: it is NCCL's last message, which may be a warning that meant nothing
 
 
 class Layout(NamedTuple):

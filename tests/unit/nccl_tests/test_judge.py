@@ -68,7 +68,7 @@ def document(**more: Any) -> str:
     result = {"size": 8, "count": 2, "type": "float", "redop": "sum", "root": "    -1", "out_of_place": half,
               "in_place": {**half, "nwrong": None}}
     return json.dumps({"version": 3, "args": ["a", "--token=x"], "env": ["SECRET=1"], "results": [result], "end_time": "now",
-                       "errors": [],
+                       "errors": [""],  # NCCL's last message: there is always one, empty when all is well
                        "out_of_bounds": {"count": 0, "okay": "true"},
                        "average_bus_bandwidth": {"bandwidth": 2.5, "okay": "unchecked"}, **more})
 
@@ -85,12 +85,21 @@ def test_keys_that_some_versions_misspell() -> None:
     assert parse_json(text)["avg_busbw"] == 2.5
 
 
+def test_a_warning_that_nccl_gave_once_does_not_make_a_run_incomplete() -> None:
+    assert parse_json(document(errors=["Failed to open libibverbs.so[.1]"]))["complete"] is True
+
+
+def test_an_infinite_bandwidth_is_no_json_and_no_figure() -> None:
+    found = parse_json(document().replace('"bus_bw": 2.5', '"bus_bw":inf', 1))
+    assert (found["rows"][0]["out_of_place"]["busbw"], found["rows"][0]["in_place"]["busbw"], found["complete"]) == (None, 2.5, True)
+
+
 def test_the_environment_goes_nowhere() -> None:
     assert "SECRET" not in json.dumps(stripped(document()))
     assert "token" not in json.dumps(stripped(document()))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "{}", document(end_time=None), document(errors=["x"]), document(results=[]),
+@pytest.mark.parametrize("text", ["", "[]", "{", "{}", document(end_time=None), document(results=[]),
                                   document(results=[{"size": "x"}]), document(results=None), document(out_of_bounds=None), "[" * 100000])
 def test_what_is_no_whole_report_is_not_complete(text: str) -> None:
     assert parse_json(text)["complete"] is False
