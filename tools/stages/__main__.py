@@ -63,6 +63,8 @@ def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = Tru
             timer.cancel()
             _end(process)
             RUNNING.discard(process)
+            if process.stdout is not None:
+                process.stdout.close()
     if not alone:
         with PRINTING:
             print(f"--- {step.name}: what it printed", flush=True)
