@@ -51,7 +51,7 @@ def test_progress_result_and_report(site: Site) -> None:
     code, out, err = site.run("bench", "-i", "hosts.yml", "--ddp")
     assert (code, "Traceback" in err) == (0, False)
     assert any(line.endswith("bench: n1: all_reduce: 256 MiB after 12 s, 198.2 GB/s busbw") for line in err.splitlines())
-    assert "342.90 GB/s busbw on the largest sizes; floor 340.00" in out
+    assert "busbw: 342.90 GB/s on the largest sizes; floor 340.00" in out
     assert "5120.5" in out
     report = Path(out.splitlines()[-1].removeprefix("report: "))
     assert "busbw-all_reduce.svg" in report.read_text()

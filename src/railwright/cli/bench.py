@@ -145,7 +145,8 @@ def show(outcome: RunOutcome, *, every: bool) -> None:
     if outcome.ddp is not None:
         bench_text.show_ddp(outcome.ddp)
     for _name, host in sorted(outcome.hosts.items()):
-        heading(host)
+        if host.status != "ok":
+            heading(host)
     verdicts.show(outcome.verdicts, passes=every)
     console.say(nodes_line(node_counts(outcome)))
 

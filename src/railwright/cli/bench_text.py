@@ -27,7 +27,7 @@ def _show_run(bench: dict[str, Any], run: dict[str, Any]) -> None:
         console.table(rows.SIZES, table)
     hcas = rows.hcas(run)
     more = f"; {len(hcas) - HCAS} more" if len(hcas) > HCAS else ""
-    lines = {"judged": rows.judged(run), "run": rows.ended(run), "transport": rows.transport(run)}
+    lines = {"busbw": rows.judged(run), "run": rows.ended(run), "transport": rows.transport(run)}
     console.pairs(lines | ({"HCAs": "; ".join(hcas[:HCAS]) + more} if hcas else {}))
     if not run.get("complete"):
         for line in run.get("tail") or []:

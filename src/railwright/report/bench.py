@@ -57,12 +57,12 @@ def _half(half: Any) -> Row:
 
 
 def judged(run: Object) -> str:
-    """``345.20 GB/s busbw on the largest sizes; floor 340 (where it comes from)``."""
+    """``345.20 GB/s on the largest sizes; floor 340 (where it comes from)``."""
     found = run.get("judged_busbw")
-    text = "no busbw to judge" if found is None else f"{figure(found)} GB/s busbw on the largest sizes"
+    text = "none measured" if found is None else f"{figure(found)} GB/s on the largest sizes"
     if run.get("floor") is None:
         wanted = f" ({run['floor_source']} would say)" if run.get("floor_source") else ""
-        return f"{text}; not judged: no floor is known{wanted}"
+        return f"{text}; not judged, as no floor is known{wanted}"
     source = f" ({run['floor_source']})" if run.get("floor_source") else ""
     return f"{text}; floor {figure(run['floor'])}{source}"
 
@@ -92,12 +92,13 @@ def versions(document: Object) -> tuple[Row, list[Row]]:
     """What ran on each node; nodes that are alike share a row."""
     found = members(document.get("versions"))
     names = list(dict.fromkeys(name for node in found.values() for name in members(node)))
+    gpus = members(document.get("gpus"))
     alike: dict[Row, list[str]] = {}
     for node, values in sorted(found.items()):
-        gpus = members(document.get("gpus")).get(node) or []
-        key = (_counted(gpus), *(str(members(values).get(name) or "-") for name in names))
-        alike.setdefault(key, []).append(node)
-    return ("nodes", "GPUs", *names), [(", ".join(nodes), *key) for key, nodes in alike.items()]
+        counted = (_counted(gpus.get(node) or []),) if gpus else ()
+        alike.setdefault((*counted, *(str(members(values).get(name) or "-") for name in names)), []).append(node)
+    header = ("nodes", *(("GPUs",) if gpus else ()), *names)
+    return header, [(", ".join(nodes), *key) for key, nodes in alike.items()]
 
 
 def _counted(gpus: list[Any]) -> str:

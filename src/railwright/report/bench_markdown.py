@@ -47,7 +47,7 @@ def _summary(run: dict[str, Any]) -> Sequence[str]:
         f"{run['collective']}{node}",
         rows.figure(run.get("judged_busbw")),
         rows.figure(run.get("floor")),
-        str(run.get("floor_source") or "-"),
+        "-" if run.get("floor") is None else str(run.get("floor_source") or "-"),
         "yes" if run.get("complete") else "NO",
         rows.figure(run.get("seconds"), ".1f"),
         rows.transport(run),
@@ -58,8 +58,8 @@ def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
     lines = []
     if plot is not None:
         before = f"; grey: the previous run, {plot.before_id}" if plot.before is not None else ""
-        lines += [f"![busbw over message size]({plot.file}.svg)", "", f"As PNG: {plot.file}.png{before}", ""]
-    lines += [f"- judged: {markdown_cell(rows.judged(run))}", f"- run: {markdown_cell(rows.ended(run))}"]
+        lines += [f"![busbw over message size]({plot.file}.svg)", "", f"[The same as PNG]({plot.file}.png){before}", ""]
+    lines += [f"- busbw: {markdown_cell(rows.judged(run))}", f"- run: {markdown_cell(rows.ended(run))}"]
     lines += [f"- transport: {markdown_cell(rows.transport(run))}"]
     lines += [f"- {markdown_cell(line)}" for line in rows.hcas(run)]
     if run.get("argv"):

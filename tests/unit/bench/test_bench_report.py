@@ -103,3 +103,17 @@ def test_report_lists_the_plots(tmp_path: Path, capsys: pytest.CaptureFixture[st
     found = json.loads(capsys.readouterr().out)
     assert found["plots"] == [str(tmp_path / "o" / f"busbw-all_reduce.{form}") for form in ("svg", "png")]
     assert all(Path(path).is_file() for path in found["plots"])
+
+
+def test_what_has_no_floor_is_not_said_to_be_judged() -> None:
+    text = markdown(floor=None, floor_source="nccl_tests_min_busbw").replace("\\", "")
+    assert "- busbw: 342.90 GB/s on the largest sizes; not judged, as no floor is known (nccl_tests_min_busbw would say)" in text
+    assert "| all_reduce | 342.90 | - | - | yes |" in text
+
+
+def test_nodes_that_differ_have_a_row_each() -> None:
+    both = document()
+    both["versions"]["n2"] = both["versions"]["n2"] | {"driver": "570.1"}
+    text = as_markdown(stored_run(ID, both), []).replace("\\", "")
+    assert "| n1 | 2 × NVIDIA H200 | 580.95.05 |" in text
+    assert "| n2 | 2 × NVIDIA H200 | 570.1 |" in text
