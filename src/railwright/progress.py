@@ -70,7 +70,7 @@ class PlainProgress:
         if update.kind == "task":
             if update.task != self._task:  # Ansible announces a step like reset_connection once a node
                 self._print(update.task)
-            self._task = update.task
+            self._task, self._retried = update.task, float("-inf")
         elif update.kind == "retry":
             self._retry(update)
         elif update.kind in ("failed", "unreachable"):

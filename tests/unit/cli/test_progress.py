@@ -80,6 +80,34 @@ def test_live_picture_fits_the_screen_and_keeps_the_bad_nodes() -> None:
     assert any("and 44 more" in line for line in lines)
 
 
+def test_a_step_that_asks_again_and_again_says_so_every_ten_seconds_in_a_log() -> None:
+    where = console(terminal=False)
+    now = [0.0]
+    progress = PlainProgress("bench", where, lambda: now[0])
+    progress.listen(Update("task", task="Wait"))
+    for second in (1, 6, 11, 16, 22):
+        now[0] = float(second)
+        progress.listen(Update("retry", "n1", "Wait", f"all_reduce: {second} s"))
+    progress.listen(Update("task", task="Wait for the next"))
+    progress.listen(Update("retry", "n1", "Wait for the next", "alltoall\x1b[2J"))
+    progress.listen(Update("retry", "n2", "Wait for the next", ""))
+    assert text_of(where).splitlines() == [
+        "[0:00] bench: Wait", "[0:01] bench: n1: all_reduce: 1 s", "[0:11] bench: n1: all_reduce: 11 s", "[0:22] bench: n1: all_reduce: 22 s",
+        "[0:22] bench: Wait for the next", "[0:22] bench: n1: alltoall\\u001b[2J"]
+
+
+def test_a_terminal_shows_how_far_each_node_is() -> None:
+    where = console(terminal=True)
+    now = [0.0]
+    progress = LiveProgress("bench", where, lambda: now[0])
+    progress.listen(Update("start", "n1", "Wait"))
+    now[0] = 5.0
+    progress.listen(Update("retry", "n1", "Wait", "all_reduce: 1 GiB after 5 s"))
+    assert "… n1 0:05  all_reduce: 1 GiB after 5 s" in picture(progress, where)
+    progress.listen(Update("start", "n1", "Next"))
+    assert "all_reduce" not in picture(progress, where)
+
+
 def test_a_finished_step_leaves_a_line_and_a_skipped_one_none() -> None:
     where = console(terminal=True)
     progress = LiveProgress("plan", where, lambda: 0.0)
