@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fixtures.nccl_files import elf
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_library
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary, library_version, nccl_libraries
+from nccl_files import elf
 
 MakeNode = Callable[[dict[str, bytes]], TreeHost]
 LIB = "/usr/lib/x86_64-linux-gnu/libnccl.so.2"

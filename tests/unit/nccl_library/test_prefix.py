@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.nccl_files import elf, source, wheel
 
 from ansible_collections.railwright.rdma.plugins.module_utils import nccl_prefix, nccl_prefix_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
@@ -24,6 +23,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libra
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
+from nccl_files import elf, source, wheel
 
 H100 = Gpu("0000:1b:00.0", "0x2330", 0)
 WHEEL, SOURCE = "nccl-wheel-cu13-x86_64", "nccl-source"
