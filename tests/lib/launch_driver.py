@@ -20,7 +20,7 @@ def begin(host, request):
 
 
 def poll(host, request):
-    found = job.poll(host, request["run"], request["user"], request["name"])
+    found = job.poll(host, request["run"], request["user"], request["name"], wait=request["wait"])
     text, _more = processes.output(host, job.log_of(request["run"], request["name"]), request["user"], 1 << 20)
     return dict(found, text=text)
 

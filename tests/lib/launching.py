@@ -11,7 +11,9 @@ import io
 import json
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +26,9 @@ PLACE = "/var/lib/railwright-test"  # not /tmp: everybody may write there
 CORE, DRIVER = f"{PLACE}/core.zip", f"{PLACE}/driver.py"
 STORE = "import base64, os, sys; os.makedirs({place!r}, 0o755, True); open({path!r}, 'wb').write(base64.b64decode(sys.stdin.read()))"
 POLL_SECONDS = 300
+POLL_WAIT = 0.5
+SETTLE_SECONDS = 20
+OTHERS = ("ps", "sshd", "sftp-server", "systemd", "(sd-pam)", "systemd-userwor", "systemd-journal", "systemd-timesyn", "sudo")
 
 On = Callable[[str, Sequence[str], str], str]
 
@@ -100,7 +105,7 @@ class Launching:
         return f"railwright-{self.run}"
 
     def poll(self) -> dict[str, Any]:
-        return dict(self.ask(self.caller, "poll", name="probe"))
+        return dict(self.ask(self.caller, "poll", name="probe", wait=POLL_WAIT))
 
     def says(self, words: str, times: int) -> str:
         """Wait until the ranks have said so, each of them."""
@@ -123,7 +128,12 @@ class Launching:
     def stop(self) -> dict[str, int]:
         """On every node; how many processes there were."""
         cancel = self.job if self.plan.kind == "slurm" else None
-        answers = {node: self.ask(node, "stop", cancel=cancel if node == self.caller else None) for node in self.plan.nodes}
+
+        def one(node: str) -> Any:
+            return self.ask(node, "stop", cancel=cancel if node == self.caller else None)
+
+        with ThreadPoolExecutor() as pool:  # side by side, as Ansible does
+            answers = dict(zip(self.plan.nodes, pool.map(one, self.plan.nodes), strict=True))
         assert [note for answer in answers.values() for note in answer["notes"]] == []
         return {node: answer["ended"] for node, answer in answers.items()}
 
@@ -134,3 +144,31 @@ class Launching:
     def remove(self) -> None:
         for node in self.plan.nodes:
             assert self.ask(node, "remove") == []
+
+
+@contextmanager
+def strays(on: On, nodes: Sequence[str]) -> Iterator[dict[str, list[str]]]:
+    """What runs on the nodes at the end and did not at the beginning: command lines, node by node, filled in when the block ends.
+
+    What ends by itself within a moment is none: connections of Ansible, Slurm's own bookkeeping.
+    """
+    left: dict[str, list[str]] = {node: [] for node in nodes}
+    before = {node: processes(on, node) for node in nodes}
+    yield left
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        for node in nodes:
+            left[node] = [words for key, words in processes(on, node).items() if key not in before[node]]
+        if not any(left.values()) or time.monotonic() > deadline:
+            return
+        time.sleep(1)
+
+
+def processes(on: On, node: str) -> dict[tuple[str, str], str]:
+    """(pid, start time) -> command line, without the kernel's threads, systemd's own, sshd and this question itself."""
+    found = {}
+    for line in on(node, ("ps", "-e", "-ww", "-o", "pid=,lstart=,comm=,args="), "").splitlines():
+        pid, *start, name, words = line.split(None, 7)
+        if name not in OTHERS and not words.startswith("["):
+            found[pid, " ".join(start)] = words
+    return found

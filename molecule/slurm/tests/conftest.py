@@ -15,7 +15,7 @@ from launching import Launching, Plan
 NODES = ("node1", "node2")
 USER = "bench"
 RANKS = "/var/lib/railwright-test/ranks.py"
-QUEUE_SECONDS = 20
+QUEUE_SECONDS = 60  # a node whose step lost its srun asks for it again before it gives up
 
 
 @pytest.fixture(scope="session")

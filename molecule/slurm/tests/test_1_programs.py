@@ -48,7 +48,7 @@ def test_a_job_that_is_never_placed_leaves_the_queue(slurm: Launching, queue: As
     plan = slurm.plan
     try:
         slurm.plan = plan._replace(options=())
-        slurm.begin("waits-1", RANKS, seconds=8)
+        slurm.begin("waits-1", RANKS, seconds=12)
         slurm.says("queued and waiting for resources", 1)
         assert "railwright-waits-1 PENDING" in queue()
         outcome = slurm.wait()
@@ -61,19 +61,19 @@ def test_a_job_that_is_never_placed_leaves_the_queue(slurm: Launching, queue: As
 
 def test_the_time_limit_ends_it_on_every_node(slurm: Launching, empty: Ask) -> None:
     """The ranks do not care for TERM, and Slurm would give them 30 s: srun is killed first, and leaves its job behind."""
-    slurm.begin("limit-1", (*RANKS, "hang"), seconds=6)
+    slurm.begin("limit-1", (*RANKS, "defy"), seconds=12)
     assert len(said(slurm.says("rank ", 2))) == 2
     assert all(slurm.marked().values())
     outcome = slurm.wait()
     assert outcome.rc == 124
-    assert outcome.seconds < 30
+    assert outcome.seconds < 40
     slurm.stop()
     assert slurm.marked() == {"node1": [], "node2": []}
     assert empty() == []
 
 
 def test_stop_ends_a_job_whose_srun_was_killed(slurm: Launching, on: Callable[..., str], empty: Ask) -> None:
-    slurm.begin("killed-1", (*RANKS, "hang"))
+    slurm.begin("killed-1", (*RANKS, "stay"))
     slurm.says("rank ", 2)
     on("node1", ("pkill", "-KILL", "-x", "srun"))
     outcome = slurm.wait()
@@ -81,8 +81,7 @@ def test_stop_ends_a_job_whose_srun_was_killed(slurm: Launching, on: Callable[..
     left = slurm.marked()
     assert all("ranks.py" in line for node in left for line in left[node]), left
     assert all(left.values()), "the ranks outlive their srun"
-    ended = slurm.stop()
-    assert min(ended.values()) >= 1
+    slurm.stop()
     assert slurm.marked() == {"node1": [], "node2": []}
     assert empty() == []
 
@@ -93,7 +92,7 @@ def test_stop_hits_nobody_else(slurm: Launching, on: Callable[..., str], queue: 
     on("node1", ("runuser", "-u", "bench", "--", "sbatch", *options, "--output=/dev/null", "--wrap", "exec sleep 3600"))
     pid = on("node1", ("runuser", "-u", "bench", "--", "sh", "-c", "exec setsid sleep 3601 >/dev/null 2>&1 & echo $!")).strip()
     try:
-        slurm.begin("beside-1", (*RANKS, "hang"))
+        slurm.begin("beside-1", (*RANKS, "stay"))
         slurm.says("rank ", 2)
         slurm.stop()
         assert slurm.marked() == {"node1": [], "node2": []}
