@@ -92,8 +92,8 @@ def test_a_step_that_asks_again_and_again_says_so_every_ten_seconds_in_a_log() -
     progress.listen(Update("retry", "n1", "Wait for the next", "alltoall\x1b[2J"))
     progress.listen(Update("retry", "n2", "Wait for the next", ""))
     assert text_of(where).splitlines() == [
-        "[0:00] bench: Wait", "[0:01] bench: n1: all_reduce: 1 s", "[0:11] bench: n1: all_reduce: 11 s", "[0:22] bench: n1: all_reduce: 22 s",
-        "[0:22] bench: Wait for the next", "[0:22] bench: n1: alltoall\\u001b[2J"]
+        "[0:00] bench: Wait", "[0:01] bench: n1: all_reduce: 1 s", "[0:11] bench: n1: all_reduce: 11 s",
+        "[0:22] bench: n1: all_reduce: 22 s", "[0:22] bench: Wait for the next", "[0:22] bench: n1: alltoall\\u001b[2J"]
 
 
 def test_a_terminal_shows_how_far_each_node_is() -> None:
