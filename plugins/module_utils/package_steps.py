@@ -3,7 +3,7 @@
 
 An old stack is taken off before another one comes; headers and dkms are there before packages
 whose scripts build modules; then one step an area in the plan's order: the RDMA stack before
-the GPU driver, the driver before CUDA, CUDA before NCCL.
+the GPU driver, the driver before CUDA, CUDA before NCCL and MPI.
 
 =========  ==========================================================================================
 state      what the step does

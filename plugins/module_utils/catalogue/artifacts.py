@@ -187,6 +187,19 @@ _NCCL = tuple(
     Artifact("nccl-source-git", NCCL_RELEASE, "https://github.com/NVIDIA/nccl.git", "archive", "commit",
              "73cf112295c33aee2b895f329f592f2a9b4b0f97", "NVIDIA/nccl (tag v2.30.7-1, 2026-06-04)"),
 )
+# HPC-X for hosts with NVIDIA's stack, and CUDA 13 in its UCX. What a start over ssh and TCP needs of it is in every build.
+_HPCX_URL = "https://content.mellanox.com/hpc/hpc-x/v{version}_cuda13/hpcx-v{version}-gcc-doca_ofed-%s-cuda13-%s.tbz"
+_HPCX = tuple(
+    Artifact("hpcx-%s-%s" % (label, arch), release, _HPCX_URL % (label.replace("rhel", "redhat"), arch), "archive", "sha256", value, _AZ)
+    for label, arch, release, value in (
+        ("ubuntu22.04", "x86_64", "2.25.1", "f64228e4d54c6fc83d7ea9ad7048bad1545a58388c9baad9f335d16c881f5d9d"),
+        ("ubuntu24.04", "x86_64", "2.25.1", "8767bea4f0967a6b0f5e1b31395a431bf5624eaf34c928f109bc2db985f26887"),
+        ("ubuntu24.04", "aarch64", "2.25.1", "cfc6816a4ac7932cf65e3f17a47106845728652cfd4d5ad71b0cb9b3ce2a9e48"),
+        ("rhel8", "x86_64", "2.25.1", "5af44cf5dba8efc33f4e596fdf838e217e5071ce6a355a3a75fc72b66a6e646c"),
+        ("rhel9", "x86_64", "2.25.1", "32d26857bd9c6aa47795b0eb354773b465d44e30784587258da0c91a8081df63"),
+        ("rhel9", "aarch64", "2.24.1", "ab0c053e98c67b4a08ce73c81eb74c87dbc56dd6a21558cd721ab34e46798b4c"),
+    )
+)
 # git archive of the tag (commit a0b82b2260cf5152b9f8c061bbf7eaf0ba096432), prefix nccl-tests-VERSION/, through gzip -n: computed here. What
 # GitHub serves is the same byte for byte: the sums of 2.0.0 and 2.13.6, made that way, are the ones that Spack has for the downloads.
 _NCCL_TESTS = Artifact(
@@ -197,7 +210,7 @@ _HOST_ROWS = [
     Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
     for label, arch, release, file, value in _HOST_PACKAGES
 ]
-ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,)
+ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 

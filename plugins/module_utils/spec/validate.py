@@ -12,6 +12,7 @@ from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
+from .check_mpi import check_mpi
 from .check_nccl import check_nccl
 from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
 from .check_nccl_tests import check_nccl_tests
@@ -124,6 +125,7 @@ def _check_together(checked, rails, findings):
     check_gpudirect(checked, findings)
     check_nccl_tests(checked, findings)
     check_nccl(checked, findings)
+    check_mpi(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]
