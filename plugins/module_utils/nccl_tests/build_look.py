@@ -89,7 +89,8 @@ def _ordered(libraries, origin):
 def _with_header(host, library):
     # type: (Host, NcclLibrary) -> Optional[Dict[str, Any]]
     """A library and the directory of its nccl.h: beside lib (a prefix, a wheel), or two above (/usr/lib/x86_64-linux-gnu)."""
-    parts = library.path.split("/")
+    # /lib is a link to /usr/lib, and the loader's cache holds the short name
+    parts = ("/usr" + library.path if library.path.startswith("/lib") else library.path).split("/")
     for depth in (2, 3):
         include = "/".join(parts[:-depth]) + "/include"
         if host.exists(include + "/nccl.h"):

@@ -100,6 +100,10 @@ class Builder:
         links = [(path, "%s/nccl/include/" % self.work) for path in headers]
         links += [(nccl["library"], "%s/nccl/lib/%s" % (self.work, name)) for name in ("libnccl.so", "libnccl.so.2")]
         if mpi is not None:
+            place = mpi["library"].rpartition("/")[0]
+            # libmpi.so may be a line of text that names the library beside it
+            names = [name for name in self.host.listdir(place) if name.startswith("libmpi") and ".so" in name and name != "libmpi.so"]
+            links += [("%s/%s" % (place, name), "%s/mpi/lib/%s" % (self.work, name)) for name in names]
             links += [(mpi["include"], self.work + "/mpi/include"), (mpi["library"], self.work + "/mpi/lib/libmpi.so")]
         for target, link in links:
             self._as_user(("ln", "-s", target, link), "link " + target)

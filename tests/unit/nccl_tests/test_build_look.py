@@ -108,6 +108,12 @@ def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
     assert wheel["library_path"] == [f"{prefix}/lib"]
 
 
+def test_the_loaders_short_name_of_a_system_with_merged_usr(tree: Make) -> None:
+    short = "/lib/x86_64-linux-gnu/libnccl.so.2"
+    host = tree({short: NCCL, "/usr/include/nccl.h": ""}, {("ldconfig", "-p"): f"\tlibnccl.so.2 (libc6,x86-64) => {short}\n"})
+    assert build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["nccl"]["include"] == "/usr/include"
+
+
 def test_a_library_without_its_header_builds_nothing_but_runs(tree: Make) -> None:
     library = "/opt/railwright/nccl/2.30.7/lib/libnccl.so.2"
     seen = build_look.look(tree({library: NCCL}), "x86_64", None, "/opt/railwright/nccl", None, None)
