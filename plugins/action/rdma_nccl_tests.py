@@ -14,8 +14,8 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.look import usable
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.seen import usable
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judged, run_of

@@ -47,7 +47,7 @@ def look(host, node, spec, identity, wanted):
     # type: (Host, str, Spec, Identity, Wanted) -> Dict[str, Any]
     """JSON, for the plan."""
     who = account(wanted.user)
-    said = ask_cuda(host, wanted.user)
+    said = ask_cuda(host, wanted)
     rows = affinity(host, identity)
     programs = [program(host, wanted, name) for name in wanted.collectives]
     return {
@@ -82,17 +82,22 @@ def as_user(host, user, argv):
     return ["runuser", "-u", user, "--"] + list(argv)
 
 
-def ask_cuda(host, user):
-    # type: (Host, str) -> probe.Answer
-    """What libcuda lists for the job user: a device file may be closed to some."""
-    script = [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT]
-    result = host.run(as_user(host, user, script), float(probe.SECONDS))
+def ask_cuda(host, wanted):
+    # type: (Host, Wanted) -> probe.Answer
+    """What libcuda lists for the job user, to whom a device file may be closed, and with the jobs' libraries (CUDA's compat among them)."""
+    script = with_libraries(wanted, [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT])
+    result = host.run(as_user(host, wanted.user, script), float(probe.SECONDS))
     found = probe.answers(result.out)
     if found:
         return found[0]
     why = "libcuda did not answer in %d s" % probe.SECONDS if result.rc == 124 else "the probe ended with %d: %s" % (
         result.rc, one_line(result.err.strip().rpartition("\n")[2]) or "no word")
-    return probe.Answer("", None, (), why, None, None)
+    return probe.Answer("unknown", None, (), why, None, None)
+
+
+def with_libraries(wanted, argv):
+    # type: (Wanted, Sequence[str]) -> List[str]
+    return (["env", "LD_LIBRARY_PATH=%s" % ":".join(wanted.libraries)] if wanted.libraries else []) + list(argv)
 
 
 def program(host, wanted, collective):
@@ -106,8 +111,7 @@ def program(host, wanted, collective):
         return found
     digest = _SHA256.match(host.run(("sha256sum", path), 120.0).out)
     found["sha256"] = digest.group(1) if digest is not None else None
-    environment = ["env", "LD_LIBRARY_PATH=%s" % ":".join(wanted.libraries)] if wanted.libraries else []
-    result = host.run(as_user(host, wanted.user, environment + [path, "-h"]), HELP_SECONDS)
+    result = host.run(as_user(host, wanted.user, with_libraries(wanted, [path, "-h"])), HELP_SECONDS)
     found["json"] = "--output_file" in result.out
     if "--minbytes" not in result.out:
         found["problem"] = _no_help(result)
@@ -141,11 +145,3 @@ def networks(addresses):
         if network.version == 4:
             found.append(str(network))
     return found
-
-
-def usable(found):
-    # type: (Mapping[str, Any]) -> bool
-    """Whether a look has the shape that ``look`` gives it: a node that answers anything else has not answered."""
-    kinds = {"hostname": str, "user": str, "python": str, "directory": str, "libraries": list, "cuda": dict, "nccl": list,
-             "nccl_conf": list, "mpi": list, "slurm": dict, "programs": list, "affinity": list, "problems": list}
-    return all(isinstance(found.get(key), kind) for key, kind in kinds.items())

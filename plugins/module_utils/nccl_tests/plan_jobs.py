@@ -7,7 +7,6 @@ asked for: the probe is launched there all the same, so that a broken launcher i
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..observe.mpi import opal_prefix
 from . import launch
 from .collect import GRAPH, TOPOLOGY, debug_file
 from .floors import Site, floor_of, least
@@ -62,7 +61,9 @@ def plan_run(nodes, run):
     counts = {node.name: len(node.gpus) for node in nodes}
     bare = [name for name, count in counts.items() if not count]
     if not local and not bare:
-        found["problems"] = unequal(counts, nodes)
+        found["problems"] = unequal(counts)
+        if found["problems"]:
+            return found
     wishes = nodes[0].wishes
     per_node = 1 if wishes["nccl_tests_ranks"] == "node" or local or bare else min(counts.values())
     starts = [node.name for node in nodes] if local else [_starting(nodes, launcher, wishes)]
@@ -134,9 +135,9 @@ def _mpi(nodes):
     return Launcher(first["kind"], first["mpirun"], first["prefix"]), []
 
 
-def unequal(counts, nodes):
-    # type: (Mapping[str, int], Sequence[Node]) -> List[str]
-    if nodes[0].wishes["nccl_tests_launcher"] == "local" or len(set(counts.values())) == 1:
+def unequal(counts):
+    # type: (Mapping[str, int]) -> List[str]
+    if len(set(counts.values())) == 1:
         return []
     each = ", ".join("%s has %d" % item for item in counts.items())
     return ["the nodes must have equally many GPUs: %s; leave nodes out with --limit" % each]
@@ -210,8 +211,7 @@ def _base(nodes, launcher):
     for path in [str(item) for node in nodes for item in node.seen["libraries"]] + _own_libraries(launcher):
         if path not in libraries:
             libraries.append(path)
-    found = {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
-    return dict(found, **_relocated(launcher))
+    return {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
 
 
 def _own_libraries(launcher):
@@ -219,13 +219,6 @@ def _own_libraries(launcher):
     """Of an MPI that the loader does not know by itself."""
     prefix = launcher.prefix
     return [] if prefix is None or prefix in ("/usr", "/usr/local") or prefix.startswith("/usr/lib") else [prefix + "/lib"]
-
-
-def _relocated(launcher):
-    # type: (Launcher) -> Dict[str, str]
-    """HPC-X is unpacked elsewhere than it was built for; Open MPI then finds its parts by this."""
-    prefix = opal_prefix(launcher.path) if launcher.path is not None else None
-    return {"OPAL_PREFIX": prefix} if prefix is not None else {}
 
 
 def own_environment(nodes, launcher):

@@ -139,6 +139,15 @@ def no_device(node, error):
     return "no CUDA device on %s: %s" % (node, error or "libcuda lists none")
 
 
+def answer_from(item):
+    # type: (Any) -> Optional[Answer]
+    """The inverse of ``as_dict``, for what came over the network: it passes the same gate as what a rank printed."""
+    try:
+        return _answer(json.dumps(item))
+    except (TypeError, ValueError):
+        return None
+
+
 def as_dict(answer):
     # type: (Answer) -> Dict[str, Any]
     return dict(answer._asdict(), devices=[list(device) for device in answer.devices])

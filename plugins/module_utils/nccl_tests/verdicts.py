@@ -17,7 +17,7 @@ from .judge import judge_run, judged_busbw
 from .nearness import gpus_of_ranks, judge_near
 from .output import parse
 from .plan_jobs import Node
-from .probe import Answer, Device, no_device
+from .probe import Answer, answer_from, no_device
 from .words import clean, one_line, tail
 
 
@@ -58,11 +58,12 @@ def launch_verdicts(run):
         wanted = len(nodes) * plan["per_node"]
         where = Where(start if plan["kind"] == "local" else "", None, None, "%s on %s" % (
             plan["kind"], ", ".join(node.name for node in nodes[:4]) + (" …" if nodes[4:] else "")))
-        said = [answer_from(item) for item in (probe or {}).get("answers") or []]
+        said = answers_of(probe)
         found.append(_launch(where, start, wanted, probe, said, nodes))
         if found[-1].status == "pass":
             for node in nodes:
                 mine = [item for item in said if same_host(item.host, node)] if plan["kind"] != "local" else said
+                mine = mine if node.gpus else seen_answers(node)  # nothing was planned for a node on which the look saw none
                 found.append(_devices(node.name, mine, plan["per_node"] if _gpu_each(run) else max(1, len(node.gpus))))
     return found
 
@@ -83,7 +84,7 @@ def _launch(where, start, wanted, probe, said, nodes):
     who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
         len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
     return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
-        how_it_ended(probe.get("rc")), who, words))
+        how_it_ended(integer(probe.get("rc"))), who, words))
 
 
 def _devices(node, said, wanted):
@@ -103,21 +104,21 @@ def _devices(node, said, wanted):
 def seen_by(run, node):
     # type: (Run, Node) -> Optional[Answer]
     """What a rank of this node said: its library is the one that the jobs load."""
-    said = [answer_from(item) for probe in run.probes.values() for item in probe.get("answers") or []]
+    said = [item for probe in run.probes.values() for item in answers_of(probe)]
     return next((item for item in said if same_host(item.host, node)), None)
 
 
 def seen_answers(node):
     # type: (Node) -> List[Answer]
-    return [answer_from(node.seen["cuda"])]
+    found = answer_from(node.seen["cuda"])
+    return [] if found is None else [found]
 
 
-def answer_from(item):
-    # type: (Mapping[str, Any]) -> Answer
-    """The inverse of ``probe.as_dict`` after a journey as JSON."""
-    devices = tuple(Device(str(row[0]), row[1], int(row[2])) for row in item.get("devices") or [])
-    error, cuda, nccl = (None if item.get(key) is None else str(item[key]) for key in ("error", "cuda", "nccl"))
-    return Answer(str(item.get("host")), item.get("rank"), devices, error, cuda, nccl)
+def answers_of(probe):
+    # type: (Optional[Mapping[str, Any]]) -> List[Answer]
+    listed = (probe or {}).get("answers")
+    found = map(answer_from, listed if isinstance(listed, list) else [])
+    return [item for item in found if item is not None]
 
 
 def same_host(host, node):
@@ -143,7 +144,7 @@ def judge_job(run, job, start):
     text = clean(str(output.get("text") or ""))
     log = "".join(_text(job_left(run.left.get(item.name), job["name"]).get("log")) for item in nodes)
     parsed = _parsed(text, output.get("json"))
-    rc = output.get("rc") if output.get("started") else None
+    rc = integer(output.get("rc")) if output.get("started") else None
     floor, source = job["floors"][start]
     ended = dict(parsed, complete=parsed["complete"] and rc == 0)
     verdicts = judge_run(ended, node, subject, floor, str(source))
@@ -185,8 +186,8 @@ def _ended(where, output, ended, log):
         return verdict("nccl.complete", where, "fail", "a whole run", None, "the node that launched it was lost")
     if not output.get("started"):
         return verdict("nccl.complete", where, "fail", "a whole run", None, "not run: the one before it did not end by itself")
-    how = how_it_ended(output.get("rc"))
-    words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output.get("tail") or [])), log)
+    how = how_it_ended(integer(output.get("rc")))
+    words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output["tail"] if isinstance(output.get("tail"), list) else [])), log)
     return verdict("nccl.complete", where, "fail", "a whole run", rows, "%s after %s%s" % (how, rows, ": " + words if words else ""))
 
 
@@ -204,6 +205,11 @@ def job_left(found, name):
     # type: (Optional[Mapping[str, Any]], str) -> Mapping[str, Any]
     jobs = (found or {}).get("jobs")
     return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
+
+
+def integer(value):
+    # type: (Any) -> Optional[int]
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value):

@@ -9,11 +9,12 @@ from pathlib import Path
 from ansible_collections.railwright.rdma.plugins.module_utils.checks import counters
 
 ROOT = Path(__file__).resolve().parents[3]
-NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware)\.[a-z_0-9]+"
+NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),
     *(PLUGINS / "module_utils").glob("*_node.py"),
+    *(PLUGINS / "module_utils/nccl_tests").glob("*.py"),
     *(PLUGINS / "action").glob("*.py"),
 ]
 

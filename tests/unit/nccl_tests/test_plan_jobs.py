@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From looks and wishes to command lines: who launches, how many ranks, which variables, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.floors import Site, floor_of, least
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_sizes import bytes_of, fitting, sizes_of
+from bench_nodes import H200, node, wishes
+
+RUN = "20260101T000000Z-abc123"
+DIRECTORY = f"/run/railwright/bench/{RUN}"
+
+
+def planned(*nodes: Node) -> dict[str, Any]:
+    found = plan_run(nodes, RUN)
+    assert found["problems"] == []
+    return found
+
+
+def pair(gpus: int = 8, **inventory: Any) -> tuple[Node, Node]:
+    return node("n1", gpus, inventory=inventory), node("n2", gpus, inventory=inventory)
+
+
+def after(argv: list[str], option: str) -> str:
+    return argv[argv.index(option) + 1]
+
+
+def exported(argv: list[str]) -> dict[str, str]:
+    return dict(argv[at + 1].split("=", 1) for at, word in enumerate(argv) if word == "-x")  # type: ignore[misc]
+
+
+def test_one_node_runs_locally_with_all_its_gpus() -> None:
+    plan = planned(node("n1"))
+    argv = plan["jobs"][0]["argv"]["n1"]
+    assert (plan["kind"], plan["launcher"], plan["launch"], plan["ranks"], plan["between_nodes"]) == ("local", "local", ["n1"], 8, False)
+    assert after(argv, "-g") == "8"
+    assert "/opt/nccl-tests/all_reduce_perf" in argv
+    assert "LD_LIBRARY_PATH=/opt/nccl/lib" in argv
+    assert not any(word.startswith(("NCCL_NET=", "NCCL_ALGO=", "NCCL_IGNORE_NET_MISMATCH=")) for word in argv)
+
+
+def test_two_nodes_are_launched_by_mpirun_with_a_rank_for_each_gpu() -> None:
+    plan = planned(*pair())
+    argv = plan["jobs"][0]["argv"]["n1"]
+    assert (plan["kind"], plan["launcher"], plan["launch"], plan["per_node"], plan["ranks"]) == ("openmpi4", "mpi", ["n1"], 8, 16)
+    assert plan["hostfile"] == "n1 slots=8\nn2 slots=8\n"
+    assert argv[0] == "/usr/bin/mpirun"
+    assert after(argv, "-np") == "16"
+    assert after(argv, "-g") == "1"
+    assert after(argv, "-J") == f"{DIRECTORY}/all_reduce.json"
+    assert after(argv, "btl_tcp_if_include") == "eth0"
+    variables = exported(argv)
+    assert variables["RAILWRIGHT_BENCH"] == RUN
+    assert variables["NCCL_NET"] == "IB", "a silent fallback is an error"
+    assert variables["NCCL_ALGO"] == "Ring"
+    assert variables["NCCL_DEBUG"] == "INFO"
+    assert variables["NCCL_DEBUG_FILE"] == f"{DIRECTORY}/nccl.all_reduce.%h.%p.log"
+    assert variables["NCCL_TOPO_DUMP_FILE"] == f"{DIRECTORY}/nccl_topo.xml"
+    assert "NCCL_NVLS_ENABLE" not in variables
+
+
+def test_every_rank_has_a_life_of_its_own() -> None:
+    """An mpirun that is killed may leave ranks on other nodes: those end a little later by themselves."""
+    job = planned(*pair(nccl_tests_timeout_s=100))["jobs"][0]
+    argv = job["argv"]["n1"]
+    at = argv.index("timeout")
+    assert argv[at:at + 4] == ["timeout", "-k", "10", "130"]
+    assert job["seconds"] == 100
+    assert job["polls"] * 5 > 100, "it is asked for until after its time is over"
+
+
+def test_a_process_a_node_drives_all_its_gpus() -> None:
+    plan = planned(*pair(nccl_tests_ranks="node"))
+    argv = plan["jobs"][0]["argv"]["n1"]
+    assert plan["hostfile"] == "n1 slots=1\nn2 slots=1\n"
+    assert (after(argv, "-np"), after(argv, "-g"), plan["ranks"]) == ("2", "8", 16)
+
+
+def test_locally_each_node_runs_by_itself() -> None:
+    plan = planned(*pair(nccl_tests_launcher="local"))
+    assert plan["launch"] == ["n1", "n2"]
+    assert set(plan["jobs"][0]["argv"]) == {"n1", "n2"}
+    assert after(plan["jobs"][0]["argv"]["n2"], "-g") == "8"
+    assert not plan["between_nodes"]
+
+
+def slurm(**inventory: Any) -> tuple[Node, Node]:
+    tools = {"srun": "/usr/bin/srun", "sinfo": "/usr/bin/sinfo", "scancel": "/usr/bin/scancel"}
+    wanted = {"nccl_tests_launcher": "slurm", **inventory}
+    return node("n1", inventory=wanted), node("n2", inventory=wanted, slurm=tools)
+
+
+def test_slurm_is_called_where_it_is_and_knows_nodes_by_their_short_names() -> None:
+    plan = planned(*slurm(nccl_tests_slurm_host="n2", nccl_tests_slurm_options=["--partition=gpu"]))
+    argv = plan["jobs"][0]["argv"]["n2"]
+    assert (plan["launch"], plan["cancel"]) == (["n2"], f"railwright-{RUN}")
+    assert after(argv, "--nodelist") == "n1,n2"
+    assert after(argv, "--job-name") == f"railwright-{RUN}"
+    assert argv.index("--partition=gpu") < argv.index("timeout")
+    assert f"RAILWRIGHT_BENCH={RUN}" in argv
+
+
+@pytest.mark.parametrize(("host", "words"), [(None, "n1 has no srun"), ("n9", "n9 is not part of this run; allowed: n1, n2")])
+def test_slurm_must_be_there(host: str | None, words: str) -> None:
+    assert words in plan_run(slurm(nccl_tests_slurm_host=host), RUN)["problems"][0]
+
+
+def test_the_probe_is_started_in_place_of_every_rank() -> None:
+    probe = planned(*pair())["probe"]
+    argv = probe["argv"]["n1"]
+    assert argv[-3:] == ["/usr/bin/python3", "-I", f"{DIRECTORY}/probe.py"]
+    assert after(argv, "-np") == "16"
+    assert exported(argv)["RAILWRIGHT_BENCH"] == RUN
+    mixed = planned(node("n1"), node("n2", python="/usr/libexec/platform-python"))["probe"]["argv"]["n1"]
+    assert mixed[-3] == "python3"
+
+
+def test_without_gpus_the_launcher_is_proven_all_the_same() -> None:
+    plan = planned(*pair(0))
+    assert plan["jobs"] == []
+    assert after(plan["probe"]["argv"]["n1"], "-np") == "2"
+    assert planned(node("n1"), node("n2", 0))["jobs"] == []
+
+
+def test_without_a_launcher_nothing_is_started_for_a_node_without_gpus() -> None:
+    plan = planned(node("n1", 0))
+    assert (plan["probe"], plan["jobs"]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ((node("n1", 8), node("n2", 4)), "equally many GPUs: n1 has 8, n2 has 4"),
+        ((node("n1"), node("n2", mpi=[])), "n2 has no mpirun: set mpi_install or mpi_prefix"),
+        ((node("n1"), node("n2", mpi=[{"kind": "mpich", "version": "4.0", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}])),
+         "the nodes' MPI must be one: n1 has openmpi4 in /usr, n2 has mpich in /usr"),
+        ((node("n1"), node("n2", directory="/elsewhere")), "nccl_tests_path must be the same on every node"),
+        ((node("n1"), node("n2", inventory={"nccl_tests_purpose": "soak"})),
+         "nccl_tests_purpose must be the same on every node: n1 has quick, n2 has soak"),
+        ((node("n1"), node("n2", user="other")), "n1 has mpi, n2 has other; set nccl_tests_user"),
+        ((node("n1", problems=["all_reduce_perf: not in /opt/nccl-tests"]),), "n1: all_reduce_perf: not in /opt/nccl-tests"),
+        ((), "no node is left"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_starts(nodes: tuple[Node, ...], words: str) -> None:
+    found = plan_run(nodes, RUN)
+    assert any(words in text for text in found["problems"])
+    assert found["jobs"] == []
+
+
+def test_a_common_mpi_is_enough() -> None:
+    other = {"kind": "mpich", "version": "4.0", "prefix": "/opt/mpich", "mpirun": "/opt/mpich/bin/mpirun"}
+    first = node("n1")
+    assert planned(first, node("n2", mpi=[other, *first.seen["mpi"]]))["kind"] == "openmpi4"
+
+
+def test_a_foreign_mpi_brings_its_libraries_along() -> None:
+    mpi = [{"kind": "openmpi5", "version": "5.0.8", "prefix": "/opt/openmpi", "mpirun": "/opt/openmpi/bin/mpirun"}]
+    argv = planned(node("n1", mpi=mpi), node("n2", mpi=mpi))["jobs"][0]["argv"]["n1"]
+    assert exported(argv)["LD_LIBRARY_PATH"] == "/opt/nccl/lib:/opt/openmpi/lib"
+
+
+def test_root_was_the_operators_choice() -> None:
+    probe = planned(node("n1", user="root"), node("n2", user="root"))["probe"]
+    assert probe["environment"]["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in planned(*pair())["probe"]["environment"]
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "expected"),
+    [
+        (({"name": "eth0", "networks": []}, {"name": "eth0", "networks": []}), "eth0"),
+        (({"name": "eth0", "networks": ["192.0.2.0/24"]}, {"name": "ens3", "networks": ["192.0.2.0/24"]}), "192.0.2.0/24"),
+        (({"name": "eth0", "networks": ["192.0.2.0/24"]}, {"name": "ens3", "networks": ["198.51.100.0/24"]}), None),
+        (({"name": "eth0", "networks": []}, None), None),
+    ],
+)
+def test_the_launcher_speaks_over_what_the_nodes_share(interfaces: tuple[Any, Any], expected: str | None) -> None:
+    argv = planned(node("n1", interface=interfaces[0]), node("n2", interface=interfaces[1]))["jobs"][0]["argv"]["n1"]
+    assert ("btl_tcp_if_include" in argv) is (expected is not None)
+    assert expected is None or after(argv, "btl_tcp_if_include") == expected
+
+
+@pytest.mark.parametrize(
+    ("inventory", "conf", "expected"),
+    [
+        ({}, [], ("IB", "Ring", "0")),
+        ({"nccl_tests_network": "rdma"}, [], ("IB", "Ring", "0")),
+        ({"nccl_tests_network": "any"}, [], (None, "Ring", None)),
+        ({}, ["NCCL_NET"], (None, "Ring", None)),
+        ({}, ["NCCL_ALGO"], ("IB", None, "0")),
+        ({"nccl_tests_algorithm": "any"}, [], ("IB", None, "0")),
+        ({"nccl_tests_algorithm": "Tree"}, [], ("IB", "Tree", "0")),
+        ({"nccl_tests_environment": {"NCCL_NET": "IBext_v9", "NCCL_ALGO": "NVLSTree"}}, [], ("IBext_v9", "NVLSTree", "0")),
+    ],
+)
+def test_variables_between_nodes(inventory: dict[str, Any], conf: list[str], expected: tuple[str | None, ...]) -> None:
+    nodes = [node(name, inventory=inventory, nccl_conf=conf) for name in ("n1", "n2")]
+    variables = planned(*nodes)["jobs"][0]["variables"]["n1"]
+    assert tuple(variables.get(name) for name in ("NCCL_NET", "NCCL_ALGO", "NCCL_IGNORE_NET_MISMATCH")) == expected
+
+
+def test_an_algorithm_is_asked_only_of_collectives_that_have_it() -> None:
+    """NCCL ends a run with an algorithm that its collective does not have."""
+    nodes = pair(nccl_tests_algorithm="Tree", nccl_tests_collectives=["all_reduce", "all_gather"])
+    jobs = planned(*nodes)["jobs"]
+    assert [job["variables"]["n1"].get("NCCL_ALGO") for job in jobs] == ["Tree", None]
+
+
+def test_three_nodes_choose_their_algorithm() -> None:
+    assert "NCCL_ALGO" not in planned(node("n1"), node("n2"), node("n3"))["jobs"][0]["variables"]["n1"]
+
+
+def test_a_program_without_json_is_not_asked_for_it() -> None:
+    old = [{"name": "all_reduce_perf", "path": "/x", "sha256": None, "json": False, "problem": None}]
+    assert "-J" not in planned(node("n1"), node("n2", programs=old))["jobs"][0]["argv"]["n1"]
+
+
+SITE = Site(("NVIDIA H200",) * 8, 1, 8, 400.0)
+
+
+@pytest.mark.parametrize(
+    ("collective", "minimum", "site", "floor", "source"),
+    [
+        ("all_reduce", {"all_reduce": 345}, SITE, 345.0, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, SITE, 431.0, "Azure"),
+        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H200",) * 2), None, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H200",) * 7 + ("NVIDIA H100",)), None, "nccl_tests_min_busbw"),
+        ("all_gather", {}, SITE, None, "nccl_tests_min_busbw"),
+        ("all_gather", {"all_gather": 300.5}, SITE, 300.5, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, SITE._replace(nodes=2), 340.0, "0.85 of 8 NICs x 400 Gb/s / 8"),
+        ("all_reduce", {}, SITE._replace(nodes=2, gpu_names=("NVIDIA H200",) * 2), 85.0, "0.85 of 2 NICs x 400 Gb/s / 8"),
+        ("all_reduce", {}, SITE._replace(nodes=2, rate_gbps=None), None, "expect.rate_gbps"),
+        ("all_reduce", {}, SITE._replace(nodes=2, rails=0), None, "expect.rate_gbps"),
+    ],
+)
+def test_floors(collective: str, minimum: dict[str, float], site: Site, floor: float | None, source: str) -> None:
+    found = floor_of(collective, minimum, site)
+    assert found[0] == floor
+    assert source in found[1]
+
+
+def test_the_slowest_node_decides_and_an_unknown_one_decides_nothing() -> None:
+    assert least([400, 200]) == 200
+    assert least([400, None]) is None
+    assert least([]) is None
+
+
+@pytest.mark.parametrize(("text", "expected"), [("8", 8), ("32M", 32 << 20), ("16G", 16 << 30), ("4k", 4096), ("1g", 1 << 30)])
+def test_sizes_as_nccl_tests_reads_them(text: str, expected: int) -> None:
+    assert bytes_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "factor", "memory", "expected"),
+    [
+        (8, 1 << 34, 2, [H200], (8, 1 << 34)),
+        (8, 1 << 34, 2, [16 << 30, H200], (8, 1 << 32)),  # 5 GiB a buffer
+        (8, 1 << 34, 10, [16 << 30], (8, 800000000 * 1)),
+        (1 << 34, 1 << 34, 2, [16 << 30], (1 << 34, 1 << 34)),  # the program says better what is free
+        (8, 1 << 34, 2, [], (8, 1 << 34)),
+    ],
+)
+def test_no_larger_than_memory(begin: int, end: int, factor: int, memory: list[int], expected: tuple[int, int]) -> None:
+    found = fitting(begin, end, factor, memory, 3)
+    assert found[0] == expected[0]
+    assert found[1] == expected[1] or (factor == 10 and found[1] * factor > (15 << 30) // 3 >= found[1])
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, (1 << 20, 1 << 28, 2, 20, 5, 1)),
+        ({"nccl_tests_purpose": "acceptance", "nccl_tests_check": False}, (8, 1 << 34, 2, 20, 5, 0)),
+        ({"nccl_tests_begin": "1G", "nccl_tests_end": "4G", "nccl_tests_factor": 4, "nccl_tests_iterations": 7, "nccl_tests_warmup": 0},
+         (1 << 30, 1 << 32, 4, 7, 0, 1)),
+        ({"nccl_tests_begin": "1G"}, (1 << 30, 1 << 30, 2, 20, 5, 1)),
+    ],
+)
+def test_purpose_and_keys(keys: dict[str, Any], expected: tuple[int, ...]) -> None:
+    found = sizes_of(wishes(**keys), [H200], 8)
+    assert tuple(found)[:6] == expected
+    assert found.gpus == 8
