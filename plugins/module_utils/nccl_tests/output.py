@@ -20,20 +20,25 @@ WRONGS = ("#wrong", "wrong", "error")  # a count since 2.13; before that the lar
 _DEFAULT_LEFT = ("size", "count", "type", "redop", "root")  # since 2.13
 _HALF = 4  # time, algbw, busbw, wrong
 
-# mpirun --tag-output, --timestamp-output and srun -l; Hydra's -l
-_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<(?:std(?:out|err))>:? ?|\[\d+\] (?=[ #\d])|\d+: (?=[ #\d]))", re.MULTILINE)
-# A row's left part is printed without a line end, so the host's name may stick to the root: "-1node1:12:12 [0] NCCL INFO".
+# mpirun --tag-output (Open MPI 5 names the job too), srun -l; Hydra's -l
+_PREFIX = re.compile(r"^(?:\[[^\],\s]{1,80},\d+\]<(?:std(?:out|err|diag))>:? ?|\[\d+\] (?=[ #\d])|\d+: (?=[ #\d]))", re.MULTILINE)
+# A row's left part is printed without a line end, so what comes next may stick to its last word: "-1node1:12:12 [0] NCCL INFO".
 # Looked for only where a word begins: a file with a word of megabytes would be tried from each of its letters.
+_REDOPS = ("mulsum", "none", "prod", "sum", "max", "min", "avg")
+_STUCK = r"(-1(?=[\w\[])|(?<=\s)\d{1,4}(?=[A-Za-z\[])|(?:%s)(?=[\w\[]))?" % "|".join(
+    sorted(TYPES, key=len, reverse=True) + list(_REDOPS))
 _LOG = re.compile(
-    r"(?<![^\s:])(-1(?=\w)|(?<=\s)0(?=[A-Za-z]))?[^\s:]+:\d+:\d+ (?:\[[-\d]+\] )?NCCL "
+    r"(?<![^\s:])" + _STUCK + r"(?:\[[^\]\n]{4,40}\] )?[^\s:]+:\d+:\d+ (?:\[[-\d]+\] )?(?:[^\s:]+:\d+ (?:\(\S+\) )?)?NCCL "
     r"(?:INFO|WARN|ERROR|TRACE|ABORT|VERSION)[^\n]*|NCCL version [^\n]*")
 _ROW = re.compile(r"(?<!\d)\d{1,19}\s+\d{1,19}\s+(?:%s)\s" % "|".join(sorted(TYPES)))
 _HEADER = re.compile(r"#\s*(size\s+count\s+type(?:[ \t]+#?[A-Za-z_][\w%]*)+)")
 _INTEGER = re.compile(r"\d{1,19}\Z")
 _ROOT = re.compile(r"-?\d{1,9}\Z")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)\Z")
+# %g of a count, or %e of a difference: one with a fraction and no exponent is another column, as 2.17.3 to 2.19.5 may leave one blank
+_COUNT = re.compile(r"\d+\Z|\d(?:\.\d+)?e[-+]\d{2,3}\Z|-?nan\Z|-?inf\Z")
 _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,18})\b")
-_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)(?=\s)")  # every version prints a blank behind it: without, the number was cut
 _FAILURE = re.compile(r"Test (?:NCCL|CUDA) failure|Test timeout|: Test failure |Invalid number of GPUs")
 # "# error: …" below the footer is no failure: it is NCCL's last message, which may be a warning that meant nothing
 
@@ -98,8 +103,20 @@ def _without_log(text):
     def rest(found):
         # type: (Any) -> str
         row = _ROW.search(found.group(0))
-        return "%s %s" % (found.group(1) or "", found.group(0)[row.start():] if row is not None else "")
+        stuck = found.group(1) or ""
+        if stuck and not _ends_left_part(text[max(0, found.start() - 120):found.start()].rpartition("\n")[2].split(), stuck):
+            stuck = ""  # the host's name begins so
+        return "%s %s" % (stuck, found.group(0)[row.start():] if row is not None else "")
     return _LOG.sub(rest, text)
+
+
+def _ends_left_part(before, word):
+    # type: (Sequence[str], str) -> bool
+    """Whether a word can be the last one on the left of a row that ``before`` begins: size, count, type, redop, root."""
+    places = (2,) if word in TYPES else (3,) if word in _REDOPS else (3, 4)
+    return any(
+        len(before) >= place and _INTEGER.match(before[-place]) is not None and _INTEGER.match(before[1 - place]) is not None
+        and (place == 2 or before[2 - place] in TYPES) for place in places)
 
 
 def _rows(words, layout):
@@ -158,6 +175,8 @@ def _half(words, position, layout):
     """Time, the two bandwidths and the number of wrong values; what more columns a half has is passed over."""
     end = position + layout.half
     part = words[position:end]
+    if any(_starts_row(words, at) for at in range(position, end)):
+        return None, position  # the next row has begun: a cell of this one is blank, or its end is missing
     if len(part) < layout.half or not all(_NUMBER.match(word) for word in part[:3]) or not _is_wrong(part[3]):
         return None, position
     half = {"time_us": _number(part[0]), "algbw": _number(part[1]), "busbw": _number(part[2]), "wrong": _wrong(part[3])}
@@ -166,7 +185,7 @@ def _half(words, position, layout):
 
 def _is_wrong(word):
     # type: (str) -> bool
-    return word == "N/A" or _NUMBER.match(word) is not None
+    return word == "N/A" or _COUNT.match(word) is not None
 
 
 def _wrong(word):
