@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
     def _arguments(self, mode: str, spec: Spec, registered: Registered) -> dict[str, Any]:
         """What the module works on in this step."""
         if mode == "look":
-            keys = ("cuda_version", "nccl_prefix", "mpi_prefix", "nccl_tests_nfs", "nccl_tests_path")
+            keys = ("cuda_version", "nccl_prefix", "mpi_prefix", "mpi_install", "nccl_tests_nfs", "nccl_tests_path")
             return {**{key.removeprefix("nccl_tests_"): spec[key] for key in keys}, "nccl_origin": ORIGINS.get(spec["nccl_install"])}
         planned = registered.here("plan")["build"]
         directory = planned["directory"]

@@ -128,7 +128,7 @@ ARGUMENTS = dict({
 def look(host, given):
     # type: (Host, Dict[str, Any]) -> Dict[str, Any]
     found = build_look.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
-                            given["mpi_prefix"])
+                            given["mpi_prefix"], given["mpi_install"])
     found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
 

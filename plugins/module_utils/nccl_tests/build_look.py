@@ -26,11 +26,11 @@ HASH_SECONDS = 300.0
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
 
-def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix):
-    # type: (Host, str, Optional[str], str, Optional[str], Optional[str]) -> Dict[str, Any]
+def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix, mpi_install="none"):
+    # type: (Host, str, Optional[str], str, Optional[str], Optional[str], str) -> Dict[str, Any]
     """One node, as ``build.plan`` wants it. ``nccl_origin``: which NCCL the inventory installs; None: what the loader finds first."""
     libraries = _ordered(nccl_libraries(host, nccl_prefix), nccl_origin)
-    mpi = find_mpi(host, mpi_prefix)
+    mpi = find_mpi(host, mpi_prefix, mpi_install)
     nvcc = find_nvcc(host, cuda_version)
     nccl = next((row for row in (_with_header(host, library) for library in libraries) if row is not None), None)
     return {
@@ -98,10 +98,10 @@ def _with_header(host, library):
     return None
 
 
-def find_mpi(host, prefix):
-    # type: (Host, Optional[str]) -> Optional[Dict[str, Any]]
+def find_mpi(host, prefix, install="none"):
+    # type: (Host, Optional[str], str) -> Optional[Dict[str, Any]]
     """The MPI that starts the ranks, and, where it has an mpicc, headers and library in mpicc's own words."""
-    for mpi in found_mpi(host, prefix)[:1]:
+    for mpi in found_mpi(host, prefix, install)[:1]:
         place = {"kind": mpi.kind, "version": mpi.version, "directory": mpi.prefix + "/lib", "include": None, "library": None}  # type: Dict[str, Any]
         names = ("mpicc.mpich" if mpi.kind == MPICH else "mpicc.openmpi", "mpicc")  # Debian's mpicc may be another one's
         compiler = next((path for path in ("%s/bin/%s" % (mpi.prefix, name) for name in names) if host.exists(path)), None)

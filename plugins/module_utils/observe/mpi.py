@@ -13,6 +13,7 @@ from ..host import SEARCH_PATH, Host
 from . import parse
 
 HPCX_PREFIX = "/opt/railwright/hpcx"
+CURRENT = "current"  # a link to the release that the inventory wants
 OPENMPI4, OPENMPI5, MPICH = "openmpi4", "openmpi5", "mpich"
 NAMES = ("mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")  # the last three are Debian's alternatives
 # Off PATH: EL's packages, what a vendor's RDMA stack brings (DOCA, MLNX_OFED), and what AWS's EFA installer does.
@@ -36,10 +37,13 @@ class Mpi(NamedTuple):
     mpirun: str
 
 
-def found_mpi(host, prefix=None):
-    # type: (Host, Optional[str]) -> Tuple[Mpi, ...]
+def found_mpi(host, prefix=None, install="none"):
+    # type: (Host, Optional[str], str) -> Tuple[Mpi, ...]
     """Each starter once, the one to prefer first: below ``prefix`` and nowhere else where that is given, else HPC-X of role mpi
-    (newest first), what is on PATH, and what is known to be off it."""
+    (the wanted release, then newest first), what is on PATH, and what is known to be off it.
+
+    ``install``: the inventory's mpi_install; what it asks for comes before the rest.
+    """
     found = []  # type: List[Mpi]
     seen = []  # type: List[str]
     for path in _below(prefix.rstrip("/")) if prefix else _places(host):
@@ -51,7 +55,13 @@ def found_mpi(host, prefix=None):
         # mpirun and mpiexec of one installation are often two files of the same program
         if mpi is not None and not any((row.kind, row.version, row.prefix) == (mpi.kind, mpi.version, mpi.prefix) for row in found):
             found.append(mpi)
-    return tuple(found)
+    return tuple(sorted(found, key=lambda row: not _wished(row, install)))
+
+
+def _wished(mpi, install):
+    # type: (Mpi, str) -> bool
+    hpcx = opal_prefix(mpi.mpirun) is not None
+    return {"openmpi": mpi.kind != MPICH and not hpcx, "mpich": mpi.kind == MPICH, "hpcx": hpcx}.get(install, True)
 
 
 def version_of(text):
@@ -82,6 +92,8 @@ def hpcx_libraries(mpirun):
 def _places(host):
     # type: (Host) -> List[str]
     releases = sorted((name for name in host.listdir(HPCX_PREFIX) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
+    wanted = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT))
+    releases.sort(key=lambda name: name != wanted)
     paths = ["%s/%s%s" % (HPCX_PREFIX, name, HPCX_TAIL) for name in releases]
     paths += ["%s/%s" % (directory, name) for name in NAMES for directory in SEARCH_PATH.split(":")]
     vendor = sorted((name for name in host.listdir(VENDOR) if name.startswith("openmpi")), key=parse.natural_key, reverse=True)

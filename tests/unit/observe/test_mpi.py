@@ -84,8 +84,8 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def told(node: Node, prefix: str | None = None) -> list[tuple[str, str, str]]:
-    return [(row.kind, row.version, row.mpirun) for row in found_mpi(node, prefix)]
+def told(node: Node, prefix: str | None = None, install: str = "none") -> list[tuple[str, str, str]]:
+    return [(row.kind, row.version, row.mpirun) for row in found_mpi(node, prefix, install)]
 
 
 def test_debians_alternatives_lead_to_one_program_and_the_other_mpi_is_found_beside_it(node: Node) -> None:
@@ -117,6 +117,21 @@ def test_hpcx_comes_first_newest_first_and_is_told_where_it_lies(node: Node) -> 
     paths = [path for _kind, _version, path in told(node)]
     assert paths == ["/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun", "/opt/railwright/hpcx/2.9.0/ompi/bin/mpirun", "/usr/bin/mpirun"]
     assert found_mpi(node)[0].prefix == "/opt/railwright/hpcx/2.25.1/ompi"
+    node.link("/opt/railwright/hpcx/current", "2.9.0")
+    assert [path for _kind, _version, path in told(node)] == [paths[1], paths[0], paths[2]]
+
+
+@pytest.mark.parametrize(("install", "first"), [
+    ("none", "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"), ("hpcx", "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"),
+    ("openmpi", "/usr/bin/mpirun"), ("mpich", "/usr/bin/mpirun.mpich"),
+])
+def test_what_the_inventory_installs_is_preferred_though_others_are_there(node: Node, install: str, first: str) -> None:
+    node.program("/usr/bin/mpirun", RECORDED[0][0])
+    node.program("/usr/bin/mpirun.mpich", HYDRA.format("4.0.2"))
+    node.program("/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun", WRITTEN[0][0])
+    paths = [path for _kind, _version, path in told(node, install=install)]
+    assert len(paths) == 3
+    assert paths[0] == first
 
 
 def test_what_is_still_being_unpacked_is_no_hpcx(node: Node) -> None:
