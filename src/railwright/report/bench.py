@@ -36,9 +36,11 @@ def figure(value: Any, form: str = ".2f") -> str:
 
 def title(bench: Object, run: Object) -> str:
     """``all_reduce: 16 ranks on 2 nodes, mpi``."""
-    node, hosts = run.get("node"), bench.get("hosts") or []
-    many = f"on {node}" if node else f"on {len(hosts)} node{'' if len(hosts) == 1 else 's'}"
-    parts = [f"{bench.get('ranks')} ranks {many}" if bench.get("ranks") is not None else many, str(bench.get("launcher") or "")]
+    node, hosts, ranks = run.get("node"), bench.get("hosts") or [], bench.get("ranks")
+    many = f"on {len(hosts)} node{'' if len(hosts) == 1 else 's'}"
+    if node:  # launched there for itself alone; the document's number is that of all nodes
+        many, ranks = f"on {node}", len(members(bench.get("gpus")).get(node) or []) or None
+    parts = [f"{ranks} rank{'' if ranks == 1 else 's'} {many}" if ranks is not None else many, str(bench.get("launcher") or "")]
     return f"{run['collective']}: " + ", ".join(part for part in parts if part)
 
 
@@ -98,7 +100,7 @@ def versions(document: Object) -> tuple[Row, list[Row]]:
         counted = (_counted(gpus.get(node) or []),) if gpus else ()
         alike.setdefault((*counted, *(str(members(values).get(name) or "-") for name in names)), []).append(node)
     header = ("nodes", *(("GPUs",) if gpus else ()), *names)
-    return header, [(", ".join(nodes), *key) for key, nodes in alike.items()]
+    return header, [(", ".join(nodes), *key) for key, nodes in alike.items() if any(cell != "-" for cell in key)]
 
 
 def _counted(gpus: list[Any]) -> str:

@@ -22,7 +22,8 @@ def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
     header, table = rows.versions(document)
     if table:
         lines += ["", *_table(header, table)]
-    lines += ["", *_table(SUMMARY, [_summary(run) for run in runs])]
+    if runs:
+        lines += ["", *_table(SUMMARY, [_summary(run) for run in runs])]
     for number, run in enumerate(runs):
         lines += ["", f"### {markdown_cell(rows.title(document, run))}", "", *_run(run, pictures.get(number))]
     affinity = list(rows.affinity_rows(document))

@@ -117,3 +117,15 @@ def test_nodes_that_differ_have_a_row_each() -> None:
     text = as_markdown(stored_run(ID, both), []).replace("\\", "")
     assert "| n1 | 2 × NVIDIA H200 | 580.95.05 |" in text
     assert "| n2 | 2 × NVIDIA H200 | 570.1 |" in text
+
+
+def test_a_node_that_runs_by_itself_has_its_own_number_of_ranks() -> None:
+    text = as_markdown(stored_run(ID, document(one_run(node="n1"), launcher="local")), []).replace("\\", "")
+    assert "### all_reduce: 2 ranks on n1, local" in text
+
+
+def test_where_nothing_could_be_run_there_is_no_empty_table() -> None:
+    bare = document(gpus={"n1": []}, versions={"n1": {}}, topology={}) | {"runs": []}
+    text = as_markdown(stored_run(ID, bare), [])
+    assert "Judged busbw" not in text
+    assert "| nodes |" not in text
