@@ -27,8 +27,8 @@ def answers(moment: Any, task: str) -> list[str]:
 
 def warnings(moment: Any) -> list[str]:
     """What the choice tells of; Ansible shows the same as its warnings."""
-    found = {text for host in moment.run.values() for answer in host.of("rdma_nccl_build") for text in answer.get("choice", {}).get("warnings", [])}
-    return sorted(found)
+    choices = [answer.get("choice", {}) for host in moment.run.values() for answer in host.of("rdma_nccl_build")]
+    return sorted({text for choice in choices for text in choice.get("warnings", [])})
 
 
 def test_check_mode_says_who_builds_and_who_gets_it_and_does_neither(story: Any) -> None:

@@ -4,7 +4,7 @@ written from their documentation or source, and the tests' names say so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -66,9 +66,8 @@ class Several(TreeHost):
 
     versions: dict[str, str]
 
-    def run(self, argv: object, timeout: float = 30.0, stdin: str | None = None) -> Result:
-        words = list(argv)  # type: ignore[call-overload]
-        release = self.versions.get(words[0])
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        release = self.versions.get(argv[0])
         return Result(0, f"Cuda compilation tools, release {release}, V1\nsm_90\n", "") if release else Result(127, "", "")
 
 
@@ -208,7 +207,7 @@ def test_directories_of_the_system_are_never_named() -> None:
 class Ldd(TreeHost):
     said = ""
 
-    def run(self, argv: object, timeout: float = 30.0, stdin: str | None = None) -> Result:
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
         return Result(1, self.said, "")
 
 
