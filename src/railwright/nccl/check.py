@@ -68,7 +68,7 @@ def check_source(source: Source, qos: str | None = None) -> list[NcclFinding]:
     for setting in source.settings:
         found += [NcclFinding(source.file, setting.line, setting.name, "error" if not setting.value else _slip_severity(setting), *slip)
                   for slip in setting.slips]
-        option = judge_option(setting.name, setting.value) if setting.name.startswith("-") and setting.value else None
+        option = judge_option(setting.name, setting.value) if source.grammar is Grammar.SHELL and setting.value else None
         found += [NcclFinding(source.file, setting.line, setting.name, *option)] if option else []
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
             continue

@@ -61,12 +61,12 @@ def _options(words: list[tuple[int, str]]) -> Iterator[tuple[int, str, str | Non
 
 
 def judge_option(name: str, value: str) -> tuple[str, str, str] | None:
-    """(severity, message, replacement) of an option's value, None: sound."""
+    """(severity, message, replacement) of an option's value, None: sound, or no option of nccl-tests."""
     if name == "-c":
         return None if value != "0" else (
             "warning", "no value is compared: such a run shows speed, never that data arrived whole", "-c 1, or leave it out")
     found = _SIZE.match(value)
-    if found is not None and found.group("unit").lower() in ("", "k", "m", "g"):
+    if name not in SIZES or (found is not None and found.group("unit").lower() in ("", "k", "m", "g")):
         return None
     number = re.match(r"\d+", value)
     message = (f"{value!r} is refused: nccl-tests takes digits and one of K, M, G; since 2.10.0 it ends with "

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from railwright.nccl.check import SEVERITIES, Source, check_source
 from railwright.nccl.settings import Grammar, grammar_of, settings_of
 
 
@@ -86,9 +87,11 @@ def test_the_files_name_decides(path: str, grammar: str) -> None:
     assert grammar_of(path) == grammar
 
 
-@given(st.text())
-@settings(max_examples=200, deadline=None)
-def test_any_text_is_read(text: str) -> None:
+@given(st.text() | st.text(alphabet="-bcei =1BKNCL_\\\n#'\"$all_reduce_perf", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_read_and_judged(text: str) -> None:
     for grammar in Grammar:
-        for item in settings_of(text + "\nNCCL_DEBUG=INFO\n", grammar):
-            assert item.line >= 1
+        found = tuple(settings_of(text + "\nall_reduce_perf -b 8\nNCCL_DEBUG=INFO\n-b=1B\n", grammar))
+        assert all(item.line >= 1 for item in found)
+        for item in check_source(Source("f", grammar, found)):
+            assert item.severity in SEVERITIES
