@@ -65,9 +65,10 @@ def _render(plot: Plot, form: str, metadata: dict[str, Any]) -> bytes:
 def _draw(figure: Figure, plot: Plot) -> None:
     axes = figure.add_subplot()
     axes.set_xscale("log", base=2)
-    _line(axes, "out_of_place", plot.now.out_of_place, color=BLUE, marker="o", label="out-of-place", zorder=4)
-    # Hollow and larger: where both lines are one, both marks are seen.
-    _line(axes, "in_place", plot.now.in_place, color=ORANGE, marker="s", markerfacecolor="none", markersize=8, label="in-place", zorder=4)
+    _line(axes, "out_of_place", plot.now.out_of_place, color=BLUE, marker="o", linewidth=2.2, label="out-of-place", zorder=4)
+    # Hollow, larger and thinner: where both lines are one, both are seen.
+    hollow = {"marker": "s", "markerfacecolor": "none", "markersize": 7.5, "linewidth": 1.1}
+    _line(axes, "in_place", plot.now.in_place, color=ORANGE, label="in-place", zorder=4, **hollow)
     if plot.before is not None:
         old = {"color": GREY, "linewidth": 1.5}
         _line(axes, "previous_out_of_place", plot.before.out_of_place, linestyle=(0, (5, 2)), label="previous out-of-place", **old)
