@@ -161,7 +161,9 @@ def pack(host, directory, archive):
     # type: (Host, str, str) -> Dict[str, Any]
     """The whole build as one file for the other nodes."""
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
+    _directory(host, archive.rpartition("/")[0])
     _run(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
+    _run(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
     parent, _slash, name = archive.rpartition("/")
     return {"archive": archive, "sha256": sums(host, parent, [name])[name]}
 
@@ -196,9 +198,15 @@ def _beside(host, directory):
     # type: (Host, str) -> str
     """A new directory in the place where ``directory`` is or will be: a rename takes no time and is seen whole or not at all."""
     parent = directory.rpartition("/")[0]
-    if not host.exists(parent):  # install, unlike mkdir, gives every directory on the way the mode 0755, whatever root's umask is
-        _run(host, ("install", "-d", "-m", "0755", "--", parent), "make " + parent)
+    _directory(host, parent)
     return _run(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
+
+
+def _directory(host, path):
+    # type: (Host, str) -> None
+    """install, unlike mkdir, gives every directory that it makes on the way the mode 0755, whatever root's umask is."""
+    if not host.exists(path):
+        _run(host, ("install", "-d", "-m", "0755", "--", path), "make " + path)
 
 
 def _extract(host, archive, new):

@@ -95,8 +95,10 @@ def test_everybody_may_run_it_whatever_roots_umask_is(site: Site) -> None:
     before = os.umask(0o077)
     try:
         site.build(site.planned(site.source()))
+        build_node.pack(HOST, str(site.directory), str(site.root / "packed.tar.gz"))
     finally:
         os.umask(before)
+    assert (site.root / "packed.tar.gz").stat().st_mode & 0o777 == 0o644, "the login user fetches it"
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in [site.directory.parent, site.directory, *site.directory.iterdir()]}
     assert modes == {"deeper": "0o755", site.directory.name: "0o755", "all_reduce_perf": "0o755", "all_gather_perf": "0o755",
                      "manifest.json": "0o644"}
@@ -160,7 +162,7 @@ def test_too_little_room_is_said_before_anything_is_done(site: Site, monkeypatch
 
 def packed(site: Site) -> tuple[dict[str, Any], dict[str, str], Path]:
     made = site.build(site.planned(site.source()))
-    result = build_node.pack(HOST, str(site.directory), str(site.root / "packed.tar.gz"))
+    result = build_node.pack(HOST, str(site.directory), str(site.root / "swept/cache/packed.tar.gz"))
     return result, made["manifest"]["programs"], site.root / "other/2.19.6-0123456789ab"
 
 
