@@ -87,6 +87,7 @@ def test_text_has_the_table_the_judgement_the_transport_and_the_report(bench: Be
     assert ran.code == 0
     for line in ("all_reduce: 4 ranks on 2 nodes, openmpi4",
                  "busbw: 342.90 GB/s on the largest sizes; floor 340.00 (0.85 of 8 NICs x 400 Gb/s)",
+                 "342.9 GB/s\n",
                  "transport: NET/IB/GDRDMA 32", "HCAs: rank 0: n1 mlx5_0:1; rank 10: n2 mlx5_1:1", "1 pass"):
         assert line in ran.out
     assert [line.split() for line in ran.out.splitlines() if line.strip().startswith("4 GiB")] == [
