@@ -138,7 +138,7 @@ def arguments_of(
     if not launched(variables, planned, {name: str(options[name]) for name in ("look", "probe")}):
         return None
     before = result_of(variables, node, str(options["polled"]))
-    if options["job"] > 0 and (before is None or before.get("rc") in GAVE_UP):
+    if options["job"] > 0 and (before is None or before.get("status") in GAVE_UP):
         return None
     return {"launch": launch_of(job, node)}
 

@@ -13,10 +13,9 @@ from . import processes
 from .output import parse
 from .probe import answers, as_dict
 from .processes import Started
-from .rundir import directory_of
+from .rundir import LEASE_S, directory_of
 from .words import clean, one_line, reason, tail
 
-LEASE_S = 120.0  # a controller asks every few seconds; one that is silent for so long is gone
 WAIT_S = 5.0  # how long one poll waits for the end
 STEP_S = 0.2
 OUTPUT_LIMIT = 4 * 1024 * 1024  # a table has 100 bytes a size; what is more is no table
@@ -70,7 +69,7 @@ def poll(host, run, user, name, wait=WAIT_S):
         processes.stop_marked(host, run)
         ended = True
     progress = _progress(name, text, max(0.0, time.time() - since))
-    return {"ended": ended, "rc": rc, "too_much": more, "progress": progress, "tail": tail(text)}
+    return {"ended": ended, "status": rc, "too_much": more, "progress": progress, "tail": tail(text)}
 
 
 def _started(host, log, user):
@@ -95,7 +94,9 @@ def _progress(name, text, seconds):
 
 def run_probe(host, launch):
     # type: (Host, Launch) -> Dict[str, Any]
-    """Start the probe by the launcher and wait for it: ``{"rc", "answers", "reason", "seconds"}``."""
+    """Start the probe by the launcher and wait for it: ``{"status", "answers", "reason", "tail"}``. (Ansible takes any ``rc`` of a result
+    that is not 0 for a failed task, and would keep nothing else of it.)
+    """
     begin(host, launch)
     deadline = time.monotonic() + launch.seconds + processes.KILL_AFTER_S + 5
     while True:
@@ -105,7 +106,7 @@ def run_probe(host, launch):
     text, _more = processes.output(host, log_of(launch.run, launch.name), launch.user, OUTPUT_LIMIT)
     said = answers(text)
     rest = "\n".join(line for line in text.splitlines() if "railwright-probe " not in line)
-    return {"rc": found["rc"], "answers": [as_dict(item) for item in said], "reason": reason(rest), "tail": tail(rest)}
+    return {"status": found["status"], "answers": [as_dict(item) for item in said], "reason": reason(rest), "tail": tail(rest)}
 
 
 def stop(host, run, user, cancel):

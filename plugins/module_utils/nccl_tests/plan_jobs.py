@@ -234,6 +234,8 @@ def own_environment(nodes, launcher):
 def _job(nodes, launcher, per_node, values, run):
     # type: (Sequence[Node], Launcher, int, Dict[str, str], str) -> launch.Job
     hosts = tuple(node.name if launcher.kind != "slurm" else str(node.seen["hostname"]).partition(".")[0] for node in nodes)
+    if len(nodes) == 1 and launcher.kind != "slurm":
+        hosts = ("localhost",)  # its name in the inventory need not be known to anybody else
     options = ("--job-name", "railwright-%s" % run) + tuple(nodes[0].wishes["nccl_tests_slurm_options"])
     marker = "%s=%s" % (MARKER, run) if launcher.kind in ("openmpi4", "openmpi5") else None
     return launch.Job(hosts, per_node, common_interface(nodes, launcher.kind), values, launcher.path, options, marker)

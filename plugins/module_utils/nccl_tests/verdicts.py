@@ -77,14 +77,14 @@ def _launch(where, start, wanted, probe, said, nodes):
     # type: (Where, str, int, Optional[Mapping[str, Any]], Sequence[Answer], Sequence[Node]) -> Verdict
     if probe is None:
         return verdict("nccl.launch", where, "fail", wanted, None, "%s was lost before it had started the ranks" % start)
-    if probe.get("rc") == 0 and len(said) == wanted:
+    if probe.get("status") == 0 and len(said) == wanted:
         return verdict("nccl.launch", where, "pass", wanted, wanted, "every rank answered")
     silent = [node.name for node in nodes if not any(same_host(item.host, node) for item in said)]
     words = one_line(str(probe.get("reason") or "")) or "it said nothing"
     who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
         len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
     return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
-        how_it_ended(integer(probe.get("rc"))), who, words))
+        how_it_ended(integer(probe.get("status"))), who, words))
 
 
 def _devices(node, said, wanted):
@@ -152,7 +152,8 @@ def judge_job(run, job, start):
     if not output.get("started"):
         verdicts = verdicts[:1]
     ways = transport.parse_log(log)
-    if plan["between_nodes"] and output.get("started"):
+    # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
+    if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
         verdicts += _ways(run, ways, log, text, Where(node, None, None, subject))
     record = {
         "collective": job["name"], "argv": list(job["argv"][start]), "environment": dict(job["variables"][start]),

@@ -81,10 +81,10 @@ def test_a_standin_runs_from_start_to_result(tmp_path: Path, run: str) -> None:
     path = standin(tmp_path, f"cat {tmp_path}/head.txt", "sleep 0.5", rest)
     begin(HOST, launch(run, path))
     first = poll(HOST, run, USER, "all_reduce", wait=0.3)
-    assert (first["ended"], first["rc"]) == (False, None)
+    assert (first["ended"], first["status"]) == (False, None)
     assert (first["progress"]["collective"], first["progress"]["size"], first["progress"]["busbw"]) == ("all_reduce", GIB // 2, 214.75)
     last = ended(run)
-    assert (last["rc"], last["progress"]["rows"], last["progress"]["size"]) == (0, 2, GIB)
+    assert (last["status"], last["progress"]["rows"], last["progress"]["size"]) == (0, 2, GIB)
     found = collected(run)
     assert (found["rc"], found["started"]) == (0, True)
     assert 0.5 <= found["seconds"] < 10
@@ -96,7 +96,7 @@ def test_a_standin_that_is_killed_half_way(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, path))
     victim = next(pid for pid in children(run) if Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
     os.kill(victim, signal.SIGKILL)
-    assert ended(run)["rc"] == 137
+    assert ended(run)["status"] == 137
     found = collected(run)
     assert (found["rc"], len(parse(found["text"])["rows"]), parse(found["text"])["complete"]) == (137, 1, False)
 
@@ -113,21 +113,21 @@ def children(run: str, wanted: int = 3) -> list[int]:
 
 def test_a_standin_that_does_not_end_in_time(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, standin(tmp_path, "sleep 60"), seconds=1))
-    assert ended(run)["rc"] == 124
+    assert ended(run)["status"] == 124
 
 
 def test_a_keeper_that_is_killed_too_ends_the_job_without_a_status(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, standin(tmp_path, "exec sleep 60")))
     for pid in children(run):
         os.kill(pid, signal.SIGKILL)
-    assert ended(run)["rc"] is None
+    assert ended(run)["status"] is None
 
 
 def test_strays_of_a_standin_are_ended_with_it(tmp_path: Path, run: str) -> None:
     """One in a session of its own that ignores TERM: what a job leaves holds GPUs."""
     path = standin(tmp_path, "(trap '' TERM; exec setsid sleep 60) &", "sleep 0.3", "exit 3")
     begin(HOST, launch(run, path))
-    assert ended(run)["rc"] == 3
+    assert ended(run)["status"] == 3
     assert len(processes.marked(HOST, run)) == 1
     assert stop(HOST, run, USER, None)["ended"] == 1
     assert processes.marked(HOST, run) == []
@@ -151,7 +151,7 @@ def test_secrets_of_the_controller_and_of_the_json_file_stay_where_they_are(
     (tmp_path / "out.json").write_text(json.dumps(document))
     path = standin(tmp_path, "env", f"cp {tmp_path}/out.json {directory}/all_reduce.json")
     begin(HOST, launch(run, path))
-    assert ended(run)["rc"] == 0
+    assert ended(run)["status"] == 0
     found = collected(run)
     assert json.loads(found["json"]) == {"results": [], "version": "2.19.6"}
     assert "NCCL_DEBUG=INFO" in found["text"]
@@ -182,13 +182,13 @@ def test_the_probe_answers_for_every_place(run: str) -> None:
     """Two in place of the ranks, started by a shell in place of a launcher."""
     script = f"{rundir.directory_of(run)}/probe.py"
     found = run_probe(HOST, launch(run, "sh", "-c", f"echo noise; python3 -I {script} & python3 -I {script}; wait", name="probe"))
-    assert (found["rc"], len(found["answers"])) == (0, 2)
+    assert (found["status"], len(found["answers"])) == (0, 2)
     assert found["reason"] == "noise"
 
 
 def test_a_launcher_that_fails_says_its_last_line(run: str) -> None:
     found = run_probe(HOST, launch(run, "sh", "-c", "echo 'Host key verification failed.' >&2; exit 255", name="probe"))
-    assert (found["rc"], found["answers"], found["reason"]) == (255, [], "Host key verification failed.")
+    assert (found["status"], found["answers"], found["reason"]) == (255, [], "Host key verification failed.")
 
 
 def test_the_directory_is_the_users_alone_and_holds_the_probe(run: str) -> None:
@@ -203,6 +203,9 @@ def test_another_run_that_is_at_work_is_not_disturbed(tmp_path: Path, run: str) 
     with pytest.raises(RailwrightError, match=f"another run is on this node: {run}"):
         rundir.prepare(HOST, "second", USER, "")
     stop(HOST, run, USER, None)
+    with pytest.raises(RailwrightError, match="try again in two minutes"):
+        rundir.prepare(HOST, "second", USER, "")  # it may be between two jobs
+    os.utime(rundir.directory_of(run), (time.time() - 300,) * 2)
     rundir.prepare(HOST, "second", USER, "")
     assert not Path(rundir.directory_of(run)).exists(), "what a dead run left is taken away"
 

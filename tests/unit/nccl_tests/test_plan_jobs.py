@@ -44,6 +44,10 @@ def test_one_node_runs_locally_with_all_its_gpus() -> None:
     assert not any(word.startswith(("NCCL_NET=", "NCCL_ALGO=", "NCCL_IGNORE_NET_MISMATCH=")) for word in argv)
 
 
+def test_one_node_under_mpirun_needs_no_name_that_others_know() -> None:
+    assert planned(node("n1", inventory={"nccl_tests_launcher": "mpi"}))["hostfile"] == "localhost slots=8\n"
+
+
 def test_two_nodes_are_launched_by_mpirun_with_a_rank_for_each_gpu() -> None:
     plan = planned(*pair())
     argv = plan["jobs"][0]["argv"]["n1"]

@@ -38,7 +38,7 @@ def left(text: str, rc: int | None = 0, *, log: str = "", started: bool = True, 
 
 def alone(result: dict[str, Any] | None, *, gpus: int = 8, probe: dict[str, Any] | None = None, **inventory: Any) -> Run:
     one = node("n1", gpus, inventory=inventory)
-    probed = {"rc": 0, "answers": [answer("n1", 0, gpus)], "reason": None} if probe is None else probe
+    probed = {"status": 0, "answers": [answer("n1", 0, gpus)], "reason": None} if probe is None else probe
     return Run(plan_run([one], RUN), [one], {"n1": probed}, {"n1": result}, {"n1": 0})
 
 
@@ -47,7 +47,7 @@ def pair(
 ) -> Run:
     both = nodes or (node("n1", inventory=inventory), node("n2", inventory=inventory))
     said = [answer(name, rank) for name in ("n1", "n2") for rank in range(8)]
-    probed = probe if probe is not None else {"rc": 0, "answers": said, "reason": None}
+    probed = probe if probe is not None else {"status": 0, "answers": said, "reason": None}
     other = left("", started=False, log=log)
     return Run(plan_run(both, RUN), both, {"n1": probed}, {"n1": result, "n2": other}, {"n1": 0, "n2": 0})
 
@@ -113,7 +113,7 @@ def test_no_gpu_is_one_clear_line() -> None:
 
 def test_no_gpu_behind_a_launcher_that_works() -> None:
     both = (node("n1", 0), node("n2", 0))
-    probe = {"rc": 0, "answers": [answer("n1", 0, 0), answer("n2.example.com", 1, 0)], "reason": None}
+    probe = {"status": 0, "answers": [answer("n1", 0, 0), answer("n2.example.com", 1, 0)], "reason": None}
     run = pair(None, nodes=both, probe=probe)
     assert only(run, "nccl.launch").status == "pass"
     assert [item.message for item in of(run, "nccl.devices")] == [
@@ -124,13 +124,13 @@ def test_no_gpu_behind_a_launcher_that_works() -> None:
 def test_gpus_that_only_the_probe_sees_are_none() -> None:
     """Nothing was planned for them: a run without a single job must not pass."""
     run = alone(None, gpus=0)
-    probed = run._replace(plan={**run.plan, "probe": {"name": "probe"}}, probes={"n1": {"rc": 0, "answers": [answer("n1", 0, 8)]}})
+    probed = run._replace(plan={**run.plan, "probe": {"name": "probe"}}, probes={"n1": {"status": 0, "answers": [answer("n1", 0, 8)]}})
     assert only(probed, "nccl.devices").status == "fail"
 
 
 def test_fewer_devices_than_ranks() -> None:
     said = [answer("n1", rank) for rank in range(8)] + [answer("n2", rank, 7) for rank in range(8)]
-    found = of(pair(None, probe={"rc": 0, "answers": said, "reason": None}), "nccl.devices")
+    found = of(pair(None, probe={"status": 0, "answers": said, "reason": None}), "nccl.devices")
     assert [(item.node, item.status) for item in found] == [("n1", "pass"), ("n2", "fail")]
     assert found[1].message == "7 CUDA devices on n2 for 8 ranks"
 
@@ -138,11 +138,11 @@ def test_fewer_devices_than_ranks() -> None:
 @pytest.mark.parametrize(
     ("probe", "words"),
     [
-        ({"rc": 1, "answers": [], "reason": "Host key verification failed."},
+        ({"status": 1, "answers": [], "reason": "Host key verification failed."},
          "the launcher failed (exit 1: a failure), no rank answered: Host key verification failed."),
-        ({"rc": 0, "answers": [answer("n1", 0)], "reason": None}, "1 of 16 ranks answered, none of n2"),
-        ({"rc": 124, "answers": [], "reason": "srun: job 7 queued and waiting for resources"}, "exit 124: its time was over"),
-        ({"rc": None, "answers": [], "reason": None}, "killed from outside"),
+        ({"status": 0, "answers": [answer("n1", 0)], "reason": None}, "1 of 16 ranks answered, none of n2"),
+        ({"status": 124, "answers": [], "reason": "srun: job 7 queued and waiting for resources"}, "exit 124: its time was over"),
+        ({"status": None, "answers": [], "reason": None}, "killed from outside"),
     ],
 )
 def test_a_launcher_that_fails_is_told_from_a_missing_gpu(probe: dict[str, Any], words: str) -> None:
@@ -230,8 +230,14 @@ def test_what_was_promised_decides(log: str, inventory: dict[str, Any], status: 
     assert only(pair(left(GOOD, log=log), nccl_tests_min_busbw=FLOOR, **inventory), "nccl.transport").status == status
 
 
-def test_one_node_promises_no_transport() -> None:
-    assert of(alone(left(GOOD, log=SOCKET)), "nccl.transport") == []
+def test_one_node_that_needs_no_network_is_asked_for_none() -> None:
+    quiet = "n1:1:2 [0] NCCL INFO NET/IB : No device found.\nn1:1:2 [0] NCCL INFO Using network Socket\n"
+    assert of(alone(left(GOOD, log=quiet + "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n")), "nccl.transport") == []
+
+
+def test_ranks_of_one_node_that_talk_over_sockets_fail() -> None:
+    """P2P and SHM do not work, or are off: what is left is the network, and it is not the one that was promised."""
+    assert only(alone(left(GOOD, log=SOCKET)), "nccl.transport").status == "fail"
 
 
 def test_versions_agree_or_are_named() -> None:
@@ -240,7 +246,7 @@ def test_versions_agree_or_are_named() -> None:
         "GPU driver": "pass", "CUDA of the driver": "pass", "NCCL": "pass", "all_reduce_perf": "pass"}
     said = [answer("n1", rank) for rank in range(8)] + [answer("n2", rank, nccl="2.18.3") for rank in range(8)]
     nodes = (node("n1"), node("n2", driver="570.1"))
-    other = {item.subject: item for item in of(pair(None, nodes=nodes, probe={"rc": 0, "answers": said, "reason": None}), "nccl.versions")}
+    other = {item.subject: item for item in of(pair(None, nodes=nodes, probe={"status": 0, "answers": said, "reason": None}), "nccl.versions")}
     assert other["NCCL"].message == "NCCL differs: n1 has 2.30.7, n2 has 2.18.3"
     assert other["GPU driver"].status == "fail"
 
@@ -275,5 +281,5 @@ def test_rows_are_no_reason() -> None:
 
 @pytest.mark.parametrize("said", [7, None, {"host": "n1"}, [7, None, {}, {"host": ["n1"]}], [{"host": "n1", "devices": [[1, 2, 3]]}]])
 def test_a_probe_that_answers_nonsense_fails_and_breaks_nothing(said: Any) -> None:
-    run = pair(None, probe={"rc": 0, "answers": said, "reason": None})
+    run = pair(None, probe={"status": 0, "answers": said, "reason": None})
     assert only(run, "nccl.launch").status == "fail"
