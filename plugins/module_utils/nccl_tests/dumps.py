@@ -59,10 +59,14 @@ def _dump(host, path, grammar, notes):
     if text is None:
         return None
     try:
-        return rendered(read_file(text, grammar), grammar)
+        found = rendered(read_file(text, grammar), grammar)
     except Unreadable as error:
         notes.append("%s: %s" % (path, error))
         return None
+    if len(found) > MAX_BYTES:  # without its indentation it was smaller
+        notes.append("%s: is larger than %d bytes" % (path, MAX_BYTES))
+        return None
+    return found
 
 
 def judge_topo_files(host, node, environment, home=None, user=None):

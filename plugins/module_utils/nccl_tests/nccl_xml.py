@@ -7,9 +7,9 @@ anew from what was understood: NCCL's own elements, attributes with plain names 
 """
 
 import re
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
-MAX_BYTES = 1 << 20  # a node with 8 GPUs and 10 HCAs has about 20 KB
+MAX_BYTES = 1 << 19  # a node with 8 GPUs and 10 HCAs has about 20 KB; reports keep no more than this
 MAX_ELEMENTS = 20000
 MAX_DEPTH = 64
 FILE_ELEMENTS = 256  # NCCL_TOPO_XML_MAX_NODES of NCCL 2.30.7: more in a file that it is given end in an error

@@ -104,11 +104,18 @@ def test_what_was_rendered_reads_the_same_again() -> None:
     (TOPO + "hello", "something where"),
     ('<system version="1">' + "<cpu>" * 70, "within each other"),
     ('<system version="1">' + "<cpu/>" * 20001 + "</system>", "20000 elements"),
-    (" " * (1 << 20) + TOPO, "larger than"),
+    (" " * (1 << 19) + TOPO, "larger than"),
 ])
 def test_what_nccl_does_not_read_says_where_and_why(text: str, words: str) -> None:
     with pytest.raises(Unreadable, match=words.replace("<", ".")):
         read_file(text, TOPOLOGY)
+
+
+def test_what_swells_by_its_indentation_is_not_kept(host: TreeHost) -> None:
+    inside = '<system version="1"><cpu>' + "<pci>" * 50 + "<gpu/>" * 9000 + "</pci>" * 50 + "</cpu></system>"
+    put(host, "/run/topo.xml", inside)
+    found = collected(host, "/run/topo.xml", "/run/graph.xml")
+    assert (found["nccl_topo"], found["notes"]) == (None, ["/run/topo.xml: is larger than 524288 bytes"])
 
 
 @pytest.mark.parametrize("text", [
