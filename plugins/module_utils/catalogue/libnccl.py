@@ -86,12 +86,15 @@ def nccl_version(spec, identity):
 
 def _as_glob(asked, cuda):
     # type: (str, str) -> str
-    """``2.29.7-*+cuda13.*`` of 2.29.7; what has a revision and a CUDA is exact."""
+    """``2.29.7-1+cuda13.*`` of 2.29.7; what has a revision and a CUDA is exact.
+
+    One star, and at the end: apt-get takes no other glob after ``=`` (seen). NVIDIA's revision is 1; another one can be named.
+    """
     if "+cuda" in asked:
         return asked
     if not cuda:
         return asked + ("*" if "-" in asked else "-*")
-    return "%s+cuda%s.*" % (asked if "-" in asked else asked + "-*", cuda)
+    return "%s+cuda%s.*" % (asked if "-" in asked else asked + "-1", cuda)
 
 
 def nccl_packages(spec, identity):

@@ -46,7 +46,7 @@ def test_the_same_release_for_another_cuda_is_another_package(gpu_node: Callable
     ({"cuda_version": "12.8"}, "2.30.7-1+cuda12.9"),
     ({"gpu_driver_branch": "580"}, NEW),
     ({"gpu_driver_branch": "570", "gpu_driver_version": "570.195.03"}, "2.30.7-1+cuda12.9"),
-    ({"cuda_version": "13.0", "nccl_version": "2.29.7"}, "2.29.7-*+cuda13.*"),
+    ({"cuda_version": "13.0", "nccl_version": "2.29.7"}, "2.29.7-1+cuda13.*"),
     ({"cuda_version": "12.8", "nccl_version": "2.29.7-2"}, "2.29.7-2+cuda12.*"),
     ({"nccl_version": OLD}, OLD),
 ])
@@ -149,3 +149,11 @@ def test_no_repository_and_no_hold_for_a_wheel(gpu_node: Callable[..., Any], pla
                                               ("390.1", ""), ("", "")])
 def test_the_newest_cuda_of_a_driver(driver: str, cuda: str) -> None:
     assert cuda_for_driver(driver) == cuda
+
+
+@pytest.mark.parametrize("asked", [None, "2.29.7", "2.29.7-2"])
+def test_a_glob_is_one_that_apt_get_understands(gpu_node: Callable[..., Any], planner: Callable[..., Any], asked: str | None) -> None:
+    """After ``=`` a star at the end, and no other: seen with real apt-get (scenario gpu_stack)."""
+    for install in ("repository", "distribution"):
+        plans = planner(AREA, gpu_node(), nccl_install=install, cuda_version="13.0", **({"nccl_version": asked} if asked else {}))
+        assert [version.rstrip("*") for _what, _before, version, _class in plans.rows() if "*" in version.rstrip("*")] == []
