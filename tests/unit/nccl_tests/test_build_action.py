@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's part of the build: which archive is vouched for, and whose checksums every node is held to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_build import Registered, choose, plan, programs_of, source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+
+GPU = {"pci": "0000:1b:00.0", "device_id": "0x2330", "capability": "9.0"}
+NVCC = {"path": "/c/bin/nvcc", "home": "/c", "version": "13.0", "codes": ["sm_90"]}
+NCCL = {"library": "/n/lib/libnccl.so.2", "include": "/n/include", "version": "2.30.7"}
+NODE = {"arch": "x86_64", "gpus": [GPU], "nvcc": NVCC, "nccl": NCCL, "mpi": None, "missing_tools": [], "library_path": ["/n/lib"]}
+NAMES = {name: name for name in ("seen", "plan", "state", "choice", "made", "packed")}
+SUMS = {"all_reduce_perf": "1" * 64}
+
+
+def spec(**values: Any) -> Spec:
+    found, findings = build_spec({"fabric": "roce", "mtu": 9000, "nccl_tests_launcher": "local", **values}, "n1")
+    assert found is not None, findings
+    return found
+
+
+def registered(here: str, **by_step: dict[str, dict[str, Any]]) -> Registered:
+    hosts = sorted({host for results in by_step.values() for host in results})
+    hostvars = {host: {step: results[host] for step, results in by_step.items() if host in results} for host in hosts}
+    return Registered({"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars}, dict(NAMES))
+
+
+def test_the_pinned_release_is_vouched_for_by_the_catalogue() -> None:
+    artifact = find("nccl-tests")
+    assert artifact is not None
+    source = source_of(spec())
+    assert (source.version, source.sha256, source.archive) == (artifact.version, artifact.value, None)
+    assert source.url == f"https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v{artifact.version}.tar.gz"
+
+
+def test_another_release_is_refused_until_somebody_vouches_for_it() -> None:
+    with pytest.raises(RailwrightError, match=r"nobody here vouches for nccl-tests 2\.18\.0: .*artifact_pins: \{nccl-tests: its sha256\}"):
+        source_of(spec(nccl_tests_version="2.18.0"))
+    source = source_of(spec(nccl_tests_version="2.18.0", artifact_pins={"nccl-tests": "a" * 64}))
+    assert source.url.endswith("/v2.18.0.tar.gz")
+    assert source.sha256 == "a" * 64
+
+
+def test_the_operators_checksum_and_mirror_come_first() -> None:
+    pins, mirror = {"nccl-tests": "b" * 64}, "http://mirror.example/rw"
+    source = source_of(spec(artifact_pins=pins, artifact_mirror=mirror, nccl_tests_archive="/srv/n.tgz"))
+    assert source.sha256 == "b" * 64
+    assert source.url.startswith("http://mirror.example/rw/github.com/NVIDIA/nccl-tests/")
+    assert source.archive == "/srv/n.tgz"
+
+
+def planned(**values: Any) -> dict[str, Any]:
+    return {"build": plan(registered("n1", seen={"n1": {"node": NODE}, "n2": {"node": NODE}}), spec(**values))}
+
+
+def test_an_nfs_export_is_shared_whether_or_not_the_inventory_says_so() -> None:
+    build = planned(nccl_tests_nfs="nfs1:/export", nccl_tests_path="/shared/t")["build"]
+    assert build["shared"]
+    assert build["directory"].startswith("/shared/t/2.19.6-")
+    assert not planned()["build"]["shared"]
+
+
+def test_a_host_that_failed_to_look_is_no_builder() -> None:
+    found = plan(registered("n2", seen={"n1": {"failed": True, "msg": "x"}, "n2": {"node": NODE}}), spec())
+    assert found["builder"] == "n2"
+
+
+def test_every_node_is_held_to_what_the_builder_says_now() -> None:
+    built = planned()
+    empty: dict[str, Any] = {"manifest": None, "programs": {}}
+    states = {"n1": empty, "n2": empty}
+    chosen = choose(registered("n1", plan={"n1": built}, state=states))
+    assert chosen["choice"]["build"]
+    manifest = {"manifest": {"programs": SUMS}}
+    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": manifest})) == SUMS
+    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": {"manifest": None}})) is None, "check mode"
+
+
+def test_and_without_a_build_to_what_was_found_whole() -> None:
+    built = planned()
+    whole = {"manifest": {"key": built["build"]["recipe"]["key"], "programs": SUMS}, "programs": SUMS}
+    chosen = choose(registered("n2", plan={"n2": built}, state={"n1": whole, "n2": {"manifest": None, "programs": {}}}))
+    assert chosen["choice"]["receivers"] == ["n2"]
+    assert programs_of(registered("n2", choice={"n2": chosen})) == SUMS
+
+
+def test_what_the_choice_tells_is_shown_as_a_warning() -> None:
+    built = planned()
+    key = built["build"]["recipe"]["key"]
+    whole = {"manifest": {"key": key, "programs": SUMS}, "programs": SUMS}
+    changed = {"manifest": {"key": key, "programs": SUMS}, "programs": {"all_reduce_perf": "2" * 64}}
+    chosen = choose(registered("n1", plan={"n1": built}, state={"n1": whole, "n2": changed}))
+    [warning] = chosen["warnings"]
+    assert warning.startswith("nccl_tests: n2: programs in ")
