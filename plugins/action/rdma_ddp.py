@@ -65,7 +65,7 @@ class ActionModule(ActionBase):
             before = result_of(variables, here, str(options["polled"]))
             why = finished(variables, here, everything["hosts"], options)
             if why is not None:
-                return {"rc": None, **(before or {}), "changed": False, "done": True, "over": True, "why": why}
+                return {"exit": None, **(before or {}), "changed": False, "done": True, "over": True, "why": why}
             started = result_of(variables, here, str(options["started"]))
             arguments.update(process=(started or {}).get("process"), age=options["age"])
         answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
@@ -86,6 +86,9 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
     """The plan, and a failure when there can be none."""
     hosts = names(variables, "ansible_play_hosts_all")
     results = {node: result_of(variables, node, seen) for node in hosts}
+    late = [node for node in names(variables, "ansible_play_hosts") if variable_of(variables, node, seen) is None]
+    if late:
+        return failed(f"all nodes train together, and {', '.join(late)} is not part of this: run without serial, and with strategy linear")
     missing = [node for node, found in results.items() if found is None]
     if missing:
         return failed(f"{', '.join(missing)} cannot take part (see above), so nothing was started; --limit leaves a node out")
@@ -121,7 +124,7 @@ def finished(variables: dict[str, Any], here: str, hosts: list[str], options: di
         found = result_of(variables, node, str(options["polled"]))
         if found is None:
             return f"{node} was lost"
-        if found.get("done") and found.get("rc") != 0:
+        if found.get("done") and found.get("exit") != 0:
             return f"torchrun ended badly on {node}"
     return None
 

@@ -100,6 +100,10 @@ done:
   description: Whether there is nothing more to wait for.
   returned: when O(mode=poll)
   type: bool
+exit:
+  description: Exit status of torchrun; null while it runs, and when it is not known.
+  returned: when O(mode=poll)
+  type: int
 over:
   description: Whether the job has ended or reached the age.
   returned: when O(mode=poll)

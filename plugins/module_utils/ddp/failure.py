@@ -16,6 +16,8 @@ SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: 
 TIMED_OUT, NOT_STARTED, FORSAKEN = 124, 127, 129  # exit statuses of nccl_tests/processes.py
 # torch/distributed/elastic/multiprocessing/errors: ProcessFailure as ChildFailedError prints it, 1.10 to 2.11
 _CHILD = re.compile(r"rank\s*: (?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*: (?P<code>-?\d+) \(pid: \d+\)")
+# …/multiprocessing/api.py logs this at once; the page comes only when torchrun of every node has ended, or after five minutes
+_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: \d+\)")
 _TAKEN = re.compile(r"Address already in use|EADDRINUSE|errno: 98\b")
 _FOLLOWS = re.compile(  # what a rank says whose peer went away
     r"[Cc]onnection (?:reset|closed|refused)|[Bb]roken pipe|[Rr]emote process exited|Socket [Tt]imeout|timed out|[Ss]tore|closed by peer")
@@ -26,16 +28,18 @@ _NOISE = re.compile(r"^[\s=*\-~^]*\Z|^\s+|ChildFailedError|FAILED\Z|^\s*(?:<|tim
 def cause(plan, collected):
     # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> str
     """``collected``: by node; None for one that did not answer any more."""
-    for found in (_signal(collected), _own_words(collected), _lost(collected), _limits(plan, collected), _torchrun(plan, collected)):
+    for found in (_signal(plan, collected), _own_words(collected), _lost(collected), _limits(plan, collected), _torchrun(plan, collected)):
         if found is not None:
             return found
     return "rank 0 left no result, and nothing says why"
 
 
-def children(text):
-    # type: (str) -> List[Tuple[int, int]]
-    """(rank, exit code) of the ranks that torchrun says have failed; a negative code is a signal."""
-    return [(int(found.group("rank")), int(found.group("code"))) for found in _CHILD.finditer(clean(text))]
+def children(text, first_rank):
+    # type: (str, int) -> List[Tuple[int, int]]
+    """(rank, exit code) of the ranks that torchrun of a node says have failed; a negative code is a signal."""
+    body = clean(text)
+    found = [(first_rank + int(item.group("local")), int(item.group("code"))) for item in _FAILED.finditer(body)]
+    return found + [(int(item.group("rank")), int(item.group("code"))) for item in _CHILD.finditer(body)]
 
 
 def last_words(text):
@@ -53,10 +57,10 @@ def _present(collected):
     return [(node, item) for node, item in collected.items() if item is not None]
 
 
-def _signal(collected):
-    # type: (Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _signal(plan, collected):
+    # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
     for node, item in _present(collected):
-        for rank, code in children(item["log"]):
+        for rank, code in children(item["log"], plan["nodes"][node]["first_rank"]):
             if code < 0 and -code != TERM:
                 name = SIGNALS.get(-code, "")
                 return "rank %d on %s was ended by signal %d%s" % (rank, node, -code, " (%s)" % name if name else "")

@@ -50,7 +50,7 @@ def command(share, directory):
     # type: (Share, str) -> List[str]
     argv = [share.python, "-m", "torch.distributed.run", "--nnodes", str(share.nodes), "--node_rank", str(share.node_rank),
             "--nproc_per_node", str(share.processes), "--master_addr", share.master, "--master_port", str(share.port),
-            "--max_restarts", "0", "--rdzv_conf", "timeout=%d" % min(RENDEZVOUS_S, share.timeout_s),
+            "--max_restarts", "0", "--monitor_interval", "1", "--rdzv_conf", "timeout=%d" % min(RENDEZVOUS_S, share.timeout_s),
             "--log_dir", "%s/%s" % (directory, RANK_LOGS)]
     if share.old_torch:
         # torch 1.x under Python 3.11 takes its own default, "0", for no value at all (Debian 12's does) and stops. A list of local ranks is

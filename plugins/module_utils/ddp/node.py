@@ -18,7 +18,7 @@ from ..observe.nics import observe_addresses
 from ..perftest_node import listening
 from ..spec.model import Spec
 from ..types import Identity
-from .failure import failures_of
+from .failure import children, failures_of
 from .launch import LOG, Share, command, environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
@@ -158,20 +158,31 @@ def start(host, share, files):
 
 def poll(host, share, process, age):
     # type: (Host, Share, Mapping[str, Any], float) -> Dict[str, Any]
-    """Wait a while for the end; ``over``: the job is so many seconds old, ``done``: it has ended. Whoever asks still wants it."""
+    """Wait a while for the end; ``over``: the job is so many seconds old, ``done``: it has ended. Whoever asks still wants it.
+
+    A rank that failed is the end too: torchrun itself waits five minutes for the other nodes then. The status is no ``rc``: with that
+    key any other value than 0 is a failure to Ansible, None too.
+    """
     started = processes.Started(int(process["pid"]), str(process["start_time"]))
     end = float(process["at"]) + age  # the clock is the node's since its boot, the same for every process
     log = "%s/%s" % (rundir.directory_of(share.run), LOG)
     deadline = min(time.monotonic() + WAIT_S, end)
     processes.renew(host, log, share.user)
+    failed = a_rank_failed(host, share)  # by then torchrun has had ten seconds more
     while True:
         running = processes.alive(host, started)  # before the status is read: what ends in between has left one
         code = processes.ended_with(host, log, share.user)
         now = time.monotonic()
-        done = code is not None or not running
+        done = code is not None or not running or (failed and now >= deadline)
         if done or now >= deadline:
-            return {"done": done, "over": done or now >= end, "rc": code, "progress": progress(host, share, now - float(process["at"]))}
+            return {"done": done, "over": done or now >= end, "exit": code, "progress": progress(host, share, now - float(process["at"]))}
         time.sleep(POLL_S)
+
+
+def a_rank_failed(host, share):
+    # type: (Host, Share) -> bool
+    found = collect(host, share)
+    return bool(found["failures"] or children(found["log"], share.first_rank))
 
 
 def progress(host, share, seconds):

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts and document of a training benchmark: from what the ranks left, and only from what has the right form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
+
+PLAN = {"hosts": ["node1", "node2"], "processes": {"node1": 2, "node2": 2}, "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64,
+        "timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 2}}}
+RESULT = {"backend": "nccl", "world_size": 4, "steps": 100, "batch": 64, "checks": ["all_reduce", "broadcast", "gradients"], "seconds": 2.0,
+          "samples_per_s": 12800.0, "step_ms": {"p50": 20.0, "p75": 21.0, "p90": 22.0, "p95": 23.0}}
+
+
+def rank(number: int, **more: Any) -> dict[str, Any]:
+    return {"rank": number, "torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05", **more}
+
+
+def collected(**more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "node1": {"rc": 0, "ranks": [rank(0), rank(1)], "failures": [], "log": "", "result": dict(RESULT)},
+        "node2": {"rc": 0, "ranks": [rank(2), rank(3)], "failures": [], "log": "", "result": None},
+    }
+    for node, values in more.items():
+        found[node] = None if values is None else {**found[node], **values}
+    return found
+
+
+def verdicts(found: dict[str, Any], minimum: float | None = None, plan: dict[str, Any] | None = None) -> dict[str, tuple[str, str]]:
+    return {item.check: (item.status, item.message) for item in judge(plan or PLAN, found, minimum)}
+
+
+def statuses(found: dict[str, Any], minimum: float | None = None) -> list[str]:
+    said = verdicts(found, minimum)
+    return [said[f"ddp.{name}"][0] for name in ("complete", "values", "throughput", "versions")]
+
+
+def test_a_good_job() -> None:
+    assert statuses(collected()) == ["pass", "pass", "skipped", "pass"]
+    assert verdicts(collected())["ddp.throughput"][1] == (
+        "12800.0 samples/s; step times p50 20.000 ms, p75 21.000 ms, p90 22.000 ms, p95 23.000 ms; "
+        "nothing is expected (ddp_benchmark_min_samples_per_s)")
+    assert all(item.node == "" for item in judge(PLAN, collected(), None)), "the job is one for all nodes"
+
+
+@pytest.mark.parametrize(("minimum", "status"), [(12800.0, "pass"), (12800.1, "fail"), (None, "skipped")])
+def test_a_threshold(minimum: float | None, status: str) -> None:
+    assert verdicts(collected(), minimum)["ddp.throughput"][0] == status
+
+
+@pytest.mark.parametrize("node2", [{"rc": 1}, {"rc": None}, None])
+def test_one_node_that_did_not_end_well_fails_it(node2: dict[str, Any] | None) -> None:
+    status, message = verdicts(collected(node2=node2))["ddp.complete"]
+    assert (status, message != "") == ("fail", True)
+
+
+@pytest.mark.parametrize("result", [
+    None, [], {}, {**RESULT, "world_size": 2}, {**RESULT, "steps": 10},
+    *({**RESULT, "samples_per_s": figure} for figure in ("fast", True, float("nan"), -1.0)),
+    {**RESULT, "step_ms": {"p50": 1.0}}, {**RESULT, "step_ms": None},
+])
+def test_a_result_of_another_form_is_none(result: Any) -> None:
+    found = collected(node1={"result": result})
+    assert statuses(found, 1.0) == ["fail", "unknown", "unknown", "pass"]
+    assert document(PLAN, found)["samples_per_s"] is None
+
+
+def test_wrong_values_fail_and_say_where() -> None:
+    wrong = {"rank": 3, "kind": "values", "at": 7.0, "message": "WrongValueError: all_reduce on rank 3: 1 of 8 values are wrong"}
+    found = collected(node1={"rc": 1, "result": None}, node2={"rc": 1, "failures": [wrong]})
+    said = verdicts(found)
+    assert said["ddp.values"] == ("fail", "rank 3 on node2: WrongValueError: all_reduce on rank 3: 1 of 8 values are wrong")
+    assert said["ddp.complete"][1] == said["ddp.values"][1]
+
+
+@pytest.mark.parametrize("checks", [None, [], ["all_reduce", "broadcast"], "all_reduce broadcast gradients"])
+def test_values_that_were_not_compared_never_pass(checks: Any) -> None:
+    assert verdicts(collected(node1={"result": {**RESULT, "checks": checks}}))["ddp.values"][0] == "unknown"
+
+
+def test_one_rank_exchanges_nothing() -> None:
+    plan = {**PLAN, "hosts": ["node1"], "processes": {"node1": 1}, "world_size": 1}
+    found = {"node1": {"rc": 0, "ranks": [rank(0)], "failures": [], "log": "", "result": {**RESULT, "world_size": 1}}}
+    assert verdicts(found, plan=plan)["ddp.values"] == ("skipped", "one rank exchanges nothing")
+
+
+@pytest.mark.parametrize(("name", "version"), [("torch", "2.10.0"), ("cuda", None), ("nccl", "2.27.5"), ("driver", "570.1")])
+def test_one_version_that_differs_fails_and_names_the_nodes(name: str, version: str | None) -> None:
+    status, message = verdicts(collected(node2={"ranks": [rank(2, **{name: version}), rank(3, **{name: version})]}))["ddp.versions"]
+    assert status == "fail"
+    assert message == f"{name} is {rank(0)[name]} on node1; {version or 'none'} on node2"
+
+
+def test_two_ranks_of_one_node_that_differ_fail_too() -> None:
+    status, message = verdicts(collected(node1={"ranks": [rank(0), rank(1, nccl="2.27.5")]}))["ddp.versions"]
+    assert (status, "2.27.5, 2.30.7 on node1" in message) == ("fail", True)
+
+
+@pytest.mark.parametrize("ranks", [[], [rank(2)]])
+def test_a_rank_that_told_nothing_is_unknown(ranks: list[Any]) -> None:
+    assert verdicts(collected(node2={"ranks": ranks}))["ddp.versions"] == ("unknown", "not every rank of node2 told its versions")
+
+
+def test_the_document_has_the_form_of_the_architecture() -> None:
+    versions = {"torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05"}
+    assert document(PLAN, collected()) == {
+        "hosts": ["node1", "node2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 12800.0,
+        "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}}
+
+
+def test_a_lost_node_has_no_versions() -> None:
+    found = document(PLAN, collected(node2=None))
+    assert found["versions"]["node2"] == {"torch": None, "cuda": None, "nccl": None, "driver": None}
+    assert found["samples_per_s"] == 12800.0
+
+
+def test_what_a_rank_says_is_made_fit_to_be_shown() -> None:
+    found = document(PLAN, collected(node1={"ranks": [rank(0, torch="2.1\x1b[2J" + "x" * 500)] * 2}))
+    assert found["versions"]["node1"]["torch"].startswith("2.1x")
+    assert len(found["versions"]["node1"]["torch"]) <= 64

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is which rank and where they meet; a command line for every node; what a node says is checked before others are told."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.action.rdma_ddp import finished, plan
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import command, environment, share_from
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
+
+WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None}
+
+
+def look(number: int, **more: Any) -> dict[str, Any]:
+    place = {"name": f"eth{number}", "addresses": ["fe80::1", f"2001:db8::{number}", f"192.0.2.{number}"]}
+    said = {"user": "train", "python": "/usr/bin/python3", "torch": "2.11.0", "processes": 8, "interface": place, "port_taken": False}
+    return {**said, **more}
+
+
+def made(*looks: dict[str, Any], **wanted: Any) -> dict[str, Any]:
+    nodes = {f"node{number}": item for number, item in enumerate(looks, 1)}
+    return make_plan("ddp-x", nodes, {name: {**WISHES, **wanted} for name in nodes})
+
+
+def test_ranks_follow_the_inventory_and_each_nodes_number_of_gpus() -> None:
+    found = made(look(1), look(2, processes=4), look(3))
+    ranks = [(item["node_rank"], item["first_rank"], item["processes"]) for item in found["nodes"].values()]
+    assert ranks == [(0, 0, 8), (1, 8, 4), (2, 12, 8)]
+    assert (found["world_size"], found["hosts"]) == (20, ["node1", "node2", "node3"])
+
+
+def test_they_meet_at_the_first_nodes_bootstrap_address() -> None:
+    found = made(look(1), look(2))
+    assert (found["master"], found["port"]) == ("192.0.2.1", 29500)
+    assert [share(found, node)["interface"] for node in found["hosts"]] == ["eth1", "eth2"], "every node has names of its own"
+    only6 = made(look(1, interface={"name": "eth1", "addresses": ["fe80::1", "2001:db8::1"]}), look(2))
+    assert only6["master"] == "2001:db8::1"
+
+
+def test_one_node_needs_no_network() -> None:
+    found = made(look(1, interface=None))
+    assert (found["master"], found["nodes"]["node1"]["interface"]) == ("127.0.0.1", "lo")
+
+
+@pytest.mark.parametrize(("second", "words"), [
+    ({"interface": None}, "no interface of node2 carries the default route or the controller's connection; set bootstrap_interface"),
+    ({"processes": 0}, "node2: what rdma_ddp look said there is no answer of that module"),
+    ({"processes": "8"}, "node2: what rdma_ddp look said"),
+    ({"python": None}, "node2: what rdma_ddp look said"),
+])
+def test_a_node_that_cannot_be_part(second: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        made(look(1), look(2, **second))
+
+
+@pytest.mark.parametrize("addresses", [[], ["127.0.0.1"], ["fe80::1"], [3221225985], ["192.0.2.1; reboot"], ["2001:db8::1%eth0"]])
+def test_no_address_that_others_could_reach(addresses: list[Any]) -> None:
+    with pytest.raises(PlanError, match="interface eth1 of node1 has no address"):
+        made(look(1, interface={"name": "eth1", "addresses": addresses}), look(2))
+
+
+def test_a_port_that_is_taken() -> None:
+    with pytest.raises(PlanError, match="TCP port 29500 on node1 is taken; set ddp_benchmark_port to a free one"):
+        made(look(1, port_taken=True), look(2))
+    made(look(1), look(2, port_taken=True))  # only the first node listens
+
+
+@pytest.mark.parametrize(("key", "value"), [("backend", "gloo"), ("steps", 50), ("port", 1234), ("timeout_s", 60)])
+def test_one_job_has_one_of_each(key: str, value: Any) -> None:
+    with pytest.raises(PlanError, match=f"ddp_benchmark_{key} must be the same on every node: node1 has .*, node2 has {value}"):
+        make_plan("ddp-x", {"node1": look(1), "node2": look(2)}, {"node1": WISHES, "node2": {**WISHES, key: value}})
+
+
+def test_the_command_line_of_a_node() -> None:
+    found = command(share_from(share(made(look(1), look(2)), "node2")), "/run/x")
+    assert " ".join(found) == (
+        "/usr/bin/python3 -m torch.distributed.run --nnodes 2 --node_rank 1 --nproc_per_node 8 --master_addr 192.0.2.1 --master_port 29500 "
+        "--max_restarts 0 --monitor_interval 1 --rdzv_conf timeout=300 --log_dir /run/x/ranks "
+        "/run/x/ddp_benchmark.py --directory /run/x --backend nccl --steps 100 --warmup 10 --batch 64 --patience 120")
+
+
+def test_debians_old_torch_gets_what_its_defaults_cannot_say() -> None:
+    found = command(share_from(share(made(look(1, torch="1.13.0a0")), "node1")), "/run/x")
+    assert found[found.index("--redirects"):][:4] == ["--redirects", "9:1", "--tee", "9:1"]
+
+
+def test_a_short_job_waits_no_longer_than_it_may_take() -> None:
+    found = command(share_from(share(made(look(1), look(2), timeout_s=30), "node1")), "/run/x")
+    assert found[found.index("--rdzv_conf") + 1] == "timeout=30"
+    assert found[found.index("--patience") + 1] == "30"
+
+
+def test_the_interface_is_exact_for_nccl() -> None:
+    found = environment(share_from(share(made(look(1), look(2)), "node1")), "/run/x")
+    assert (found["NCCL_SOCKET_IFNAME"], found["GLOO_SOCKET_IFNAME"], found["TMPDIR"]) == ("=eth1", "eth1", "/run/x")
+
+
+@pytest.mark.parametrize("limit", [30, 900, 86400])
+def test_rounds_double_and_outlast_the_time_limit(limit: int) -> None:
+    found = rounds(limit)
+    assert found[-1] == limit + 60
+    assert all(second <= 2 * first for first, second in pairwise(found))
+    assert len(found) < 15
+
+
+def variables(**results: Any) -> dict[str, Any]:
+    """``node1={"seen": …}``: what each host registered."""
+    hosts = list(results)
+    return {"inventory_hostname": "node1", "hostvars": results, "ansible_play_hosts_all": hosts, "ansible_play_hosts": hosts}
+
+
+def test_the_plan_of_a_play() -> None:
+    seen = {name: {"seen": {"look": look(number), "wishes": WISHES}} for number, name in enumerate(("node1", "node2"), 1)}
+    first, second = (plan(variables(**seen), "seen")["plan"] for _time in range(2))
+    assert first["hosts"] == ["node1", "node2"]
+    assert first["run"] != second["run"], "every run has a name of its own"
+
+
+def test_a_node_without_an_answer_stops_the_plan() -> None:
+    found = plan(variables(node1={"seen": {"look": look(1), "wishes": WISHES}}, node2={"seen": {"failed": True}}), "seen")
+    assert (found["failed"], found["msg"].startswith("node2 cannot take part")) == (True, True)
+    batch = plan(variables(node1={"seen": {"look": look(1), "wishes": WISHES}}, node2={}), "seen")
+    assert "run without serial" in batch["msg"]
+
+
+STARTED = {"process": {"pid": 1, "start_time": "2", "at": 3.0}}
+NAMES = {"started": "s", "polled": "p"}
+
+
+@pytest.mark.parametrize(("node1", "node2", "why"), [
+    ({"s": STARTED}, {"s": STARTED}, None),
+    ({"s": STARTED, "p": {"done": False, "exit": None}}, {"s": STARTED, "p": {"done": False, "exit": None}}, None),
+    ({"s": STARTED, "p": {"done": True, "exit": 0}}, {"s": STARTED, "p": {"done": False}}, "torchrun has ended"),
+    ({"s": STARTED, "p": {"done": False}}, {"s": STARTED, "p": {"done": True, "exit": 0}}, None),
+    ({"s": STARTED, "p": {"done": False}}, {"s": STARTED, "p": {"done": True, "exit": 1}}, "torchrun ended badly on node2"),
+    ({"s": STARTED, "p": {"done": False}}, {"s": STARTED, "p": {"done": True, "exit": None}}, "torchrun ended badly on node2"),
+    ({"s": STARTED, "p": {"done": False}}, {"s": STARTED, "p": {"unreachable": True}}, "node2 was lost"),
+    ({"s": STARTED}, {"s": {"failed": True}}, "torchrun was not started on node2"),
+])
+def test_when_there_is_nothing_to_wait_for(node1: dict[str, Any], node2: dict[str, Any], why: str | None) -> None:
+    assert finished(variables(node1=node1, node2=node2), "node1", ["node1", "node2"], NAMES) == why
