@@ -73,6 +73,16 @@ class Machine:
         assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
         return Outcome(done.returncode, json.loads(done.stdout), time.monotonic() - started, done.stderr)
 
+    def failing(self, *names: str) -> dict[str, list[str]]:
+        """The messages of failing verdicts, by check. validate has more to say about a NIC without a wire; that is not asked here."""
+        found: dict[str, list[str]] = {}
+        run = self.railwright("validate")
+        for item in run.verdicts(*names):
+            if item["status"] == "fail":
+                found.setdefault(item["check"], []).append(item["message"])
+        assert run.verdicts(*names), "validate has to say something about them"
+        return found
+
     def site(self, values: dict[str, Any]) -> None:
         """The whole of group_vars/all/site.yml."""
         (self.inventory / "group_vars/all/site.yml").write_text(yaml.safe_dump(values), encoding="utf-8")

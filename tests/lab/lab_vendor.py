@@ -11,6 +11,18 @@ STACK_DEB = f"{STACK_VERSION}-1"
 DRIVER_VERSION = "580.105.08"
 OLD_DRIVER_VERSION = "460.106.00"
 LABEL = f"DOCA-HOST {RELEASE}"
+HCA = "0001:02:00.0"  # the stand-in NIC
+STACK = ("kernel.", "stack.")  # the checks that judge it
+SITE = {
+    "fabric": "roce",
+    "rdma_stack": "doca",
+    "rdma_stack_version": RELEASE,
+    "mtu": 9000,
+    "gpudirect_path": "none",
+    "consent": ["link", "restart", "reload"],
+    "expect": {"link_layer": "Ethernet"},
+    "validate_perftest": False,
+}
 
 LOADS = ("ib_core", "ib_uverbs", "ib_umad", "rdma_ucm", "mlx5_core", "mlx5_ib")
 # The distribution's modules may be the ones that are loaded, with what lies between them.
