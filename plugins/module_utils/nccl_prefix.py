@@ -7,6 +7,7 @@ manifest. What is in place is never changed: it is the wanted one, or somebody h
 """
 
 import json
+import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .catalogue.artifacts import NCCL_RELEASE, find, located, mirrored, pinned
@@ -41,13 +42,14 @@ class Wanted(NamedTuple):
     toolkit: str  # source: CUDA_HOME
     release: str  # source: of that toolkit, like 13.0
     codes: Tuple[str, ...]  # source: the GPUs that it is built for, like 90
+    node: str  # its host name: the prefix may lie on a file system that nodes share
 
     @property
     def staging(self):
         # type: () -> str
         """Beside its place, so that a rename puts it there."""
         parent, _slash, name = self.directory.rpartition("/")
-        return "%s/.%s.part" % (parent, name)
+        return "%s/.%s.%s.part" % (parent, name, self.node)
 
     @property
     def link(self):
@@ -81,7 +83,7 @@ def wanted(host, spec, identity):
     directory = "%s/%s" % (spec["nccl_prefix"].rstrip("/"), "-".join([version, "cu" + cuda] + ["sm" + code for code in codes]))
     file = "%s/%s-%s%s" % (CACHE, name, version, ".whl" if install == "wheel" else ".tar.gz")
     return Wanted(install, version, cuda, directory, name, None if spec["nccl_archive"] is not None else url, sha256, file, home,
-                  release, codes)
+                  release, codes, re.sub(r"[^A-Za-z0-9.-]", "-", identity.hostname))
 
 
 def _toolkit(spec, found):

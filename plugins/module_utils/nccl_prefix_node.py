@@ -66,7 +66,10 @@ def place(host, library):
     _run(host, ("chmod", "-R", "u=rwX,go=rX", "--", staging), "set the modes")  # jobs of any user load it, whatever root's umask is
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", staging), 60.0)
-    _run(host, ("mv", "-T", "--", staging, library.directory), "put %s in place" % library.directory)
+    answer = host.run(("mv", "-T", "--", staging, library.directory), 60.0)
+    if not answer.ok and not in_place(host, library):  # another node was faster, where they share the prefix
+        raise RailwrightError("cannot put %s in place: %s" % (library.directory, answer.err.strip()))
+    _run(host, ("rm", "-rf", "--", staging), "remove " + staging, 300.0)
     forget_file(host, library)
 
 
@@ -75,7 +78,7 @@ def link(host, library):
     """``current`` leads to it from one moment to the next."""
     if not in_place(host, library):
         raise RailwrightError("%s is not there" % library.directory)
-    part = library.link + ".part"
+    part = "%s.%s.part" % (library.link, library.node)
     _run(host, ("ln", "-sfn", library.directory.rpartition("/")[2], part), "make " + part)
     _run(host, ("mv", "-T", "--", part, library.link), "make " + library.link)
 

@@ -200,6 +200,21 @@ def test_a_run_that_was_cut_off_is_begun_anew(site: MakeSite, tmp_path: Path) ->
     assert not Path(there.look().staging).exists()
 
 
+def test_two_nodes_may_share_the_prefix(site: MakeSite, tmp_path: Path) -> None:
+    sha256 = wheel(tmp_path / "w.whl")
+    one, other = (site(nccl_install="wheel", artifact_pins={WHEEL: sha256}) for _node in range(2))
+    other.identity = other.identity._replace(hostname="other/../node")
+    assert "/" not in other.look().node
+    for there in (one, other):
+        there.bring(tmp_path / "w.whl")
+        nccl_prefix_node.unpack(there.host, there.look())
+    for there in (one, other):
+        nccl_prefix_node.place(there.host, there.look())
+        nccl_prefix_node.link(there.host, there.look())
+    assert sorted(path.name for path in one.prefix.iterdir()) == ["2.30.7-cu13", "current"]
+    assert in_place(one.host, one.look())
+
+
 @pytest.mark.parametrize(("damage", "words"), [
     ("library", "lib/libnccl.so.2 is not the file that was put there"),
     ("manifest", "it has no manifest of railwright's (railwright.json)"),
