@@ -75,6 +75,10 @@ def _rows(spec: Spec) -> Iterator[Row]:
         yield from _repository(spec, "cuda", "cuda", None)
     if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
         yield from _nccl(spec)
+    if spec["mpi_install"] == "hpcx" and spec["mpi_archive"] is None:
+        for row in ARTIFACTS:
+            if row.name.startswith("hpcx-"):
+                yield _resolved(row, spec, spec["mpi_version"])
     if spec["gpudirect_path"] == "nv_peer_mem":
         for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
             if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":

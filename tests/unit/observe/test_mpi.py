@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
+from tests.lib.starter_host import StarterHost
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi, hpcx_libraries, opal_prefix, version_of
 
@@ -50,45 +50,16 @@ def test_written_answers_of_starters_that_are_not_here(text: str, told: tuple[st
     assert version_of(text) == told
 
 
-class Node(Host):
-    """A directory as /, whose programs really run."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def path(self, path: str) -> str:
-        return str(self.root) + path
-
-    def readlink(self, path: str) -> str | None:
-        target = super().readlink(path)
-        return target.removeprefix(str(self.root)) if target is not None else None
-
-    def run(self, argv, timeout=30.0, stdin=None):  # type: ignore[no-untyped-def]  # as in Host
-        return super().run([self.path(word) if word.startswith("/") else word for word in argv], timeout, stdin)
-
-    def program(self, path: str, text: str, *, code: int = 0) -> None:
-        """A starter that says ``text``; {prefix} in it is what it was told in OPAL_PREFIX."""
-        full = Path(self.path(path))
-        full.parent.mkdir(parents=True, exist_ok=True)
-        full.write_text(f"#!/bin/sh\nprintf '%s' \"{text.replace('{prefix}', '$OPAL_PREFIX')}\"\nexit {code}\n")
-        full.chmod(0o755)
-
-    def link(self, path: str, target: str) -> None:
-        full = Path(self.path(path))
-        full.parent.mkdir(parents=True, exist_ok=True)
-        full.symlink_to(str(self.root) + target if target.startswith("/") else target)
-
-
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> StarterHost:
+    return StarterHost(tmp_path)
 
 
-def told(node: Node, prefix: str | None = None, install: str = "none") -> list[tuple[str, str, str]]:
+def told(node: StarterHost, prefix: str | None = None, install: str = "none") -> list[tuple[str, str, str]]:
     return [(row.kind, row.version, row.mpirun) for row in found_mpi(node, prefix, install)]
 
 
-def test_debians_alternatives_lead_to_one_program_and_the_other_mpi_is_found_beside_it(node: Node) -> None:
+def test_debians_alternatives_lead_to_one_program_and_the_other_mpi_is_found_beside_it(node: StarterHost) -> None:
     node.link("/bin", "usr/bin")
     node.program("/usr/bin/orterun", RECORDED[0][0])
     node.link("/usr/bin/mpirun.openmpi", "orterun")
@@ -101,7 +72,7 @@ def test_debians_alternatives_lead_to_one_program_and_the_other_mpi_is_found_bes
     assert {row.prefix for row in found_mpi(node)} == {"/usr"}
 
 
-def test_red_hats_directories_and_a_vendors_are_off_path_and_found(node: Node) -> None:
+def test_red_hats_directories_and_a_vendors_are_off_path_and_found(node: StarterHost) -> None:
     node.program("/usr/lib64/openmpi/bin/mpirun", WRITTEN[0][0])
     node.program("/usr/lib64/mpich/bin/mpirun", HYDRA.format("4.1.1"))
     node.program("/usr/mpi/gcc/openmpi-4.1.5rc2/bin/mpirun", "mpirun (Open MPI) 4.1.5rc2")
@@ -110,7 +81,7 @@ def test_red_hats_directories_and_a_vendors_are_off_path_and_found(node: Node) -
         ("openmpi4", "/usr/mpi/gcc/openmpi-4.1.5rc2/bin/mpirun")]
 
 
-def test_hpcx_comes_first_newest_first_and_is_told_where_it_lies(node: Node) -> None:
+def test_hpcx_comes_first_newest_first_and_is_told_where_it_lies(node: StarterHost) -> None:
     node.program("/usr/bin/mpirun", RECORDED[0][0])
     for version in ("2.9.0", "2.25.1"):
         node.program(f"/opt/railwright/hpcx/{version}/ompi/bin/mpirun", "mpirun (Open MPI) 4.1.9a1\n{prefix}")
@@ -125,7 +96,7 @@ def test_hpcx_comes_first_newest_first_and_is_told_where_it_lies(node: Node) -> 
     ("none", "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"), ("hpcx", "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"),
     ("openmpi", "/usr/bin/mpirun"), ("mpich", "/usr/bin/mpirun.mpich"),
 ])
-def test_what_the_inventory_installs_is_preferred_though_others_are_there(node: Node, install: str, first: str) -> None:
+def test_what_the_inventory_installs_is_preferred_though_others_are_there(node: StarterHost, install: str, first: str) -> None:
     node.program("/usr/bin/mpirun", RECORDED[0][0])
     node.program("/usr/bin/mpirun.mpich", HYDRA.format("4.0.2"))
     node.program("/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun", WRITTEN[0][0])
@@ -134,12 +105,12 @@ def test_what_the_inventory_installs_is_preferred_though_others_are_there(node: 
     assert paths[0] == first
 
 
-def test_what_is_still_being_unpacked_is_no_hpcx(node: Node) -> None:
+def test_what_is_still_being_unpacked_is_no_hpcx(node: StarterHost) -> None:
     node.program("/opt/railwright/hpcx/.2.25.1.new/ompi/bin/mpirun", WRITTEN[0][0])
     assert told(node) == []
 
 
-def test_a_prefix_is_looked_into_and_nothing_else(node: Node) -> None:
+def test_a_prefix_is_looked_into_and_nothing_else(node: StarterHost) -> None:
     node.program("/usr/bin/mpirun", RECORDED[0][0])
     node.program("/opt/openmpi-5.0.8/bin/mpirun", "mpirun (Open MPI) 5.0.8")
     node.program("/opt/hpcx-v2.24/ompi/bin/mpirun", WRITTEN[0][0])
@@ -148,7 +119,7 @@ def test_a_prefix_is_looked_into_and_nothing_else(node: Node) -> None:
     assert told(node, "/opt/none") == []
 
 
-def test_what_does_not_run_or_is_no_starter_that_we_know_is_left_out(node: Node) -> None:
+def test_what_does_not_run_or_is_no_starter_that_we_know_is_left_out(node: StarterHost) -> None:
     node.program("/usr/bin/mpirun", RECORDED[0][0], code=1)
     node.program("/usr/bin/mpiexec", WRITTEN[5][0].replace("(R)", ""))
     node.link("/usr/bin/mpirun.openmpi", "mpirun.mpich")

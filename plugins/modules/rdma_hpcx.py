@@ -1,0 +1,97 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""HPC-X below its prefix; the logic is in module_utils/hpcx_prefix.py."""
+
+DOCUMENTATION = r"""
+module: rdma_hpcx
+short_description: Put HPC-X from its archive below a prefix
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - The steps of C(prefix.yml) of the role C(mpi), which calls them in order; each one is of little use alone.
+  - V(look) says which release belongs on this node, from which archive with which checksum, and whether it lies there already. It refuses
+    what cannot be had, and an archive on the controller that is not the pinned one.
+  - V(unpack) compares the archive that was brought with its checksum and unpacks it beside its place. V(place) renames it once its own
+    mpirun has answered. V(link) makes C(current) lead to it. V(clean) takes away what a failed run began.
+options:
+  mode:
+    description: Which step.
+    type: str
+    choices: [look, unpack, place, link, clean]
+    required: true
+  spec:
+    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+attributes:
+  check_mode:
+    support: full
+    description: Looks, and says whether something would change.
+  diff_mode:
+    support: none
+    description: An installation has no text to show.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with GNU coreutils, tar and bzip2.
+"""
+
+EXAMPLES = r"""
+- name: Look which HPC-X belongs below the prefix
+  railwright.rdma.rdma_hpcx:
+    mode: look
+  become: true
+  register: wanted
+"""
+
+RETURN = r"""
+hpcx:
+  description:
+    - Version, directory, artifact, URL (null where the archive comes from the controller), sha256, the archive's place on the node, and
+      whether it is missing there; null where the inventory wants no HPC-X.
+  returned: when O(mode=look)
+  type: dict
+"""
+
+from typing import Any, Callable, Dict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import Wanted, as_result, clean, link, place, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+STEPS = {"unpack": unpack, "place": place, "link": link, "clean": clean}  # type: Dict[str, Callable[[Host, Wanted], None]]
+
+
+def step(host, spec, mode, check):
+    # type: (Host, Spec, str, bool) -> Dict[str, Any]
+    hpcx = wanted(spec, observe_identity(host, None))
+    if mode == "look":
+        found = as_result(host, hpcx) if hpcx is not None else None
+        return {"changed": bool(check and found and found["needed"]), "hpcx": found}
+    if hpcx is not None and not check:
+        STEPS[mode](host, hpcx)
+    return {"changed": hpcx is not None and mode != "clean"}
+
+
+def main():
+    # type: () -> None
+    modes = ["look", "unpack", "place", "link", "clean"]
+    arguments = {"mode": {"type": "str", "choices": modes, "required": True}, "spec": {"type": "dict"}}
+    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
+    if module.params["spec"] is None:
+        module.fail_json(msg="rdma_hpcx got no spec: its action plugin did not run; call it as railwright.rdma.rdma_hpcx")
+    try:
+        result = step(Host(), Spec(module.params["spec"]), module.params["mode"], module.check_mode)
+    except RailwrightError as error:
+        module.fail_json(msg="mpi: %s" % error)
+    except OSError as error:
+        module.fail_json(msg="mpi: %s: %s" % (error.filename, error.strerror))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
