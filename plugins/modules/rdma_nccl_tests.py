@@ -14,8 +14,8 @@ description:
     directory.
   - V(probe) has the launcher start a small script in place of every rank, so that a launcher that fails is told from a GPU that is not
     there.
-  - V(start) begins a job and V(poll) asks how far it is. A job ends by itself when its time is over, and when nobody has polled for two
-    minutes.
+  - V(start) begins a job and V(poll) asks how far it is. A job ends by itself when its time is over, and when nobody has polled for 90
+    seconds.
   - V(stop) ends every process of the run on a node, and no other. V(collect) takes the results and removes the directory. Both belong
     under C(always).
   - V(judge) turns what was collected into verdicts, on the controller.

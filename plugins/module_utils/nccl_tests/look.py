@@ -62,7 +62,7 @@ def look(host, node, spec, identity, wanted):
         "driver": loaded_driver(host).version,
         "nccl": as_dicts(nccl_libraries(host)),
         "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
-        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix)),
+        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"])),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
         "programs": programs,
         "affinity": rows,

@@ -2,6 +2,7 @@
 """The directory of a run on a node: the job user's alone, made at its beginning and gone at its end."""
 
 import re
+import time
 from typing import List
 
 from ..errors import RailwrightError
@@ -13,6 +14,7 @@ ROOT = "/run/railwright"
 BASE = ROOT + "/bench"
 PROBE = "probe.py"
 HOSTS = "hosts"
+LEASE_S = 90.0  # a controller asks every few seconds; one that is silent for so long is gone
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -31,7 +33,7 @@ def prepare(host, run, user, hosts):
     others = others_at_work(host, run)
     if others:
         raise RailwrightError("another run is on this node: %s; two of them would measure each other. One whose controller is gone ends by "
-                              "itself within minutes" % ", ".join(others))
+                              "itself: try again in two minutes" % ", ".join(others))
     host.make_directory(ROOT, 0o755)
     host.make_directory(BASE, 0o755)
     for name in host.listdir(BASE):  # left by runs that were cut off
@@ -49,8 +51,13 @@ def prepare(host, run, user, hosts):
 
 def others_at_work(host, run):
     # type: (Host, str) -> List[str]
-    """Runs whose directory is here and of which something still runs."""
-    return [name for name in host.listdir(BASE) if name != run and _NAME.match(name) and marked(host, name)]
+    """Runs whose directory is here and of which something still runs, or did a moment ago: between two jobs there is nothing to see.
+
+    Every poll renews a file in it, so the directory of a run that somebody looks after is never old.
+    """
+    now = time.time()
+    return [name for name in host.listdir(BASE) if name != run and _NAME.match(name)
+            and (marked(host, name) or 0 <= now - host.modified("%s/%s" % (BASE, name)) < LEASE_S)]
 
 
 def remove(host, run):
