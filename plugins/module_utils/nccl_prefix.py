@@ -199,14 +199,21 @@ def make_argv(library, jobs):
             "CUDA_MAJOR=" + major, "CUDA_MINOR=" + minor]
 
 
+def build_jobs(host):
+    # type: (Host) -> int
+    """As many compilers as there are CPUs, and memory: one for GPU code takes up to 2 GiB."""
+    cpus = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and name[3:].isdigit()])
+    free = re.search(r"^MemAvailable: +([0-9]+) kB$", host.read("/proc/meminfo") or "", re.MULTILINE)
+    return max(1, min(cpus, int(free.group(1)) // (2 * 1024 * 1024) if free is not None else cpus))
+
+
 def as_result(library, host):
     # type: (Wanted, Host) -> Dict[str, Any]
     """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
     missing = not in_place(host, library)
     linked = host.readlink(library.link) == library.directory.rpartition("/")[2]
-    jobs = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and name[3:].isdigit()]) or 1
     return {
         "install": library.install, "version": library.version, "cuda": library.cuda, "directory": library.directory, "missing": missing,
         "needed": missing or not linked, "artifact": library.artifact, "url": library.url, "sha256": library.sha256, "file": library.file,
-        "make": make_argv(library, jobs) if library.install == "source" else [],
+        "make": make_argv(library, build_jobs(host)) if library.install == "source" else [],
     }

@@ -16,8 +16,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils import nccl_prefix, nccl_prefix_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, gencode, in_place, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, build_jobs, gencode, in_place, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import nccl_libraries
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -305,6 +305,17 @@ def test_no_room_no_download_of_time(site: MakeSite, tmp_path: Path, monkeypatch
     monkeypatch.setattr(there.host, "free_bytes", lambda _path: 100 << 20)
     with pytest.raises(RailwrightError, match="has 100 MiB free, and NCCL from its wheel needs 1024"):
         there.make()
+
+
+@pytest.mark.parametrize(("cpus", "free_gib", "jobs"), [(16, 128, 16), (128, 64, 32), (2, 1, 1), (8, None, 8), (0, 8, 1)])
+def test_no_more_compilers_than_there_is_memory_for(tmp_path: Path, cpus: int, free_gib: int | None, jobs: int) -> None:
+    for number in range(cpus):
+        (tmp_path / f"sys/devices/system/cpu/cpu{number}").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu/cpufreq").mkdir(parents=True)
+    if free_gib is not None:
+        (tmp_path / "proc").mkdir()
+        (tmp_path / "proc/meminfo").write_text(f"MemTotal:       999999999 kB\nMemAvailable:   {free_gib << 20} kB\n")
+    assert build_jobs(TreeHost(str(tmp_path))) == jobs
 
 
 def test_gencode() -> None:
