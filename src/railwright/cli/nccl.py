@@ -31,7 +31,8 @@ Example:
 LINT_HELP = """Check NCCL settings in files, in the environment (--env), or in an inventory (-i).
 
 nccl.conf and .nccl.conf have a grammar of their own; any other file is read as a shell would: export lines, .env, docker and Slurm \
-scripts, mpirun -x, YAML; - is standard input. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device \
+scripts, mpirun -x, YAML; - is standard input. Of nccl-tests' command lines there, sizes that it refuses (-b 1B) and -c 0 are findings \
+too. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device \
 prefixes are named. Ends 1 when there is an error.
 
 \b
