@@ -225,8 +225,11 @@ def step(host, params):
     if mode == "poll":
         return job.poll(host, params["run"], params["user"], params["launch"]["name"])
     if mode == "stop":
-        return job.stop(host, params["run"], params["user"], params["cancel"])
-    return collect(host, params["run"], params["user"], params["names"])
+        found = job.stop(host, params["run"], params["user"], params["cancel"])
+    else:
+        found = collect(host, params["run"], params["user"], params["names"])
+        found["notes"] += ["%s/%s stays behind" % (rundir.directory_of(params["run"]), name) for name in found.pop("left")]
+    return dict(found, warnings=found.pop("notes"))
 
 
 def main():

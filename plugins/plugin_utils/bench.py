@@ -41,7 +41,10 @@ def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: dict[
     for name, found in results["look"].items():
         if found is not None:  # the plan was made of these very results
             nodes.append(Node(name, found["wishes"], found["seen"]))
-    ended = {name: found["ended"] for name, found in results["stopped"].items() if found and isinstance(found.get("ended"), int)}
+    ended = {}
+    for name in planned["hosts"]:  # what was collected counts those between the jobs too
+        found = results["collected"].get(name) or results["stopped"].get(name) or {}
+        ended[name] = found["ended"] if isinstance(found.get("ended"), int) else 0
     probes = {name: found for name, found in results["probe"].items() if found is not None}
     return Run(planned, nodes, probes, results["collected"], ended)
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from ..host import Host
 from . import processes
 from .dumps import collected
-from .job import log_of
+from .job import ended_before, log_of
 from .jsonfile import stripped
 from .rundir import directory_of, remove
 from .words import clean, tail
@@ -35,7 +35,7 @@ def collect(host, run, user, names):
     path = directory_of(run)
     with processes.rights_of(host, user):
         files = host.listdir(path)
-        found = {"jobs": [_job(host, run, user, name, files) for name in names]}  # type: Dict[str, Any]
+        found = {"jobs": [_job(host, run, user, name, files) for name in names], "ended": ended_before(host, run)}  # type: Dict[str, Any]
     who = processes.account(user)
     found.update(collected(host, "%s/%s" % (path, TOPOLOGY), "%s/%s" % (path, GRAPH), (who.name, who.uid, who.gid)))
     found["left"] = remove(host, run)

@@ -18,6 +18,8 @@ from .words import clean, one_line, reason, tail
 
 WAIT_S = 5.0  # how long one poll waits for the end
 STEP_S = 0.2
+GRACE_S = 2.0  # ranks on other nodes end a moment after their launcher
+ENDED = "ended"  # how many processes had to be ended so far
 OUTPUT_LIMIT = 4 * 1024 * 1024  # a table has 100 bytes a size; what is more is no table
 _JOB = re.compile(r"[a-z0-9_]{1,32}\Z")
 
@@ -118,4 +120,25 @@ def stop(host, run, user, cancel):
         result = host.run(argv if host.user() == processes.account(user).uid else ["runuser", "-u", user, "--"] + argv, 30.0)
         if not result.ok:
             notes.append("scancel: %s" % one_line(result.err or "exit %d" % result.rc))
-    return {"ended": processes.stop_marked(host, run), "notes": notes}
+    deadline = time.monotonic() + GRACE_S
+    while processes.marked(host, run) and time.monotonic() < deadline:
+        time.sleep(STEP_S)
+    ended = processes.stop_marked(host, run)
+    if ended and user is not None:
+        _remember(host, run, user, ended)
+    return {"ended": ended, "notes": notes}
+
+
+def _remember(host, run, user, ended):
+    # type: (Host, str, str, int) -> None
+    """There is an end after every job, and one verdict on all of them; nothing to write to where the directory was never made."""
+    path = "%s/%s" % (directory_of(run), ENDED)
+    with processes.rights_of(host, user):
+        if host.exists(directory_of(run)):
+            host.write(path, "%d\n" % (ended + ended_before(host, run)), 0o600)
+
+
+def ended_before(host, run):
+    # type: (Host, str) -> int
+    text = (host.read("%s/%s" % (directory_of(run), ENDED), 16) or "").strip()
+    return int(text) if re.match(r"[0-9]{1,6}\Z", text) else 0

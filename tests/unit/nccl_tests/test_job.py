@@ -42,6 +42,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(rundir, "ROOT", str(tmp_path / "railwright"))
     monkeypatch.setattr(rundir, "BASE", str(tmp_path / "railwright" / "bench"))
     monkeypatch.setattr(processes, "TERM_S", 0.5)
+    monkeypatch.setattr(job, "GRACE_S", 1.5)
     name = f"job-{os.getpid()}"
     rundir.prepare(HOST, name, USER, "n1 slots=2\n")
     yield name
@@ -131,6 +132,13 @@ def test_strays_of_a_standin_are_ended_with_it(tmp_path: Path, run: str) -> None
     assert len(processes.marked(HOST, run)) == 1
     assert stop(HOST, run, USER, None)["ended"] == 1
     assert processes.marked(HOST, run) == []
+    assert stop(HOST, run, USER, None)["ended"] == 0
+    assert collect(HOST, run, USER, [])["ended"] == 1, "there is an end after every job, and one verdict on all"
+
+
+def test_what_ends_by_itself_a_moment_later_is_no_leftover(tmp_path: Path, run: str) -> None:
+    begin(HOST, launch(run, standin(tmp_path, "(exec setsid sleep 0.7) &", "exit 0")))
+    assert ended(run)["status"] == 0
     assert stop(HOST, run, USER, None)["ended"] == 0
 
 
