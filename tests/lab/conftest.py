@@ -12,10 +12,15 @@ import pytest
 
 from lab_debs import Keyring, publish, served
 from lab_machine import Machine
+from lab_pair import NODES, USER, Pair, on_machines, write_site
 from lab_vendor import LABEL, driver, old_driver, stack
 from railwright import lab
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def report(line: str) -> None:
+    print(line, flush=True)
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +29,29 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     state_dir = ROOT / "build" / "lab" / request.module.__name__.rpartition(".")[2]
     options: dict[str, Any] = {"recipe": request.module.RECIPE, "hardware": request.module.HARDWARE}
     lab.down(state_dir=state_dir)
-    lab.up(1, state_dir=state_dir, progress=lambda line: print(line, flush=True), **options)
+    lab.up(1, state_dir=state_dir, progress=report, **options)
     try:
         yield Machine(state_dir)
+    finally:
+        lab.down(state_dir=state_dir)
+
+
+@pytest.fixture(scope="module")
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two machines, provisioned: packages, rails, Open MPI, ssh mesh."""
+    state_dir = ROOT / "build" / "lab" / request.module.__name__.rpartition(".")[2]
+    lab.down(state_dir=state_dir)
+    state = lab.up(len(NODES), state_dir=state_dir, progress=report, recipe=request.module.RECIPE, hardware=request.module.HARDWARE)
+    try:
+        write_site(state.inventory)
+        made = Pair(on_machines(state_dir), state.inventory, tmp_path_factory.mktemp("state"), interface="eth1", limit=60)
+        for node in NODES:
+            made.on(node, ("useradd", "--create-home", "--uid", "2000", "--shell", "/bin/bash", USER))
+        code, document, err = made.railwright("apply")
+        assert code == 0, (document, err)
+        made.mesh()
+        made.stand_in()
+        yield made
     finally:
         lab.down(state_dir=state_dir)
 

@@ -96,3 +96,9 @@ FABRIC: Recipe = replace(
     packages=(*GRUB.packages, "python3-apt", *RDMA),
     finish=GRUB.finish + _NO_SOURCES,
 )
+# A compiler, as job users have one; MPI and its headers are for `apply` to bring, from the distribution's servers.
+MPI: Recipe = replace(
+    GRUB,
+    title="image of the bench test (GRUB, RDMA packages, a compiler)",
+    packages=(*GRUB.packages, "python3-apt", "procps", "gcc", "libc6-dev", *RDMA),
+)

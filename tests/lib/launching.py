@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     user: str
     options: tuple[str, ...] = ()
     interface: str | None = None
+    per_node: int = 1
 
 
 class Outcome(NamedTuple):
@@ -91,7 +92,7 @@ class Launching:
         options = (("--job-name", self.job) if self.plan.kind == "slurm" else ()) + self.plan.options
         marker = f"{MARKER}={run}"
         job = launch.Job(
-            tuple(self.plan.nodes.values()), 1, self.plan.interface, {**(environment or {}), MARKER: run}, self.plan.path, options,
+            tuple(self.plan.nodes.values()), self.plan.per_node, self.plan.interface, {**(environment or {}), MARKER: run}, self.plan.path, options,
             marker if self.plan.kind.startswith("openmpi") else None,
         )  # fmt: skip
         hosts = launch.hostfile(job, self.plan.kind)
@@ -122,7 +123,7 @@ class Launching:
         while True:
             found = self.poll()
             if found["ended"]:
-                return Outcome(found["rc"], found["text"], time.monotonic() - begun)
+                return Outcome(found["status"], found["text"], time.monotonic() - begun)
             assert time.monotonic() - begun < POLL_SECONDS, found
 
     def stop(self) -> dict[str, int]:
