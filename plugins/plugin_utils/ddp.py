@@ -22,7 +22,8 @@ class PlanError(Exception):
 
 def wishes(spec: Spec) -> dict[str, Any]:
     """What the inventory says about a host's part."""
-    return {name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}
+    environment = {**spec["nccl_tests_environment"], **spec["ddp_benchmark_environment"]}
+    return {**{name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}, "environment": environment}
 
 
 def usable(found: Any) -> bool:
@@ -50,7 +51,8 @@ def make_plan(run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict
     for number, node in enumerate(hosts):
         seen = looks[node]
         nodes[node] = {"user": seen["user"], "python": seen["python"], "node_rank": number, "processes": seen["processes"],
-                       "first_rank": rank, "interface": interface(node, seen, alone=len(hosts) == 1), "old_torch": is_old(seen["torch"])}
+                       "first_rank": rank, "interface": interface(node, seen, alone=len(hosts) == 1),
+                       "environment": wanted[node]["environment"], "old_torch": is_old(seen["torch"])}
         rank += seen["processes"]
     master = LOOPBACK if len(hosts) == 1 else address(first, looks[first])
     return {"run": run, "hosts": hosts, "nodes": nodes, "processes": {node: nodes[node]["processes"] for node in hosts}, "world_size": rank,

@@ -27,6 +27,7 @@ class Share(NamedTuple):
     master: str
     port: int
     interface: Optional[str]
+    environment: Dict[str, str]  # the operator's
     backend: str
     steps: int
     warmup: int
@@ -67,4 +68,5 @@ def environment(share, directory):
     if share.interface is not None:
         found["NCCL_SOCKET_IFNAME"] = "=" + share.interface  # without the sign it is the beginning of a name: eth1 is eth10 too
         found["GLOO_SOCKET_IFNAME"] = share.interface
+    found.update({str(name): str(value) for name, value in share.environment.items()})
     return found

@@ -2,7 +2,7 @@
 """Rules between the keys of nccl-tests: what contradicts itself is said before a node is contacted. Pure."""
 
 import re
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from .findings import Findings, did_you_mean
 from .values import MISSING, as_number, type_name
@@ -54,15 +54,15 @@ def check_min_busbw(floors, findings):
     return good if len(good) == len(floors) else MISSING
 
 
-def check_environment(variables, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
-    """``nccl_tests_environment`` as {name: text}, or MISSING."""
+def check_environment(variables, findings, key="nccl_tests_environment", reserved=RESERVED):
+    # type: (Mapping[Any, Any], Findings, str, Sequence[str]) -> Any
+    """``nccl_tests_environment`` (or another key of that kind) as {name: text}, or MISSING."""
     good = {}  # type: Dict[str, str]
     for name, value in variables.items():
-        path = "nccl_tests_environment.%s" % name
+        path = "%s.%s" % (key, name)
         if not isinstance(name, str) or not _NAME.match(name):
             findings.error(path, value, "is no name of a variable", "letters, digits and _")
-        elif name in RESERVED:
+        elif name in reserved:
             findings.error(path, value, "is set by railwright itself: it finds the run and its log by it", "other variables")
         elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
             findings.error(path, value, "must be text, not %s" % type_name(value), "text, in quotes")

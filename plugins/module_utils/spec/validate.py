@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE
 from .check_cuda import check_cuda
+from .check_ddp_benchmark import CHECKS as DDP_CHECKS
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
 from .check_mpi import check_mpi
@@ -93,7 +94,7 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted

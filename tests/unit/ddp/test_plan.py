@@ -12,7 +12,8 @@ from ansible_collections.railwright.rdma.plugins.action.rdma_ddp import finished
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import command, environment, share_from
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
-WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None}
+WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None,
+          "environment": {"NCCL_DEBUG": "INFO"}}
 
 
 def look(number: int, **more: Any) -> dict[str, Any]:
@@ -97,6 +98,12 @@ def test_a_short_job_waits_no_longer_than_it_may_take() -> None:
 def test_the_interface_is_exact_for_nccl() -> None:
     found = environment(share_from(share(made(look(1), look(2)), "node1")), "/run/x")
     assert (found["NCCL_SOCKET_IFNAME"], found["GLOO_SOCKET_IFNAME"], found["TMPDIR"]) == ("=eth1", "eth1", "/run/x")
+
+
+def test_the_operators_variables_win() -> None:
+    own = share(made(look(1), look(2), environment={"NCCL_SOCKET_IFNAME": "bond0", "NCCL_NVLS_ENABLE": "0"}), "node1")
+    found = environment(share_from(own), "/run/x")
+    assert (found["NCCL_SOCKET_IFNAME"], found["NCCL_NVLS_ENABLE"]) == ("bond0", "0")
 
 
 @pytest.mark.parametrize("limit", [30, 900, 86400])

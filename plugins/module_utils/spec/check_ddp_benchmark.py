@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``ddp_benchmark_environment``: any variable but those by which torchrun and railwright tell a rank who it is. Pure."""
+
+from typing import Any, Dict, Mapping
+
+from .check_nccl_tests import check_environment
+from .findings import Findings
+from .values import MISSING
+
+KEY = "ddp_benchmark_environment"
+TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+OWN = ("RAILWRIGHT_BENCH", "TMPDIR")
+
+
+def check_variables(variables, findings):
+    # type: (Mapping[Any, Any], Findings) -> Any
+    """As {name: text}, or MISSING."""
+    told = [name for name in variables if name in TORCHRUN]
+    for name in told:
+        findings.error("%s.%s" % (KEY, name), variables[name], "is what torchrun tells each rank", "other variables")
+    return MISSING if told else check_environment(variables, findings, KEY, OWN)
+
+
+CHECKS = {KEY: check_variables}  # type: Dict[str, Any]
