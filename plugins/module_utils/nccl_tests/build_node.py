@@ -6,6 +6,7 @@ that root follows no link of his.
 """
 
 import pwd
+import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
@@ -15,7 +16,8 @@ from .build_look import sums
 
 BUILD_SECONDS = 3600.0  # 2 minutes on 16 cores for one kind of GPU
 SPACE = 1024 * 1024 * 1024
-LINES = 20
+LINES, CAUSES = 20, 5
+CAUSE = re.compile(r"\berror\b|undefined reference|cannot find|No such file", re.IGNORECASE)
 CACHE = "/var/cache/railwright/nccl-tests"
 NOBODY = "nobody"
 
@@ -85,8 +87,8 @@ class Builder:
     def _unpack(self, archive):
         # type: (str) -> None
         source = self.work + "/source"
-        self._as_user(("mkdir", source, self.work + "/nccl", self.work + "/nccl/lib", self.work + "/nccl/include", self.work + "/mpi",
-                       self.work + "/mpi/lib"), "make a working directory")
+        self._as_user(("mkdir", source, self.work + "/nccl", self.work + "/nccl/lib", self.work + "/nccl/include", self.work + "/mpi"),
+                      "make a working directory")
         # The archive is in a directory that only root writes, and readable: it is no secret.
         self._as_user(("tar", "-xzf", archive, "-C", source, "--strip-components=1", "--no-same-owner"), "unpack " + archive, 300.0)
         if not self.host.exists(source + "/Makefile"):
@@ -100,13 +102,21 @@ class Builder:
         links = [(path, "%s/nccl/include/" % self.work) for path in headers]
         links += [(nccl["library"], "%s/nccl/lib/%s" % (self.work, name)) for name in ("libnccl.so", "libnccl.so.2")]
         if mpi is not None:
-            place = mpi["library"].rpartition("/")[0]
-            # libmpi.so may be a line of text that names the library beside it
-            names = [name for name in self.host.listdir(place) if name.startswith("libmpi") and ".so" in name and name != "libmpi.so"]
-            links += [("%s/%s" % (place, name), "%s/mpi/lib/%s" % (self.work, name)) for name in names]
-            links += [(mpi["include"], self.work + "/mpi/include"), (mpi["library"], self.work + "/mpi/lib/libmpi.so")]
+            links += [(mpi["include"], self.work + "/mpi/include")] + self._mpi_libraries(mpi["library"])
         for target, link in links:
             self._as_user(("ln", "-s", target, link), "link " + target)
+
+    def _mpi_libraries(self, library):
+        # type: (str) -> List[Tuple[str, str]]
+        """The whole directory where it can be: libraries name others relative to their own place ($ORIGIN), which the linker follows."""
+        place, _slash, name = library.rpartition("/")
+        home = self.work + "/mpi/lib"
+        if name == "libmpi.so":
+            return [(place, home)]
+        # MPICH's is libmpich.so here and there, and the Makefile asks for libmpi.so
+        names = [item for item in self.host.listdir(place) if item.startswith("libmpi") and ".so" in item and item != "libmpi.so"]
+        self._as_user(("mkdir", home), "make a working directory")
+        return [("%s/%s" % (place, item), "%s/%s" % (home, item)) for item in names] + [(library, home + "/libmpi.so")]
 
     def _make(self):
         # type: () -> None
@@ -121,8 +131,8 @@ class Builder:
         if answer.rc == 124:
             raise RailwrightError("nccl-tests was not built in %d s" % BUILD_SECONDS)
         if not answer.ok:
-            lines = (answer.out + answer.err).strip().splitlines()
-            raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(lines[-LINES:])))
+            raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(
+                telling((answer.out + answer.err).strip().splitlines()))))
 
     def _publish(self):
         # type: () -> Dict[str, Any]
@@ -235,6 +245,14 @@ def _swap(host, new, directory):
         _run(host, ("mv", "-T", "--", directory, old), "replace " + directory)
     _run(host, ("mv", "-T", "--", new, directory), "put %s in place" % directory)
     host.run(("rm", "-rf", "--", old), 120.0)
+
+
+def telling(lines):
+    # type: (Sequence[str]) -> List[str]
+    """The end of a compiler's words; with many jobs at once it says only that they failed, so the first causes go before it."""
+    tail = list(lines[-LINES:])
+    causes = [line for line in lines[:-LINES] if CAUSE.search(line)][:CAUSES]
+    return causes + tail[len(causes):]
 
 
 def _static_runtime(host, home):

