@@ -25,6 +25,7 @@ EXPECTED_MODULES = {
     "rdma_cluster",
     "rdma_gdr",
     "rdma_ssh_mesh",
+    "rdma_ddp",
     "rdma_nccl_tests",
 }
 MODULES = sorted({Path(name).stem for name in repo.python("plugins/modules/")} | EXPECTED_MODULES)
