@@ -11,7 +11,7 @@ from .nccl_prefix import CACHE, MANIFEST, Wanted, in_place, manifest
 from .nccl_tests.build_look import sums
 from .observe.nccl_library import NAME, library_version
 
-SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; the objects of a build, one kind of GPU, rounded up
+SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; of a build an upper bound, not measured
 _FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
 
 
