@@ -30,6 +30,9 @@ DRIVER = {
 }
 CUDNN = {"gpu1": ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-dev-cuda-13"),
          "el1": ("libcudnn9-cuda-13", "libcudnn9-headers-cuda-13", "libcudnn9-devel-cuda-13")}
+NCCL = {"gpu1": ("libnccl2", "libnccl-dev"), "el1": ("libnccl", "libnccl-devel")}
+# With the older driver an older NCCL, by its release alone; with the newer one the catalogue's. Beside both are builds for another CUDA.
+NCCL_OF = {OLD: ("2.29.7", "2.29.7-1+cuda13.1"), NEW: (None, "2.30.7-1+cuda13.3")}
 UNITS = ("nvidia-persistenced.service", "nvidia-fabricmanager.service")
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
 REPOSITORY = {"cuda_repository_url": "file:///srv/standin/cuda", "cuda_repository_key_url": "file:///srv/standin/right.asc"}
@@ -48,11 +51,11 @@ def told(scenario: str) -> Told:
     story = Story(scenario, {})
     story.common |= {
         "rdma_stack": "inbox", "gpu_driver_branch": "580", "cuda_version": "13.0", "cuda_cudnn_version": "9.13", **REPOSITORY,
-        "cuda_repository_fingerprint": story.fingerprint(),
+        "cuda_repository_fingerprint": story.fingerprint(), "nccl_install": "repository",
     }
 
     def step(version: str, *consent: str) -> Step:
-        return story.step({"gpu_driver_version": version, "consent": list(consent)}, {})
+        return story.step({"gpu_driver_version": version, "nccl_version": NCCL_OF[version][0], "consent": list(consent)}, {})
 
     steps = {
         "install": step(OLD),
@@ -97,7 +100,7 @@ def test_the_plan_came_first_and_nothing_changed_in_it(steps: dict[str, Step], n
 def test_the_second_run_changes_nothing(steps: dict[str, Step], name: str) -> None:
     for node, host in steps[name].again.items():
         assert host.changed == [], node
-        assert [answer["plan"] for answer in host.of("rdma_state")] == [[]] * 4, node
+        assert [answer["plan"] for answer in host.of("rdma_state")] == [[]] * 6, node
     assert set(steps[name].again) == {"gpu1", "el1", "old1", "cpu1"}
 
 
@@ -107,6 +110,23 @@ def test_one_version_of_cudnn_though_a_newer_one_is_there(steps: dict[str, Step]
     assert {name: found.get(name) for name in CUDNN[node]} == dict.fromkeys(CUDNN[node], "9.13.1.26-1")
     assert found["cuda-toolkit-13-0"] == "13.0.2-1"
     assert "mft" not in found
+
+
+@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize(("name", "version"), [("install", OLD), ("upgrade", NEW), ("downgrade", OLD)])
+def test_nccl_of_one_release_for_this_cuda(steps: dict[str, Step], node: str, name: str, version: str) -> None:
+    found = steps[name].after[node].installed
+    assert {package: found.get(package) for package in NCCL[node]} == dict.fromkeys(NCCL[node], NCCL_OF[version][1])
+
+
+def test_an_update_of_the_system_leaves_nccl_where_it_is(told: Told) -> None:
+    """The last step wanted the older one; apt and dnf themselves say what they would do now."""
+    asked = {"gpu1": ("apt-get", "-s", "dist-upgrade"), "el1": ("dnf", "-q", "check-update", "libnccl", "libnccl-devel")}
+    for node, argv in asked.items():
+        assert "libnccl" not in told.story.cluster.container(node).run(*argv, check=False).stdout, node
+    policy = told.story.cluster.container("gpu1").out("apt-cache", "policy", "libnccl2")
+    assert "Candidate: 2.29.7-1+cuda13.1" in policy
+    assert "2.31.2-1+cuda13.3" in policy, "there is a newer one that could have come"
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -134,6 +154,7 @@ def test_a_node_without_gpu_gets_nothing_and_the_reason_is_in_the_result(steps: 
     said = [note for answer in steps["install"].apply["cpu1"].of("rdma_state") for note in answer["notes"]]
     assert "gpu_driver: no NVIDIA GPU on the PCI bus of this node, so no driver is installed" in said
     assert "cuda: no NVIDIA GPU on the PCI bus of this node, so CUDA 13.0 is not installed" in said
+    assert "nccl_library: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed" in said
 
 
 def test_a_driver_that_nobody_named_is_left_as_it_is(steps: dict[str, Step]) -> None:

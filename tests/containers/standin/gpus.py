@@ -11,6 +11,7 @@ from stub import Stub, exactly
 
 VERSIONS = ("580.95.05", "580.105.08")
 CUDA, CUDNN = "13.0.2-1", ("9.13.1.26-1", "9.14.0.64-1")
+NCCL = ("2.29.7-1+cuda12.9", "2.29.7-1+cuda13.1", "2.30.7-1+cuda12.9", "2.30.7-1+cuda13.3", "2.31.2-1+cuda13.3")
 PERSISTENCED, FABRICMANAGER = "nvidia-persistenced", "nvidia-fabricmanager"
 DEBS = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", PERSISTENCED, "libnvidia-ml1", "nvidia-modprobe")
 RPMS = ("kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", PERSISTENCED, "nvidia-kmod-common", "nvidia-modprobe")
@@ -34,10 +35,13 @@ def driver(names: tuple[str, ...], version: str, manager_version: str) -> tuple[
 
 
 def toolkit(devel: str) -> tuple[Stub, ...]:
-    """CUDA, two releases of cuDNN whose parts go together, and an mft that must win nowhere."""
+    """CUDA, releases of cuDNN and NCCL whose parts go together (NCCL's for two CUDAs each), and an mft that must win nowhere."""
     rows = []
     for version in CUDNN:
         library = Stub("libcudnn9-cuda-13", version)
         headers = Stub("libcudnn9-headers-cuda-13", version)
         rows += [library, headers, Stub(f"libcudnn9-{devel}-cuda-13", version, exactly((library, headers)))]
+    for version in NCCL:
+        library = Stub("libnccl2" if devel == "dev" else "libnccl", version)
+        rows += [library, Stub(f"libnccl-{devel}", version, exactly((library,)))]
     return (Stub("cuda-toolkit-13-0", CUDA), Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), *rows)
