@@ -84,7 +84,7 @@ test-fabric: $(INSTALLED) ## the product on Soft-RoCE virtual machines
 
 .PHONY: test-lab
 test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four parts
-	@tools/need demo lab
+	@tools/need containers demo lab
 	@$(STAGES) lab -- --shard $(SHARD) $(ARGS)
 
 .PHONY: wheel
