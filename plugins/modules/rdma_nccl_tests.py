@@ -229,7 +229,7 @@ def step(host, params):
     else:
         found = collect(host, params["run"], params["user"], params["names"])
         found["notes"] += ["%s/%s stays behind" % (rundir.directory_of(params["run"]), name) for name in found.pop("left")]
-    return dict(found, warnings=found.pop("notes"))
+    return found
 
 
 def main():
@@ -244,6 +244,8 @@ def main():
         result = step(Host(), params)
     except (RailwrightError, OSError) as error:
         module.fail_json(msg="nccl_tests %s: %s" % (params["mode"], error))
+    for text in result.pop("notes", []):
+        module.warn(text)
     module.exit_json(changed=False, **result)
 
 

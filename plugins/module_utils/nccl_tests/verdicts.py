@@ -149,8 +149,8 @@ def judge_job(run, job, start):
     ended = dict(parsed, complete=parsed["complete"] and rc == 0)
     verdicts = judge_run(ended, node, subject, floor, str(source))
     verdicts[0] = _ended(Where(node, None, None, subject), output, ended, log)
-    if not output.get("started"):
-        verdicts = verdicts[:1]
+    if not output.get("started") or not parsed["rows"]:
+        verdicts = verdicts[:1]  # nothing more to be said
     ways = transport.parse_log(log)
     # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
     if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):

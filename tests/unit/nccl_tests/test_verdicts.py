@@ -247,7 +247,8 @@ def test_versions_agree_or_are_named() -> None:
         "GPU driver": "pass", "CUDA of the driver": "pass", "NCCL": "pass", "all_reduce_perf": "pass"}
     said = [answer("n1", rank) for rank in range(8)] + [answer("n2", rank, nccl="2.18.3") for rank in range(8)]
     nodes = (node("n1"), node("n2", driver="570.1"))
-    other = {item.subject: item for item in of(pair(None, nodes=nodes, probe={"status": 0, "answers": said, "reason": None}), "nccl.versions")}
+    probe = {"status": 0, "answers": said, "reason": None}
+    other = {item.subject: item for item in of(pair(None, nodes=nodes, probe=probe), "nccl.versions")}
     assert other["NCCL"].message == "NCCL differs: n1 has 2.30.7, n2 has 2.18.3"
     assert other["GPU driver"].status == "fail"
 
