@@ -64,6 +64,16 @@ def test_a_far_hca_only_fails_and_is_named() -> None:
     assert (found["node1"].expected, found["node1"].found) == ({GPUS[0]: ["mlx5_0:1"]}, {GPUS[0]: ["mlx5_1:1"]})
 
 
+def test_one_gpu_with_far_hcas_only_fails_though_the_others_are_near() -> None:
+    found = judged(HEAD + send("node1", "0[0] -> 2[0]", "1") + send("node1", "1[1] -> 3[1]", "1") + SECOND)
+    assert (found["node1"].status, found["node1"].found) == ("fail", {GPUS[0]: ["mlx5_1:1"], GPUS[1]: ["mlx5_1:1"]})
+
+
+def test_one_connection_that_cannot_be_told_makes_the_whole_unknown() -> None:
+    found = judged(HEAD + send("node1", "0[0] -> 2[0]", "0") + send("node1", "1[1] -> 3[1]", "7") + SECOND)
+    assert (found["node1"].status, found["node1"].message[:20]) == ("unknown", "1 of 2 connections: ")
+
+
 def test_near_and_far_ones_warn() -> None:
     found = judged(HEAD + send("node1", "0[0] -> 2[0]", "0") + send("node1", "2[0] -> 0[0]", "1", "receive") + SECOND)
     assert found["node1"].status == "warn"

@@ -130,7 +130,7 @@ def test_every_rank_prints_a_table_of_its_own(run: Run) -> None:
     """Built without MPI and started by mpirun: the lines of two tables mix."""
     whole = text(run, some_rows(run))
     streams = [whole.splitlines(keepends=True), whole.splitlines(keepends=True)]
-    mixed = []
+    mixed: list[str] = []
     while any(streams):
         left = [stream for stream in streams if stream]
         mixed.append(left[len(mixed) * 7 % 5 % len(left)].pop(0))  # runs of one, two and three lines

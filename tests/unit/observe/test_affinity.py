@@ -119,6 +119,8 @@ def test_a_tree_that_does_not_tell_is_no_class_and_not_near(tmp_path: Path) -> N
     (tmp_path / "node/sys/bus/pci/devices/0000:3d:00.0").unlink()
     rows = affinity(host, observe_identity(host))
     assert [(row["hca"], row["path"], row["near"]) for row in rows] == [("mlx5_0", None, False), ("mlx5_1", "PXB", True)]
+    (tmp_path / "node/sys/bus/pci/devices/0000:36:00.0").unlink()
+    assert [(row["path"], row["near"]) for row in affinity(host, observe_identity(host))] == [(None, False), (None, False)]
 
 
 def test_soft_roce_has_no_place_on_the_bus(tmp_path: Path) -> None:
@@ -131,6 +133,19 @@ def test_soft_roce_has_no_place_on_the_bus(tmp_path: Path) -> None:
     identity = observe_identity(host)
     assert [hca.name for hca in identity.hcas] == ["rxe0"]
     assert affinity(host, identity) == []
+
+
+@pytest.mark.parametrize(("one", "other", "path"), [
+    ("root up down0", "root up down1", "PIX"),
+    ("root", "root", "PIX"),
+    ("root up down0", "root up down0", "PIX"),
+    ("root up down0", "root up down1 bridge", "PXB"),
+    ("root up down0 up2 down2", "root up down1", "PXB"),
+    ("root up down0", "root2 up down1", "PHB"),
+], ids=["one-switch", "two-functions", "two-functions-below-a-switch", "bridge", "nested-switch", "two-root-ports"])
+def test_bridges_between_two_functions(one: str, other: str, path: str) -> None:
+    places = [Place(("pci0000:00", *text.split()), 0) for text in (one, other)]
+    assert path_class(places[0], places[1]) == path
 
 
 BRIDGE = st.sampled_from(["0000:00:01.0", "0000:01:00.0", "0000:02:00.0", "0000:02:01.0", "0000:03:00.0"])
