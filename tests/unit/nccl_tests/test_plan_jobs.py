@@ -31,7 +31,7 @@ def after(argv: list[str], option: str) -> str:
 
 
 def exported(argv: list[str]) -> dict[str, str]:
-    return dict(argv[at + 1].split("=", 1) for at, word in enumerate(argv) if word == "-x")  # type: ignore[misc]
+    return {argv[at + 1].partition("=")[0]: argv[at + 1].partition("=")[2] for at, word in enumerate(argv) if word == "-x"}
 
 
 def test_one_node_runs_locally_with_all_its_gpus() -> None:
