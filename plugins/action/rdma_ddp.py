@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, share, wishes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
@@ -93,7 +94,7 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
     if missing:
         return failed(f"{', '.join(missing)} cannot take part (see above), so nothing was started; --limit leaves a node out")
     found = {node: result for node, result in results.items() if result is not None}
-    run = f"ddp-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    run = f"{PREFIX}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     try:
         made = make_plan(run, {node: result.get("look", {}) for node, result in found.items()},
                          {node: result["wishes"] for node, result in found.items()})

@@ -189,7 +189,7 @@ def step(host, params):
     if mode == "stop":
         return {"ended": node.stop(host, share.run)}
     found = node.collect(host, share)
-    node.remove(host, share)
+    node.remove(host, share.run)
     return {"collected": found}
 
 

@@ -9,6 +9,7 @@ the interface is set here, as every node has its own.
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 SCRIPT = "ddp_benchmark.py"
+PREFIX = "ddp-"  # of the names of runs
 LOG, RANK_LOGS = "torchrun.log", "ranks"
 RENDEZVOUS_S = 300  # nodes are started a few at a time (Ansible's forks)
 PATIENCE_S = 120  # a step takes milliseconds: a rank that waits so long waits for one that is dead

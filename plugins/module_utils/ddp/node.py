@@ -19,7 +19,7 @@ from ..perftest_node import listening
 from ..spec.model import Spec
 from ..types import Identity
 from .failure import children, failures_of
-from .launch import LOG, Share, command, environment
+from .launch import LOG, PREFIX, Share, command, environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
 LEASE_S = 180.0
@@ -147,6 +147,9 @@ def start(host, share, files):
                               "itself within minutes" % ", ".join(others))
     host.make_directory(rundir.ROOT, 0o755)
     host.make_directory(rundir.BASE, 0o755)
+    for name in host.listdir(rundir.BASE):
+        if name.startswith(PREFIX) and name != share.run:  # left by one whose controller died
+            remove(host, name)
     host.make_directory(path, 0o700, (who.uid, who.gid))
     with processes.rights_of(host, who.name):
         for name, text in sorted(files.items()):
@@ -227,10 +230,11 @@ def stop(host, run):
     return processes.stop_marked(host, run)
 
 
-def remove(host, share):
-    # type: (Host, Share) -> None
+def remove(host, run):
+    # type: (Host, str) -> None
     """The directory with all that torchrun and the ranks put there, by the rights of whom it belongs to."""
-    who, path = account(share.user), rundir.directory_of(share.run)
-    if host.exists(path):
-        host.run(as_user(host, who, ("find", path, "-xdev", "-mindepth", "1", "-delete")), 60.0)
-        rundir.remove(host, share.run)
+    path = rundir.directory_of(run)
+    owner = host.owner(path)
+    if owner is not None:
+        host.run(as_user(host, account(owner[0]), ("find", path, "-xdev", "-mindepth", "1", "-delete")), 60.0)
+        rundir.remove(host, run)

@@ -8,6 +8,7 @@ probe asks for. The real one is in tests/lab/test_ddp.py.
 from __future__ import annotations
 
 import getpass
+import os
 import sys
 import time
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_what_the_ranks_left_is_collected_and_taken_away(directory: Path) -> Non
     found = node.collect(Host(), share())
     failure = {"rank": 5, "at": 1.0, "message": "x", "kind": "error"}
     assert found == {"rc": None, "ranks": [{"rank": 4}], "failures": [failure], "result": None, "log": "ab\n"}
-    node.remove(Host(), share())
+    node.remove(Host(), share().run)
     assert not directory.exists()
 
 
@@ -141,20 +142,32 @@ def test_the_last_part_of_a_long_log_counts(directory: Path) -> None:
     assert node.collect(Host(), share())["log"].endswith("\nthe end\n")
 
 
-def test_a_job_is_started_polled_and_gone(directory: Path, tmp_path: Path) -> None:
-    """The real keeper and a real process; torchrun is a stand-in of two lines that ends with 3."""
-    package = tmp_path / "site" / "torch" / "distributed"
-    package.mkdir(parents=True)
-    (package.parent / "__init__.py").write_text("", encoding="utf-8")
-    (package / "__init__.py").write_text("", encoding="utf-8")
-    (package / "run.py").write_text("import sys, time\nprint('No luck')\ntime.sleep(1)\nsys.exit(3)\n", encoding="utf-8")
-    wrapper = tmp_path / "python"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec {sys.executable} "$@"\n', encoding="utf-8")
-    wrapper.chmod(0o755)
-    own = share(python=str(wrapper))
-    (tmp_path / "bench").mkdir()
+@pytest.fixture
+def torchrun(tmp_path: Path, directory: Path) -> Any:
+    """A Python whose torchrun is these lines."""
+
+    def make(text: str) -> str:
+        package = tmp_path / "site" / "torch" / "distributed"
+        package.mkdir(parents=True)
+        for name, content in (("../__init__.py", ""), ("__init__.py", ""), ("run.py", text)):
+            (package / name).write_text(content, encoding="utf-8")
+        wrapper = tmp_path / "python"
+        wrapper.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}/site exec {sys.executable} "$@"\n', encoding="utf-8")
+        wrapper.chmod(0o755)
+        return str(wrapper)
+
+    return make
+
+
+def test_a_job_is_started_polled_and_gone(directory: Path, torchrun: Any) -> None:
+    """The real keeper and a real process; torchrun is a stand-in of a few lines that ends with 3."""
+    own = share(python=torchrun("import sys, time\nprint('No luck')\ntime.sleep(1)\nsys.exit(3)\n"))
+    old = directory.with_name("ddp-old")
+    (old / "ranks").mkdir(parents=True)  # left by one whose controller died, a while ago
+    os.utime(old, (1.0, 1.0))
     process = node.start(Host(), own, {"ddp_benchmark.py": "x = 1\n"})
     try:
+        assert not old.exists()
         first = node.poll(Host(), own, process, 0.0)
         assert (first["done"], first["over"], first["exit"]) == (False, True, None)
         assert (directory / "ddp_benchmark.py").read_text(encoding="utf-8") == "x = 1\n"
@@ -166,5 +179,42 @@ def test_a_job_is_started_polled_and_gone(directory: Path, tmp_path: Path) -> No
         node.stop(Host(), own.run)
     assert node.collect(Host(), own)["log"] == "No luck\n"
     assert processes.marked(Host(), own.run) == []
-    node.remove(Host(), own)
+    node.remove(Host(), own.run)
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(("said", "left"), [
+    ("failed (exitcode: -9) local_rank: 1 (pid: 12) of binary: python3", ""),
+    ("", '{"rank": 5, "at": 1, "message": "x"}'),
+])
+def test_a_rank_that_failed_is_the_end_though_torchrun_still_waits(
+    said: str, left: str, directory: Path, torchrun: Any, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node, "WAIT_S", 0.5)
+    own = share(python=torchrun(f"import time\nprint({said!r}, flush=True)\ntime.sleep(60)\n"))
+    process = node.start(Host(), own, {})
+    try:
+        if left:
+            (directory / "failed-5.json").write_text(left, encoding="utf-8")
+        wanted = time.monotonic() + 10
+        found = node.poll(Host(), own, process, 600.0)
+        while not found["done"] and time.monotonic() < wanted:
+            found = node.poll(Host(), own, process, 600.0)
+        assert (found["done"], found["over"], found["exit"]) == (True, True, None)
+    finally:
+        assert node.stop(Host(), own.run) > 0
+    node.remove(Host(), own.run)
+
+
+def test_a_job_that_goes_well_is_waited_for(directory: Path, torchrun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "WAIT_S", 0.5)
+    own = share(python=torchrun("import time\ntime.sleep(60)\n"))
+    process = node.start(Host(), own, {})
+    try:
+        (directory / "progress.json").write_text('{"phase": "steps", "step": 3, "steps": 10}', encoding="utf-8")
+        found = node.poll(Host(), own, process, 600.0)
+        assert (found["done"], found["over"], found["exit"]) == (False, False, None)
+        assert (found["progress"]["step"], found["progress"]["steps"]) == (3, 10)
+    finally:
+        node.stop(Host(), own.run)
+    node.remove(Host(), own.run)
