@@ -68,6 +68,7 @@ def test_a_run_that_died_has_no_end_time_though_its_file_was_closed() -> None:
     text = written().partition(',"out_of_bounds"')[0] + "}"
     found = parse_json(text)
     assert (len(found["rows"]), found["complete"], found["avg_busbw"]) == (2, False, None)
+    assert parse_json(written().partition(',"end_time"')[0] + "}")["complete"] is False
 
 
 def test_numbers_that_json_has_not() -> None:
