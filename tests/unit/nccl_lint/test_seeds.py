@@ -98,3 +98,7 @@ def test_the_refusal_says_why_what_to_write_and_the_line_of_the_option() -> None
     assert (item.line, item.variable, item.replacement) == (4, "-b", "-b 1")
     assert "takes digits and one of K, M, G" in item.message
     assert "invalid size specified for 'minbytes'" in item.message
+
+
+def test_nccl_conf_has_no_command_lines() -> None:
+    assert check_source(Source("nccl.conf", Grammar.CONF, tuple(settings_of("-b=1B\nX=all_reduce_perf -b 1B\n", Grammar.CONF)))) == []
