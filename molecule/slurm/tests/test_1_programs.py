@@ -65,7 +65,7 @@ def test_the_time_limit_ends_it_on_every_node(slurm: Launching, empty: Ask) -> N
     assert len(said(slurm.says("rank ", 2))) == 2
     assert all(slurm.marked().values())
     outcome = slurm.wait()
-    assert outcome.rc in (124, 137), "137: timeout had to kill srun too"
+    assert outcome.rc == 124
     assert outcome.seconds < 40
     slurm.stop()
     assert slurm.marked() == {"node1": [], "node2": []}

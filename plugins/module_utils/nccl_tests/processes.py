@@ -27,12 +27,12 @@ TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
-# argv: log, seconds of the lease (0: none), names of variables to keep (commas), command … Python 3.6.
+# argv: log, seconds of the lease (0: none), names of variables to keep (commas), seconds of the command, command … Python 3.6.
 # PAM may have added variables of the site on the way here; only those that were asked for are handed on.
 KEEPER = r"""
 import os, subprocess, sys, time
 begun = time.monotonic()
-log, lease, names, argv = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), sys.argv[4:]
+log, lease, names, limit, argv = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), int(sys.argv[4]), sys.argv[5:]
 try:
     child = subprocess.Popen(argv, env={name: os.environ[name] for name in names if name in os.environ})
 except OSError as error:
@@ -55,6 +55,8 @@ while child is not None and child.poll() is None:
 took = time.monotonic() - begun
 code = 127 if child is None else child.returncode
 code = 129 if forsaken else 128 - code if code < 0 else code
+if code == 137 and took >= limit:
+    code = 124  # timeout says so only of what ended by TERM; what it had to kill was over its time all the same
 with open(log + ".status.new", "w") as stream:
     stream.write("%d %.3f\n" % (code, took))
 os.rename(log + ".status.new", log + ".status")
@@ -105,7 +107,7 @@ def start(host, argv, user, environment, log, seconds, run, lease=None):
     values.update(environment)
     values[MARKER] = run
     python = host.which("python3") or sys.executable  # a virtual environment of root's is not open to the job user
-    keeper = [python, "-I", "-c", KEEPER, log, "%g" % (lease or 0), ",".join(sorted(values))]
+    keeper = [python, "-I", "-c", KEEPER, log, "%g" % (lease or 0), ",".join(sorted(values)), str(int(seconds))]
     command = keeper + ["timeout", "-k", str(KILL_AFTER_S), str(int(seconds))] + list(argv)
     if host.user() != who.uid:
         if host.user() != 0:

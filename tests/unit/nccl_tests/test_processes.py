@@ -119,6 +119,19 @@ def test_a_job_ends_when_its_time_is_over(tmp_path: Path, run: str) -> None:
     assert marked(HOST, run) == []
 
 
+def test_a_job_that_defies_its_end_was_over_its_time_too(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has to be killed, and timeout then says 137: as of a process that the kernel killed for its memory, which is another thing."""
+    monkeypatch.setattr(processes, "KILL_AFTER_S", 1)
+    defies = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    _started, log = begin(tmp_path, run, sys.executable, "-c", defies, seconds=1)
+    assert status(log) == 124
+
+
+def test_a_job_that_is_killed_before_its_time_is_over(tmp_path: Path, run: str) -> None:
+    _started, log = begin(tmp_path, run, "sh", "-c", "kill -KILL $$", seconds=30)
+    assert status(log) == 137
+
+
 def test_a_job_that_nobody_asks_for_ends_by_itself(tmp_path: Path, run: str) -> None:
     begun = time.monotonic()
     _started, log = begin(tmp_path, run, "sleep", "60", lease=1.0)
