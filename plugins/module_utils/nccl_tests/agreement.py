@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether all nodes of a run have the same driver, CUDA, NCCL and programs: one that differs holds the others up, or breaks them. Pure."""
+"""Whether all nodes of a run have the same driver, CUDA, NCCL, MPI and programs: one that differs holds the others up, or breaks them. Pure."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -9,7 +9,7 @@ from .plan_jobs import Node
 from .probe import Answer
 from .words import one_line
 
-_THINGS = (("driver", "GPU driver"), ("cuda", "CUDA of the driver"), ("nccl", "NCCL"))
+_THINGS = (("driver", "GPU driver"), ("cuda", "CUDA of the driver"), ("nccl", "NCCL"), ("mpi", "MPI"))
 
 
 def versions_of(node, said):

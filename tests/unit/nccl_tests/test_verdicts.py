@@ -244,7 +244,7 @@ def test_ranks_of_one_node_that_talk_over_sockets_fail() -> None:
 def test_versions_agree_or_are_named() -> None:
     found = of(pair(left(GOOD, log=IB)), "nccl.versions")
     assert {item.subject: item.status for item in found} == {
-        "GPU driver": "pass", "CUDA of the driver": "pass", "NCCL": "pass", "all_reduce_perf": "pass"}
+        "GPU driver": "pass", "CUDA of the driver": "pass", "NCCL": "pass", "MPI": "pass", "all_reduce_perf": "pass"}
     said = [answer("n1", rank) for rank in range(8)] + [answer("n2", rank, nccl="2.18.3") for rank in range(8)]
     nodes = (node("n1"), node("n2", driver="570.1"))
     probe = {"status": 0, "answers": said, "reason": None}
