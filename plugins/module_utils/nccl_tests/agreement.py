@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether all nodes of a run have the same driver, CUDA, NCCL, MPI and programs: one that differs holds the others up, or breaks them. Pure."""
+"""Whether all nodes of a run have the same driver, CUDA, NCCL, MPI and programs: one that differs holds the others up. Pure."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
