@@ -92,8 +92,8 @@ class Launching:
         options = (("--job-name", self.job) if self.plan.kind == "slurm" else ()) + self.plan.options
         marker = f"{MARKER}={run}"
         job = launch.Job(
-            tuple(self.plan.nodes.values()), self.plan.per_node, self.plan.interface, {**(environment or {}), MARKER: run}, self.plan.path, options,
-            marker if self.plan.kind.startswith("openmpi") else None,
+            tuple(self.plan.nodes.values()), self.plan.per_node, self.plan.interface, {**(environment or {}), MARKER: run}, self.plan.path,
+            options, marker if self.plan.kind.startswith("openmpi") else None,
         )  # fmt: skip
         hosts = launch.hostfile(job, self.plan.kind)
         for node in self.plan.nodes:
