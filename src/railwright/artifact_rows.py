@@ -73,18 +73,30 @@ def _rows(spec: Spec) -> Iterator[Row]:
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
     if driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository":
         yield from _repository(spec, "cuda", "cuda", None)
-    if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
-        yield from _nccl(spec)
-    if spec["mpi_install"] == "hpcx" and spec["mpi_archive"] is None:
-        for row in ARTIFACTS:
-            if row.name.startswith("hpcx-"):
-                yield _resolved(row, spec, spec["mpi_version"])
     if spec["gpudirect_path"] == "nv_peer_mem":
         for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
             if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":
                 yield _resolved(row, spec, None)
     for psid, image in sorted(spec["nic_firmware_images"].items()):
         yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
+    yield from _of_the_proof(spec)
+
+
+def _of_the_proof(spec: Spec) -> Iterator[Row]:
+    """What `bench` brings."""
+    if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
+        yield from _nccl(spec)
+    if spec["mpi_install"] == "hpcx" and spec["mpi_archive"] is None:
+        yield from _starting("hpcx-", spec, spec["mpi_version"])
+    if spec["nccl_tests_install"] == "build" and spec["nccl_tests_archive"] is None:
+        yield from _starting("nccl-tests", spec, spec["nccl_tests_version"])
+
+
+def _starting(start: str, spec: Spec, release: str | None) -> Iterator[Row]:
+    """Rows with a commit say what the archives are of; nothing clones."""
+    for row in ARTIFACTS:
+        if row.name.startswith(start) and row.pin != "commit":
+            yield _resolved(row, spec, release)
 
 
 def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iterator[Row]:
@@ -105,9 +117,7 @@ def _nccl(spec: Spec) -> Iterator[Row]:
     """The wheels for the CUDA that the inventory names (every one where only the node knows), or the source."""
     cuda = wanted_cuda(spec)
     start = "nccl-source" if spec["nccl_install"] == "source" else f"nccl-wheel-cu{cuda}-" if cuda else "nccl-wheel-"
-    for row in ARTIFACTS:
-        if row.name.startswith(start) and row.pin != "commit":
-            yield _resolved(row, spec, spec["nccl_version"])
+    yield from _starting(start, spec, spec["nccl_version"])
 
 
 def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:

@@ -16,7 +16,7 @@ from railwright.exitcodes import ExitCode
 
 FINGERPRINT = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 SHA256 = "0a" * 32
-SITE = {"fabric": "roce", "mtu": 9000}
+SITE = {"fabric": "roce", "mtu": 9000, "nccl_tests_archive": "/srv/nccl-tests.tar.gz"}
 MIRROR = "http://mirror.example.com/rw"
 
 
@@ -24,7 +24,8 @@ def inventory(directory: Path, n2: dict[str, Any] | None = None, **site: Any) ->
     hosts = {"n1": {}, **({"n2": n2} if n2 is not None else {})}
     (directory / "group_vars" / "all").mkdir(parents=True)
     (directory / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma": {"hosts": hosts}}}}))
-    (directory / "group_vars" / "all" / "site.yml").write_text(yaml.safe_dump(SITE | site))
+    values = {key: value for key, value in (SITE | site).items() if value is not None}
+    (directory / "group_vars" / "all" / "site.yml").write_text(yaml.safe_dump(values))
     return directory
 
 
@@ -69,6 +70,15 @@ def test_an_inventory_needs_only_its_own(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_an_inventory_that_needs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="inbox"))) == []
+
+
+def test_the_source_of_nccl_tests_is_needed_by_whoever_builds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built = inventory(tmp_path / "built", nccl_tests_archive=None, nccl_tests_version="2.19.5", rdma_stack="inbox")
+    (row,) = listed(capsys, "-i", str(built))
+    assert (row["name"], row["version"]) == ("nccl-tests", "2.19.5")
+    assert row["url"].endswith("/v2.19.5.tar.gz")
+    prebuilt = {"nccl_tests_archive": None, "nccl_tests_install": "prebuilt", "nccl_tests_path": "/opt/nccl-tests"}
+    assert listed(capsys, "-i", str(inventory(tmp_path / "prebuilt", rdma_stack="inbox", **prebuilt))) == []
 
 
 def test_hosts_may_need_different_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
