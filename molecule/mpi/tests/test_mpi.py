@@ -143,7 +143,7 @@ def test_a_node_that_cannot_be_reached_is_named_and_never_asked_about(launching:
     plan = launching.plan
     try:
         launching.plan = plan._replace(nodes={"node1": "node1", "node2": "node9"})
-        launching.begin("unknown-1", (program,), seconds=30)
+        launching.begin("unknown-1", (program,), seconds=12 if install == "mpich" else 60)
         outcome = launching.wait()
     finally:
         launching.plan = plan
