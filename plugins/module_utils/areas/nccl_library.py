@@ -2,7 +2,7 @@
 """NCCL's packages at their pinned version, where the node has a GPU; refused where its driver is too old for their CUDA.
 
 A wheel or a build is put into a prefix by role nccl and is no part of a plan; of a build the compiler is. Holding the packages
-at their version is the repositories area's.
+at their version is the repositories area's; what makes dnf heed it comes from here, where the role is used alone.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -11,13 +11,16 @@ from ..catalogue.drivers import Wanted, driver_fits, minimum_driver
 from ..catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
 from ..host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver
-from ..observe.package_state import Hold, all_installed, held
+from ..observe.package_state import VERSIONLOCK, Hold, all_installed, held
 from ..spec.check_cuda import wanted_driver
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
 from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
+from .packages import VERSIONLOCK_PACKAGE
 
 NAME = "nccl_library"
+LOCK = Wanted(VERSIONLOCK_PACKAGE, None, "nccl_hold: dnf has no other way to keep a package at its version", "dnf-plugins-core")
+LOCK_SETTINGS = VERSIONLOCK["dnf"][0].replace(".list", ".conf")
 
 
 class Desired(NamedTuple):
@@ -29,12 +32,14 @@ class Desired(NamedTuple):
     install: str
     cuda: str  # the major version of CUDA that the packages are built for; '' where they do not say
     driver: Optional[str]  # the version that the inventory asks for
+    lock: bool  # dnf needs its plugin to hold them
 
 
 class Observed(NamedTuple):
     installed: Optional[Dict[str, str]]
     holds: Tuple[Hold, ...]
     driver: Optional[str]  # of the module on disk, else of the loaded one
+    lock: bool = True  # the plugin is there
 
 
 def desired(spec, identity):
@@ -46,7 +51,8 @@ def desired(spec, identity):
     elif install != "none" and not identity.gpus:
         reason = "no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"
     cuda = cuda_of(wanted[0].version) if wanted else ""
-    return Desired(identity, wanted, reason, install, cuda, wanted_driver(spec.as_dict()))
+    lock = bool(wanted) and install in PACKAGED and spec["nccl_hold"] and identity.platform.package_manager == "dnf"
+    return Desired(identity, wanted, reason, install, cuda, wanted_driver(spec.as_dict()), lock)
 
 
 def observe(host, desired):
@@ -57,7 +63,8 @@ def observe(host, desired):
     driver = None
     if desired.cuda and desired.driver is None:
         driver = driver_on_disk(host, identity.kernel).version or loaded_driver(host).version
-    return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), driver)
+    return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), driver,
+                    host.exists(LOCK_SETTINGS))
 
 
 def plan(desired, observed):
@@ -65,7 +72,8 @@ def plan(desired, observed):
     """Programs that run keep the library that they have open: another version disturbs nobody."""
     if desired.wanted is None or observed.installed is None:
         return []
-    return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
+    lock = (LOCK,) if desired.lock and not observed.lock else ()
+    return plan_packages(NAME, lock + desired.wanted, observed.installed, desired.identity.platform.family)
 
 
 def problems(spec, identity, desired):
