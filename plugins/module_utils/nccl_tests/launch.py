@@ -164,7 +164,7 @@ def _slurm(launcher, job, program, hosts_path):
     """The environment goes in front: --export would split values at their commas."""
     argv = _with_environment(job.environment) + [
         job.mpi or "srun", "--nodes", str(len(job.hosts)), "--nodelist", ",".join(job.hosts), "--ntasks-per-node", str(job.per_node),
-             "--ntasks", str(len(job.hosts) * job.per_node), "--export", "ALL", "--kill-on-bad-exit=1"]
+        "--ntasks", str(len(job.hosts) * job.per_node), "--export", "ALL", "--kill-on-bad-exit=1"]
     return argv + list(job.options) + program
 
 

@@ -47,6 +47,15 @@ def test_every_key_is_explained(fabric: str) -> None:
 
 # A version says of what: these keys are refused without the one above them in the file.
 ABOVE = {"gpu_driver_version": "gpu_driver_branch", "cuda_cudnn_version": "cuda_version"}
+# And these say how something is brought that is not brought by default.
+WITH = {
+    "nccl_version": {"nccl_install": "wheel"},
+    "nccl_archive": {"nccl_install": "source"},
+    "mpi_version": {"mpi_install": "openmpi"},
+    "mpi_archive": {"mpi_install": "hpcx"},
+    "nccl_tests_nfs": {"nccl_tests_path": "/srv/nccl-tests"},
+    "nccl_tests_slurm_host": {"nccl_tests_launcher": "slurm"},
+}
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -57,7 +66,7 @@ def test_every_key_can_be_uncommented(fabric: str, key: str) -> None:
     values = yaml.safe_load(re.sub(rf"^# ((?:{key}|{ABOVE.get(key, key)}): )", r"\1", site, flags=re.MULTILINE))
     assert key in values
     hosts = yaml.safe_load(files(fabric)["hosts.yml"])["all"]["children"]["rdma"]["hosts"]
-    spec, findings = build_spec({**values, **hosts["node1"]}, "node1")
+    spec, findings = build_spec({**values, **WITH.get(key, {}), **hosts["node1"]}, "node1")
     assert errors_of(findings) == []
     assert spec is not None
 
