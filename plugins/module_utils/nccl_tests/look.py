@@ -60,7 +60,7 @@ def look(host, node, spec, identity, wanted):
         "interface": interface(host, spec, identity),
         "cuda": probe.as_dict(said),
         "driver": loaded_driver(host).version,
-        "nccl": as_dicts(nccl_libraries(host)),
+        "nccl": as_dicts(nccl_libraries(host, spec["nccl_prefix"])),
         "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
         "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"])),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
