@@ -30,7 +30,7 @@ WHEEL, SOURCE = "nccl-wheel-cu13-x86_64", "nccl-source"
 
 
 class GpuHost(Host):
-    """This machine, with a driver, GPUs and nvcc that it does not have."""
+    """This machine, with a driver, GPUs, nvcc and a compiler that it need not have."""
 
     def __init__(self, driver: str | None = "580.82.07", capabilities: Sequence[str] = ("9.0",), toolkit: str | None = None) -> None:
         self.driver, self.capabilities, self.toolkit = driver, capabilities, toolkit
@@ -47,7 +47,7 @@ class GpuHost(Host):
     def which(self, tool: str) -> str | None:
         if tool in ("nvidia-smi", "nvcc"):
             return "/usr/bin/nvidia-smi" if tool == "nvidia-smi" and self.capabilities else None
-        return super().which(tool)
+        return "/usr/bin/g++" if tool == "g++" else super().which(tool)
 
     def exists(self, path: str) -> bool:
         return path == "/usr/local/cuda/bin/nvcc" and self.toolkit is not None if path.endswith("/bin/nvcc") else super().exists(path)
