@@ -17,6 +17,9 @@ class QosProfile(NamedTuple):
     fabrics: Tuple[str, ...]
     why: str
     source: str
+    lossless: Tuple[int, ...]  # priorities that PFC pauses instead of dropping; all others are lossy
+    ets: Tuple[int, ...] = ()  # percent of the bandwidth for each of the eight priorities; (): left as it is
+    mapped: Optional[int] = None  # the priority that NICs and switches are told to map the DSCP to; None: dscp >> 3
 
     @property
     def dscp(self):
@@ -26,27 +29,39 @@ class QosProfile(NamedTuple):
     @property
     def priority(self):
         # type: () -> int
-        return priority_of(self.tc)
+        return priority_of(self.tc) if self.mapped is None else self.mapped
 
     @property
     def ecn(self):
         # type: () -> int
         return self.tc & 3
 
+    @property
+    def pfc_mask(self):
+        # type: () -> int
+        """One bit for each lossless priority, as dcbnl and the switches' tables have it."""
+        return sum(1 << priority for priority in self.lossless)
+
+    @property
+    def rdma_cm_tos(self):
+        # type: () -> int
+        """What cma_roce_tos takes: connections by RDMA-CM must ride the same queue as NCCL's, which makes its own."""
+        return self.tc
+
 
 QOS_PROFILES = (
     QosProfile(
         "dscp26-prio3", 106, 48, 6, ("roce",),
         "DSCP 26 with ECT(0) maps to priority 3, the lossless priority of every switch vendor's RoCE template.",
-        "NVIDIA doroce-linux (ToS 106, PFC on 3, CNP DSCP 48 on priority 6) [V]"),
+        "NVIDIA doroce-linux (ToS 106, PFC on 3, CNP DSCP 48 on priority 6) [V]", (3,)),
     QosProfile(
         "scnet-dscp34-prio4", 136, 48, 6, ("roce",),
         "Scnet and PAI Lingjun fabrics map DSCP 34 to priority 4; PFC must be on 4, on 3 the traffic is lossy.",
-        "Scnet documentation and PAI Lingjun preset (NCCL_IB_TC=136); CNP marking as in NVIDIA's default [I]"),
+        "Scnet documentation and PAI Lingjun preset (NCCL_IB_TC=136); CNP marking as in NVIDIA's default [I]", (4,)),
     QosProfile(
         "oci-dscp10", 41, 48, 6, ("roce",),
         "Oracle's cluster network maps DSCP 10 to priority 1.",
-        "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]"),
+        "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]", (1,)),
 )  # type: Tuple[QosProfile, ...]
 NONE = "none"
 DEFAULT_QOS = {"roce": "dscp26-prio3", "infiniband": NONE, "erdma": NONE}  # type: Dict[str, str]
