@@ -102,10 +102,10 @@ rails:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railwright.rdma.plugins.module_utils.adapter import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
@@ -119,7 +119,10 @@ def main():
     if params["spec"] is None or params["node"] is None:
         module.fail_json(msg="rdma_check got no spec: its action plugin did not run; call it as railwright.rdma.rdma_check from a playbook")
     try:
-        result = check_node(Host(), params["node"], Spec(params["spec"]), connection_address(), params["now"])
+        host = Host()
+        # Not through the adapter: it would bring apply and its journal, which nothing that only looks has a use for.
+        management = ancestors_connection_address(host)
+        result = check_node(host, params["node"], Spec(params["spec"]), management, params["now"])
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, **result)

@@ -14,6 +14,7 @@ import repo
 
 PREFIX = "ansible_collections.railwright.rdma.plugins.module_utils."
 CONTROLLER_ONLY = ("spec/validate.py", "spec/nccl_overrides.py", "spec/unknown.py", "catalogue/nccl")
+CHANGES = ("apply.py", "journal.py", "adapter.py")
 MODULES = repo.python("plugins/modules/")
 
 
@@ -57,6 +58,10 @@ def test_imports_are_followed() -> None:
 def test_controller_knowledge_stays_there(name: str) -> None:
     kept = tuple(f"plugins/module_utils/{part}" for part in CONTROLLER_ONLY)
     assert not [file for file in reached(name) if file.startswith(kept)]
+
+
+def test_what_judges_ships_nothing_that_changes_a_node() -> None:
+    assert not [file for file in reached("plugins/modules/rdma_check.py") if file.endswith(CHANGES)]
 
 
 @pytest.mark.parametrize("name", MODULES)

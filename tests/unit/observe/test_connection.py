@@ -34,6 +34,13 @@ def test_a_parent_still_has_it(make_tree: MakeTree) -> None:
     assert ancestors_connection_address(host) == "10.10.0.11"
 
 
+def test_our_own_environment_is_asked_first(make_tree: MakeTree) -> None:
+    """rdma_check reads it there alone: what Ansible's command was started with is in /proc/self/environ."""
+    parent = SSH.replace("10.10.0.11", "10.99.0.99")
+    host = make_tree({"proc/self/environ": f"HOME=/root\x00{SSH}\x00", "proc/self/stat": stat("a", 7), "proc/7/environ": parent})
+    assert ancestors_connection_address(host) == "10.10.0.11"
+
+
 @pytest.mark.parametrize(
     "files",
     [
