@@ -91,26 +91,27 @@ def test_what_the_inventory_installs_is_found_first_and_the_other_stays(story: d
 
 
 def test_ranks_hosts_sums_and_values(launching: Launching, program: str, on: Callable[..., str]) -> None:
-    """Three ranks a node, whatever the number of cores."""
+    """Open MPI has three ranks a node, whatever the number of cores."""
+    each, total = launching.plan.per_node, 2 * launching.plan.per_node
     names = {node: on(node, ("hostname",)).strip() for node in launching.plan.nodes}
     launching.begin("sums-1", (program, *VALUES), VALUES)
     outcome = launching.wait()
     assert outcome.rc == 0, outcome.text
     ranks = said(outcome.text)
     assert [(item.rank, item.ranks, item.host) for item in ranks] == [
-        (place, 6, names["node1" if place < 3 else "node2"]) for place in range(6)], outcome.text
-    assert {(item.sum, item.largest, item.wrong) for item in ranks} == {(21, 6, 0)}
-    assert [item.values for item in ranks] == [VALUES] * 6
+        (place, total, names["node1" if place < each else "node2"]) for place in range(total)], outcome.text
+    assert {(item.sum, item.largest, item.wrong) for item in ranks} == {(total * (total + 1) // 2, total, 0)}
+    assert [item.values for item in ranks] == [VALUES] * total
     assert launching.stop() == {"node1": 0, "node2": 0}
 
 
 def test_stop_ends_ranks_and_daemons_on_every_node(launching: Launching, install: str, program: str, on: Callable[..., str]) -> None:
     with strays(on, ("node1", "node2")) as left:
         launching.begin("stays-1", (program,), {"STAY": "1"})
-        launching.says(" wrong 0", 6)
+        launching.says(" wrong 0", 2 * launching.plan.per_node)
         marked = launching.marked()
         for node in ("node1", "node2"):
-            assert sum(line.startswith(program) for line in marked[node]) == 3, marked
+            assert sum(line.startswith(program) for line in marked[node]) == launching.plan.per_node, marked
             assert on(node, ("pgrep", "-c", "-x", DAEMON[install][:15])).strip() == "1"
             daemons = [line for line in marked[node] if DAEMON[install] in line.partition(" ")[0]]
             assert len(daemons) == (1 if install == "openmpi" else 0), "Hydra's proxies have no marker, and end with their ranks"
@@ -131,7 +132,7 @@ def test_the_time_limit_ends_it_on_every_node(launching: Launching, program: str
 def test_a_launcher_that_is_killed_leaves_nothing_after_stop(launching: Launching, program: str, on: Callable[..., str]) -> None:
     with strays(on, ("node1", "node2")) as left:
         launching.begin("killed-1", (program,), {"STAY": "1"})
-        launching.says(" wrong 0", 6)
+        launching.says(" wrong 0", 2 * launching.plan.per_node)
         on("node1", ("pkill", "-KILL", "-u", "mpi", "-f", f"^{launching.plan.path} "))
         assert launching.wait().rc not in (0, None)
         launching.stop()
