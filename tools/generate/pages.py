@@ -3,7 +3,13 @@
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import DEFAULT_NCCL, NCCL_PROFILES, NcclProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import VARIABLES, VERSION
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, QOS_PROFILES
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
+    CNP_DSCP,
+    DEFAULT_QOS,
+    MAX_LOSSLESS,
+    MAX_LOSSLESS_SOURCE,
+    QOS_PROFILES,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS, KEYS, ROLES
@@ -79,10 +85,11 @@ def profiles_page() -> str:
     parts.append(QOS_INTRO)
     for profile in QOS_PROFILES:
         cnp = f"{profile.cnp_dscp}, {profile.cnp_priority}"
-        numbers = [profile.tc, profile.dscp, profile.ecn, profile.priority, cnp]
+        pfc = ", ".join(map(str, profile.lossless))
+        numbers = [profile.tc, profile.dscp, profile.ecn, profile.priority, pfc, cnp]
         parts.append(f"| `{profile.name}` | {' | '.join(map(str, numbers))} | {cell(profile.why)} | {cell(profile.source)} |\n")
     defaults = ", ".join(f"{fabric} `{DEFAULT_QOS[fabric]}`" for fabric in FABRICS)
-    parts.append(f"\nDefaults: {defaults}.\n")
+    parts.append(f"\nDefaults: {defaults}.\n{QOS_CUSTOM}")
     parts.append(SYSCTL_INTRO)
     parts += [f"| `{row.name}` | {row.value} | {', '.join(row.fabrics)} | {cell(row.why)} | {cell(row.source)} |\n" for row in SYSCTLS]
     return "".join(parts)
@@ -103,8 +110,34 @@ QOS_INTRO = """
 The traffic class byte is `NCCL_IB_TC`: `dscp = tc >> 2`, `ecn = tc & 3`, and a NIC's own map is `prio = dscp >> 3 = tc >> 5`. PFC must
 be on for that priority, on hosts and switches.
 
-| profile | TC | DSCP | ECN bits | priority | CNP (DSCP, priority) | why | source |
-|---|---|---|---|---|---|---|---|
+| profile | TC | DSCP | ECN bits | priority | PFC on | CNP (DSCP, priority) | why | source |
+|---|---|---|---|---|---|---|---|---|
+"""
+QOS_CUSTOM = f"""
+### A profile of the site
+
+`qos_profile: custom` takes its numbers from `qos_custom`:
+
+```yaml
+qos_profile: custom
+qos_custom: {{tc: 138, lossless: [4]}}
+```
+
+| field | allowed | unset |
+|---|---|---|
+| `tc` | 0 to 255, the whole byte; ECN bits 3 are refused, ECN bits 0 are warned of | from `dscp`; one of the two is needed |
+| `dscp` | 0 to 63 | `tc >> 2`. Where it is set in place of `tc`, the ECN bits are 2, `tc = dscp << 2 \\| 2`, as in NVIDIA's ToS 106 |
+| `priority` | 0 to 7; another one than `dscp >> 3` is warned of, because every NIC and switch needs a map for it | `dscp >> 3` |
+| `lossless` | the priorities that PFC pauses: with the traffic's own among them, {MAX_LOSSLESS} at most | the traffic's own |
+| `cnp_dscp` | 0 to 63; neither the traffic's own nor one of a lossless priority | {CNP_DSCP} (NVIDIA doroce-linux [V]) |
+| `cnp_priority` | 0 to 7, not a lossless one; another one than `cnp_dscp >> 3` is warned of | `cnp_dscp >> 3` |
+| `ets` | eight percents, one for each priority, that sum to 100 | left as it is |
+
+The limit of {MAX_LOSSLESS} lossless priorities: every one of every port needs buffer for what is still on its way when PFC pauses it.
+{MAX_LOSSLESS_SOURCE} [S].
+Some switches have more (Juniper's QFX documents six [S]), some NICs less (Intel's E810 one [S]).
+
+`NCCL_IB_TC` follows the custom profile as it follows the others, and `railwright lint` holds `nccl_env_overrides` against it.
 """
 
 

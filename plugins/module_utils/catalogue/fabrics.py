@@ -11,7 +11,7 @@ import ipaddress
 from typing import Dict, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
-from .qos import qos_profile
+from .qos import site_profile
 
 
 class NcclVariable(NamedTuple):
@@ -88,7 +88,7 @@ def nccl_variables(spec):
         subnet = common_subnet(spec) if profile.address_range else None
         if subnet is not None:
             variables["NCCL_IB_ADDR_RANGE"] = subnet
-    qos = qos_profile(spec["qos_profile"])
+    qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
         variables["NCCL_IB_TC"] = str(qos.tc)
     for name, value in spec["nccl_env_overrides"].items():

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""QoS profiles: which DSCP and priority RoCE traffic carries. A new profile is one more row.
+"""QoS profiles: which DSCP and priority RoCE traffic carries. A new profile is one more row, a site's own is ``qos_custom``.
 
 The traffic class byte holds both: ``dscp = tc >> 2``, ``ecn = tc & 3``, and NICs map
 ``prio = dscp >> 3 = tc >> 5`` unless told otherwise. A traffic class whose priority is
 not the lossless one lands in a queue that drops.
 """
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 
 class QosProfile(NamedTuple):
@@ -64,16 +64,34 @@ QOS_PROFILES = (
         "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]", (1,)),
 )  # type: Tuple[QosProfile, ...]
 NONE = "none"
+CUSTOM = "custom"  # the name of the profile that the inventory's qos_custom describes
+ECT0 = 2  # ECN bits of a packet that may be marked: what NVIDIA's ToS 106 carries
+CNP_DSCP = 48  # NVIDIA doroce-linux [V]; priority 6 follows from it
+# Every lossless priority of every port needs buffer for what is on its way when PFC pauses it. Some switches have more: Juniper's QFX
+# documents six. Microsoft could fund two of eight, and Dell OS9 refuses a third on a port.
+MAX_LOSSLESS = 2
+MAX_LOSSLESS_SOURCE = "Dell OS9 refuses a third; Guo et al., SIGCOMM 2016, could reserve headroom for two of eight"
 DEFAULT_QOS = {"roce": "dscp26-prio3", "infiniband": NONE, "erdma": NONE}  # type: Dict[str, str]
 
 
 def qos_profile(name):
     # type: (str) -> Optional[QosProfile]
-    """The profile of this name; None for ``none`` and for a name that is no profile."""
+    """The catalogue's profile of this name; None for ``none``, ``custom`` and a name that is no profile."""
     for profile in QOS_PROFILES:
         if profile.name == name:
             return profile
     return None
+
+
+def site_profile(name, custom):
+    # type: (str, Mapping[str, Any]) -> Optional[QosProfile]
+    """The profile that a site chose: ``spec["qos_profile"]`` with ``spec["qos_custom"]``, which validation has filled up."""
+    if name != CUSTOM or not custom:
+        return qos_profile(name)
+    tc, priority = custom["tc"], custom["priority"]
+    return QosProfile(
+        CUSTOM, tc, custom["cnp_dscp"], custom["cnp_priority"], ("roce",), "Described by the site.", "the inventory (qos_custom)",
+        tuple(custom["lossless"]), tuple(custom["ets"]), None if priority == priority_of(tc) else priority)
 
 
 def dscp_of(tc):

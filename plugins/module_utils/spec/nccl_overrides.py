@@ -9,7 +9,8 @@ import re
 from typing import Any, Dict, Mapping, Optional
 
 from ..catalogue.nccl import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Variable
-from ..catalogue.qos import dscp_of, priority_of, qos_profile
+from ..catalogue.qos import QosProfile, dscp_of, priority_of
+from .check_qos import arithmetic
 from .findings import Findings, nearest
 from .values import MISSING, type_name
 
@@ -18,6 +19,8 @@ VALUE_LIMIT = 1023
 INTEGER = r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)"
 LEGACY_LEVEL = r"[0-9]"
 NOT_FROM_FILE = {"NCCL_CONF_FILE": "is read from the process environment only, before any file"}
+# The small clear-to-send messages of NCCL_IB_FIFO_TC may have a fast lane of their own; data must be where the profile says.
+TRAFFIC_CLASSES = ("NCCL_IB_TC", "NCCL_GIN_IB_TC", "NCCL_IB_FIFO_TC")
 NODE_OWNED = {
     "NCCL_IB_HCA": ("is rendered on each node from the rails' match; device names differ between nodes and change with updates",
                     "leave it out"),
@@ -25,8 +28,8 @@ NODE_OWNED = {
 }
 
 
-def check_overrides(overrides, qos_name, findings):
-    # type: (Mapping[Any, Any], Any, Findings) -> Any
+def check_overrides(overrides, qos, findings):
+    # type: (Mapping[Any, Any], Optional[QosProfile], Findings) -> Any
     """The overrides with text values (None: leave the profile's variable out), or MISSING."""
     checked = {}  # type: Dict[str, Optional[str]]
     before = findings.error_count()
@@ -37,9 +40,11 @@ def check_overrides(overrides, qos_name, findings):
             continue
         text = _text(value, path, findings)
         if text is not None:
-            check_value(row, text, qos_name, path, findings)
+            check_value(row, text, qos, path, findings)
             if name in NODE_OWNED:
                 findings.warning(path, text, *NODE_OWNED[row.name])
+        elif value is None and name == "NCCL_IB_TC" and qos is not None and priority_of(0) not in qos.lossless:
+            findings.warning(path, None, "RoCE is unmarked unless the job marks it: " + arithmetic(0, qos), "leave it to qos_profile")
         checked[row.name] = text
     after = findings.error_count()
     return checked if after == before else MISSING
@@ -94,11 +99,11 @@ def _text(value, path, findings):
     return text
 
 
-def check_value(row, text, qos_name, path, findings):
+def check_value(row, text, qos, path, findings):
     # type: (Variable, str, Any, str, Findings) -> None
     """How NCCL reads this text, and whether it contradicts the QoS profile (None: there is none to contradict)."""
     _check_type(row, text, path, findings)
-    _check_meaning(row.name, text, qos_name, path, findings)
+    _check_meaning(row.name, text, qos, path, findings)
 
 
 def _check_type(row, text, path, findings):
@@ -155,31 +160,32 @@ def _check_flags(row, text, path, findings):
             return
 
 
-def _check_meaning(name, text, qos_name, path, findings):
-    # type: (str, str, Any, str, Findings) -> None
+def _check_meaning(name, text, qos, path, findings):
+    # type: (str, str, Optional[QosProfile], str, Findings) -> None
     """Values that NCCL takes and that contradict the rest of the inventory."""
     if name in NOT_FROM_FILE:
         findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
     elif name == "NCCL_IB_GID_INDEX" and text != "-1":
         findings.warning(path, text, "the GID index differs between NICs; NCCL picks it by address and type since 2.21", "leave it out")
-    elif name == "NCCL_IB_TC" and re.fullmatch(INTEGER, text):
-        _check_traffic_class(text, qos_name, path, findings)
+    elif name in TRAFFIC_CLASSES and re.fullmatch(INTEGER, text):
+        _check_traffic_class(name, text, qos, path, findings)
 
 
-def _check_traffic_class(text, qos_name, path, findings):
-    # type: (str, Any, str, Findings) -> None
+def _check_traffic_class(name, text, qos, path, findings):
+    # type: (str, str, Optional[QosProfile], str, Findings) -> None
     tc = _strtoll(text)
     if not -1 <= tc <= 255:
         findings.error(path, text, "is not a traffic class byte", "0 to 255")
         return
-    profile = qos_profile(qos_name) if isinstance(qos_name, str) else None
-    if profile is None or tc == profile.tc:
+    carries_data = tc != -1 if name == "NCCL_GIN_IB_TC" else name == "NCCL_IB_TC"
+    if qos is None or not carries_data or tc == qos.tc:
         return
-    findings.error(
-        path, text,
-        "contradicts qos_profile %s: dscp = %d >> 2 = %d, prio = %d >> 5 = %d; the profile marks dscp %d, prio %d" % (
-            profile.name, tc, dscp_of(tc), tc, priority_of(tc), profile.dscp, profile.priority),
-        "%d, or another qos_profile" % profile.tc)
+    used = max(tc, 0)  # without one, and without the communicator's, NCCL marks 0
+    why = "%s%s" % ("unless the communicator has one, " if tc == -1 else "", arithmetic(used, qos))
+    if dscp_of(used) == qos.dscp:
+        why = "%d & 3 = ECN bits %d, and not %d" % (used, used & 3, qos.ecn)
+    findings.error(path, text, "contradicts qos_profile %s: %s; the profile's TC is %d, DSCP %d" % (qos.name, why, qos.tc, qos.dscp),
+                   "%d, or another qos_profile" % qos.tc)
 
 
 def _strtoll(text):

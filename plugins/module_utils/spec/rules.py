@@ -5,7 +5,8 @@ import ipaddress
 from typing import Any, Dict, List, Mapping
 
 from ..catalogue.fabrics import NCCL_PROFILES, nccl_profile
-from ..catalogue.qos import NONE, QOS_PROFILES, qos_profile
+from ..catalogue.qos import CUSTOM, NONE, QOS_PROFILES, qos_profile
+from .check_qos import NO_PFC
 from .findings import Findings, did_you_mean
 from .values import MISSING, as_int, as_number, type_name
 
@@ -62,10 +63,9 @@ def check_profiles(values, findings):
     if qos == NONE:
         return
     if fabric != "roce":
-        why = "InfiniBand has credit-based flow control" if fabric == "infiniband" else "eRDMA knows no DSCP, PFC or ECN"
-        findings.error("qos_profile", qos, "QoS profiles are for RoCE; %s" % why, NONE)
-    elif qos_profile(qos) is None:
-        names = [profile.name for profile in QOS_PROFILES] + [NONE]
+        findings.error("qos_profile", qos, "QoS profiles are for RoCE; %s" % NO_PFC[fabric], NONE)
+    elif qos != CUSTOM and qos_profile(qos) is None:
+        names = [profile.name for profile in QOS_PROFILES] + [CUSTOM, NONE]
         findings.error("qos_profile", qos, "is no QoS profile%s" % did_you_mean(qos, names), ", ".join(names))
 
 

@@ -52,7 +52,12 @@ SITE = (
         form="the name of a profile"),
     Key("qos_profile", "site", "str", None,
         "DSCP, priority and CNP marking of RoCE traffic; NCCL_IB_TC is derived from it. Unset: dscp26-prio3 on roce, none elsewhere.",
-        "docs/reference/profiles.md", pattern=NAME, form="the name of a profile, or none"),
+        "docs/reference/profiles.md", pattern=NAME, form="the name of a profile, custom, or none"),
+    Key("qos_custom", "site", "dict", {},
+        "The profile of qos_profile: custom: tc (the traffic class byte, 0 to 255) or dscp (0 to 63), priority, lossless (the priorities "
+        "that PFC pauses), cnp_dscp, cnp_priority, ets (eight percents). Only tc or dscp is needed.",
+        "docs/reference/profiles.md", form="a mapping of tc or dscp, priority, lossless, cnp_dscp, cnp_priority, ets",
+        example={"tc": 106, "lossless": [3]}),
     Key("consent", "site", "list", [],
         "Disruption classes that apply may cause without asking. A plan that needs another class is refused before anything changes.",
         "choice: nothing that cuts traffic happens unless the inventory says so", choices=DISRUPTIONS[1:], elements="str",

@@ -2,8 +2,10 @@
 """What hosts of one site must agree on, and what no two of them may share. Pure."""
 
 import ipaddress
+import json
 from typing import Any, Dict, List, Mapping, Tuple
 
+from ..checks.wire import ROCE_OVERHEAD, path_mtu_for
 from .findings import Findings
 from .model import Finding, Rail, Spec
 
@@ -27,7 +29,7 @@ def validate_site(specs):
             places.setdefault(rail.name, []).append((host, rail))
     _unique(specs, hosts, findings)
     for name in sorted(places):
-        _same_rail(name, places[name], findings)
+        _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
     return findings.items
 
@@ -60,13 +62,22 @@ def _agree(specs, hosts, findings):
         ("mtu", "error", "frames larger than the smaller MTU are lost between them"),
         ("rdma_stack", "warning", "nodes with different stacks fail in different ways"),
         ("qos_profile", "error", "the switches' lossless priority fits one of them only"),
+        ("qos_custom", "error", "the switches' lossless priority fits one of them only"),
     ):
         if key != "fabric" and any(item.key == "fabric" for item in findings.items):
             return  # the rest follows from that
-        groups = _groups([(host, specs[host][key]) for host in hosts])
+        if key == "qos_custom" and any(item.key == "qos_profile" for item in findings.items):
+            return
+        groups = _groups([(host, _one_word(specs[host][key])) for host in hosts])
         for value, minority in groups[1:]:
             _report(findings, severity, minority[0], key, value, "is the value on %s, but %s is on %s; %s" % (
                 _some(minority), groups[0][0], _some(groups[0][1]), why), "one value for all hosts")
+
+
+def _one_word(value):
+    # type: (Any) -> Any
+    """A mapping as text: equal when it is equal, and short enough to be shown."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
 def _unique(specs, hosts, findings):
@@ -88,8 +99,8 @@ def _unique(specs, hosts, findings):
                 seen.setdefault(mark, (host, rail))
 
 
-def _same_rail(name, places, findings):
-    # type: (str, Places, Findings) -> None
+def _same_rail(name, places, fabric, findings):
+    # type: (str, Places, str, Findings) -> None
     """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
     groups = _groups([(host, str(ipaddress.IPv4Interface(rail.address or "").network)) for host, rail in addressed])
@@ -107,8 +118,19 @@ def _same_rail(name, places, findings):
         rail = rails[minority[0]]
         if any(item.key in ("mtu", "fabric") for item in findings.items):
             break  # said already, for all rails at once
-        _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s" % (
-            name, _some(minority), own[0][0], _some(own[0][1])), "one MTU for a rail")
+        _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s%s" % (
+            name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
+
+
+def _path_mtus(mtu, other, fabric):
+    # type: (int, int, str) -> str
+    """What RDMA makes of two MTUs. On InfiniBand nothing: there the partition decides, and the MTU is IPoIB's."""
+    here, there = path_mtu_for(mtu), path_mtu_for(other)
+    if here == there or fabric == "infiniband":
+        return "; frames larger than %d bytes are lost" % min(mtu, other)
+    words = ["%d - %d = %d holds RDMA packets of %s" % (size, ROCE_OVERHEAD, size - ROCE_OVERHEAD, path) for size, path in (
+        (mtu, here), (other, there))]
+    return ": %s" % ", ".join(words)
 
 
 def _counts(specs, hosts, findings):

@@ -8,7 +8,7 @@ function, so what lint accepts is what a run uses.
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..catalogue.fabrics import DEFAULT_NCCL
-from ..catalogue.qos import DEFAULT_QOS, NONE
+from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
 from .check_gpu_driver import check_gpu_driver
@@ -20,6 +20,8 @@ from .check_nccl_tests import check_nccl_tests
 from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
 from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
+from .check_qos import CHECKS as QOS_CHECKS
+from .check_qos import check_qos
 from .check_ssh_mesh import CHECKS as MESH_CHECKS
 from .check_stack import CHECKS, check_stack
 from .dicts import check_pins, check_sysctls
@@ -94,7 +96,7 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted
@@ -114,7 +116,8 @@ def _check_together(checked, rails, findings):
     # type: (Dict[str, Any], List[Dict[str, Any]], Findings) -> None
     """Rules over several keys, each only when the keys that it reads are well-formed."""
     if "nccl_env_overrides" in checked:
-        overrides = check_overrides(checked["nccl_env_overrides"], checked.get("qos_profile"), findings)
+        profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))
+        overrides = check_overrides(checked["nccl_env_overrides"], profile, findings)
         if overrides is not MISSING:
             checked["nccl_env_overrides"] = overrides
     check_subnets(rails, findings)
@@ -127,6 +130,7 @@ def _check_together(checked, rails, findings):
     check_nccl_tests(checked, findings)
     check_nccl(checked, findings)
     check_mpi(checked, findings)
+    check_qos(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

@@ -16,6 +16,7 @@ from railwright.cli.options import Format, OptionalInventory, OutputFormat
 from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
+    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
     from railwright.nccl.check import NcclFinding, Source
     from railwright.nccl.settings import Grammar
 
@@ -184,21 +185,22 @@ def _bytes(file: Path) -> bytes:
     return data
 
 
-def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[str | None, list[NcclFinding]]:
+def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:
     """The site's QoS profile, and (``with_own``) what is wrong with the NCCL settings of the inventory itself."""
     from railwright.ansible_start import check_configuration
     from railwright.cli.session import present
 
     present(inventory)
     check_configuration()
+    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.inventory import load
     from railwright.lint.lint import build_specs, judge
     from railwright.nccl.check import NcclFinding
 
     read = load(inventory)
     specs, _problems = build_specs(read)
-    profiles = {str(spec["qos_profile"]) for spec in specs.values()}
-    own = [item for item in judge(read) if item.key.startswith(("nccl_", "qos_profile"))] if with_own else []
+    profiles = {site_profile(spec["qos_profile"], spec["qos_custom"]) for spec in specs.values()}
+    own = [item for item in judge(read) if item.key.startswith(("nccl_", "qos_"))] if with_own else []
     findings = [
         NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
     return (profiles.pop() if len(profiles) == 1 else None), findings

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import DEFAULT_NCCL, NCCL_PROFILES
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, QOS_PROFILES
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, DEFAULT_QOS, NONE, QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.rules import MTU_ALLOWED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLES
@@ -78,7 +78,7 @@ def _rule(key: Key, fabric: str) -> str:
     """``Allowed: …. Default: ….`` in one sentence each."""
     allowed = {
         "nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
-        "qos_profile": ", ".join([profile.name for profile in QOS_PROFILES if fabric in profile.fabrics] + [NONE]),
+        "qos_profile": ", ".join([row.name for row in QOS_PROFILES if fabric in row.fabrics] + [CUSTOM] * (fabric == "roce") + [NONE]),
         "mtu": MTU_ALLOWED[fabric],
     }.get(key.name, key.allowed())
     if key.required:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import VARIABLES
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.nccl_overrides import (
     NOT_FROM_FILE,
@@ -62,8 +63,8 @@ class Source:
     settings: tuple[Setting, ...]
 
 
-def check_source(source: Source, qos: str | None = None) -> list[NcclFinding]:
-    """The findings of one text. ``qos``: the name of the QoS profile that NCCL_IB_TC is held against, None: none."""
+def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFinding]:
+    """The findings of one text. ``qos``: the QoS profile that NCCL_IB_TC is held against, None: none."""
     found: list[NcclFinding] = []
     for setting in source.settings:
         found += [NcclFinding(source.file, setting.line, setting.name, "error" if not setting.value else _slip_severity(setting), *slip)
@@ -81,7 +82,7 @@ def _slip_severity(setting: Setting) -> str:
     return "warning" if any("carriage return" in message for message, _fix in setting.slips) else "error"
 
 
-def _judge(setting: Setting, grammar: Grammar, qos: str | None) -> Iterator[tuple[str, str, str]]:
+def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterator[tuple[str, str, str]]:
     """(severity, message, replacement) of a setting as such."""
     if setting.name == "LD_LIBRARY_PATH":
         if setting.value is not None and "" in setting.value.split(":"):

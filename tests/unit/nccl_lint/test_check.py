@@ -15,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl imp
     REMOVED,
     VARIABLES,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
 from railwright.cli.main import run as railwright
 from railwright.nccl.check import Source, check_prefixes, check_source, check_together
 from railwright.nccl.explain import explanation
@@ -26,8 +27,8 @@ def source(text: str, file: str = "job.sh") -> Source:
     return Source(file, grammar, tuple(settings_of(text, grammar)))
 
 
-def found(text: str, file: str = "job.sh", qos: str | None = None) -> list[tuple[int, str, str]]:
-    return [(item.line, item.variable, item.severity) for item in check_source(source(text, file), qos)]
+def found(text: str, file: str = "job.sh", qos: str = "none") -> list[tuple[int, str, str]]:
+    return [(item.line, item.variable, item.severity) for item in check_source(source(text, file), qos_profile(qos))]
 
 
 @pytest.fixture

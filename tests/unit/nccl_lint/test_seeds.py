@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
 from railwright.nccl.check import NcclFinding, Source, check_prefixes, check_source
 from railwright.nccl.settings import Grammar, settings_of
 
@@ -46,7 +47,7 @@ def test_the_documents_settings_have_the_reviewed_findings_and_no_others() -> No
 
 
 def test_with_an_inventory_those_of_its_qos_profile_and_of_prefixes_come_to_them() -> None:
-    found = [item for name in FILES for item in check_source(source(name), "dscp26-prio3") + check_prefixes(source(name))]
+    found = [item for name in FILES for item in check_source(source(name), qos_profile("dscp26-prio3")) + check_prefixes(source(name))]
     assert as_rows(found) == sorted(PLAIN + WITH_INVENTORY)
 
 

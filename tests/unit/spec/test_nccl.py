@@ -48,7 +48,7 @@ def test_replacements_exist() -> None:
 def test_profiles_pass_their_own_check(profile: Any) -> None:
     """Nothing is written that NCCL does not know, is deprecated, or would be read as something else."""
     findings = Findings("n1")
-    check_overrides({variable.name: variable.value for variable in profile.variables}, "none", findings)
+    check_overrides({variable.name: variable.value for variable in profile.variables}, None, findings)
     assert findings.items == []
     assert all(variable.why and variable.source for variable in profile.variables)
     assert {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_IB_TC"}.isdisjoint(variable.name for variable in profile.variables)
@@ -159,7 +159,7 @@ def test_good_overrides(judge: Judge, name: str, value: object) -> None:
         ("NCCL_ALGO", "rings", "rings is not"),
         ("NCCL_PROTO", "LL,", "nothing is not"),
         ("NCCL_IB_TC", 256, "traffic class"),
-        ("NCCL_IB_TC", "0x88", "136 >> 2 = 34, prio = 136 >> 5 = 4"),
+        ("NCCL_IB_TC", "0x88", "136 >> 2 = DSCP 34, 136 >> 5 = priority 4, PFC is on 3"),
         ("NCCL_TOPO_FILE", "", "empty"),
         ("NCCL_TOPO_FILE", "a\nNCCL_X=1", "one line"),
         ("NCCL_TOPO_FILE", "x" * 1024, "longer"),
