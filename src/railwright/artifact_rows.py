@@ -127,6 +127,8 @@ def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:
     place = {"path": mirror_path(url), "taken_from": mirrored(url, spec["artifact_mirror"])}
     resolved = Row(row.name, version, url, row.kind, row.pin, row.value, row.source, **place)
     given = spec["artifact_pins"].get(row.name)
+    if given is None and row.pin == "sha256" and version != row.version:  # a fingerprint is of every release, a checksum of one
+        return replace(resolved, pin=OPERATOR, value=None, source=f"{row.source}; the catalogue has no checksum of {version}")
     return _vouched(resolved, pin_form(row), pinned(row, spec)) if given is not None else resolved
 
 

@@ -4,12 +4,15 @@
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ..catalogue.artifacts import ARTIFACTS
 from .findings import Findings, did_you_mean
+from .nccl_overrides import check_variable
 from .values import MISSING, as_number, type_name
 
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "sendrecv", "hypercube",
 )
+SOURCE = next(row for row in ARTIFACTS if row.name == "nccl-tests")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 BUILD_ONLY = ("nccl_tests_version", "nccl_tests_archive")
 SLURM_ONLY = ("nccl_tests_slurm_options", "nccl_tests_slurm_host")
@@ -58,6 +61,7 @@ def check_environment(variables, findings, key="nccl_tests_environment", reserve
     # type: (Mapping[Any, Any], Findings, str, Sequence[str]) -> Any
     """``nccl_tests_environment`` (or another key of that kind) as {name: text}, or MISSING."""
     good = {}  # type: Dict[str, str]
+    before = findings.error_count()
     for name, value in variables.items():
         path = "%s.%s" % (key, name)
         if not isinstance(name, str) or not _NAME.match(name):
@@ -69,8 +73,9 @@ def check_environment(variables, findings, key="nccl_tests_environment", reserve
         elif re.search(r"[\x00-\x1f\x7f]", str(value)):
             findings.error(path, value, "holds a line break or a control character", "text of one line")
         else:
+            check_variable(name, str(value), path, findings)
             good[name] = str(value)
-    return good if len(good) == len(variables) else MISSING
+    return good if findings.error_count() == before else MISSING
 
 
 def check_nccl_tests(values, findings):
@@ -86,6 +91,7 @@ def check_nccl_tests(values, findings):
                 findings.error(key, values[key], "is for a build; nccl_tests_install is prebuilt", "unset, or nccl_tests_install: build")
     elif "nccl_tests_path" in values:
         _check_place(values, path, findings)
+        _check_version(values, findings)
     _check_sizes(values, findings)
     if values.get("nccl_tests_launcher") not in ("slurm", None):
         for key in SLURM_ONLY:
@@ -105,6 +111,15 @@ def _check_place(values, path, findings):
     if values.get("nccl_tests_nfs") and re.match(_ABOVE, str(path)):
         findings.error("nccl_tests_path", path, "is a directory of the system; nccl_tests_nfs would be mounted over it",
                        "a directory of its own, such as /shared/nccl-tests")
+
+
+def _check_version(values, findings):
+    # type: (Mapping[str, Any], Findings) -> None
+    """A release whose archive nobody here has looked at is built only with the operator's checksum."""
+    version, pins = values.get("nccl_tests_version"), values.get("artifact_pins")
+    if version not in (None, SOURCE.version) and pins is not None and SOURCE.name not in pins:
+        findings.error("nccl_tests_version", version, "is a release of nccl-tests that the catalogue has no checksum of",
+                       "%s, or its sha256 in artifact_pins.%s" % (SOURCE.version, SOURCE.name))
 
 
 def _check_sizes(values, findings):

@@ -8,7 +8,7 @@ integer 0, both without a word; so they are refused here.
 import re
 from typing import Any, Dict, Mapping, Optional
 
-from ..catalogue.nccl import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Variable
+from ..catalogue.nccl import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Other, Variable
 from ..catalogue.qos import QosProfile, dscp_of, priority_of
 from .check_qos import arithmetic
 from .findings import Findings, nearest
@@ -67,7 +67,7 @@ def check_name(name, path, findings):
     elif name in NEVER_IN_NCCL:
         findings.error(path, None, "has never been a variable of NCCL", NEVER_IN_NCCL[name] or "leave it out")
     else:
-        owner = next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
+        owner = owner_of(name)
         if owner is not None:
             findings.error(path, None, "is not read by NCCL but by %s" % owner.owner,
                            owner.use_instead or "set it in the job's environment")
@@ -75,6 +75,22 @@ def check_name(name, path, findings):
             found = nearest(name, tuple(VARIABLES))
             findings.error(path, None, "is no variable of NCCL", found or "a variable of NCCL 2.30.7")
     return None
+
+
+def owner_of(name):
+    # type: (str) -> Optional[Other]
+    """Who reads a variable that looks like NCCL's: PyTorch, a plugin, nccl-tests."""
+    return next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
+
+
+def check_variable(name, text, path, findings):
+    # type: (str, str, str, Findings) -> None
+    """A variable in the environment of a program that uses NCCL. The program and its plugins may read names of their own there."""
+    if not name.startswith("NCCL_") or owner_of(name) is not None:
+        return
+    row = check_name(name, path, findings)
+    if row is not None:
+        _check_type(row, text, path, findings)
 
 
 def _text(value, path, findings):

@@ -73,12 +73,23 @@ def test_an_inventory_that_needs_nothing(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_the_source_of_nccl_tests_is_needed_by_whoever_builds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    built = inventory(tmp_path / "built", nccl_tests_archive=None, nccl_tests_version="2.19.5", rdma_stack="inbox")
+    pins = {"nccl-tests": "a" * 64}
+    built = inventory(tmp_path / "built", nccl_tests_archive=None, nccl_tests_version="2.19.5", rdma_stack="inbox", artifact_pins=pins)
     (row,) = listed(capsys, "-i", str(built))
-    assert (row["name"], row["version"]) == ("nccl-tests", "2.19.5")
+    assert (row["name"], row["version"], row["sha256"]) == ("nccl-tests", "2.19.5", "a" * 64)
     assert row["url"].endswith("/v2.19.5.tar.gz")
     prebuilt = {"nccl_tests_archive": None, "nccl_tests_install": "prebuilt", "nccl_tests_path": "/opt/nccl-tests"}
     assert listed(capsys, "-i", str(inventory(tmp_path / "prebuilt", rdma_stack="inbox", **prebuilt))) == []
+
+
+def test_a_checksum_is_of_its_own_release_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """HPC-X 2.24.1 is pinned for one system; the others have 2.25.1's checksum, which would vouch for the wrong archive."""
+    rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="inbox", mpi_install="hpcx", mpi_version="2.24.1")))
+    assert "sha256" in named(rows, "hpcx-rhel9-aarch64")
+    other = named(rows, "hpcx-ubuntu24.04-x86_64")
+    assert (other["version"], other["pin"]) == ("2.24.1", "operator")
+    assert "sha256" not in other
+    assert "no checksum of 2.24.1" in other["source"]
 
 
 def test_hosts_may_need_different_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

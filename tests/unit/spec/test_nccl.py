@@ -145,6 +145,17 @@ def test_good_overrides(judge: Judge, name: str, value: object) -> None:
     assert spec["nccl_env_overrides"] == {name: None if value is None else str(value)}
 
 
+def test_a_run_may_have_variables_of_others_too(judge: Judge) -> None:
+    """In /etc/nccl.conf they are wrong: NCCL does not read them. The environment of a run is for all that runs in it."""
+    given = {"NCCL_ASYNC_ERROR_HANDLING": "1", "NCCL_TESTS_DEVICE": "0", "NCCL_SHARP_DISABLE": "1", "NCCL_HOSTID": "a", "UCX_TLS": "rc",
+             "NCCL_CONF_FILE": "/etc/other.conf", "LD_LIBRARY_PATH": "/opt/x"}
+    for key in ("nccl_tests_environment", "ddp_benchmark_environment"):
+        spec, findings = judge(**{key: given})
+        assert findings == []
+        assert spec is not None
+        assert spec[key] == given
+
+
 @pytest.mark.parametrize(
     ("name", "value", "word"),
     [
