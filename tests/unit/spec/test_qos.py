@@ -93,12 +93,31 @@ def test_what_may_be_meant_is_only_warned_of(judge: Judge, custom: dict[str, obj
     assert words in findings[0].message
 
 
+@pytest.mark.parametrize(("name", "largest"), [("tc", 255), ("dscp", 63), ("priority", 7), ("cnp_dscp", 63), ("cnp_priority", 7)])
+def test_each_number_ends_where_its_bits_end(name: str, largest: int) -> None:
+    base = {} if name in ("tc", "dscp") else {"tc": 106}
+    for value, inside in ((largest, True), (0, True), (largest + 1, False), (-1, False), (True, False), (1.0, False), ("x", False)):
+        findings = Findings("n1")
+        check_custom({**base, name: value}, findings)
+        said = [item for item in findings.items if item.key == f"qos_custom.{name}" and item.allowed == f"0 to {largest}"]
+        assert (said == []) is inside, (value, findings.items)
+
+
+@pytest.mark.parametrize("shares", [[50, 0, 0, 60, 0, 0, 0, 0], [50, 0, 0, 40, 0, 0, 0, 0], [0] * 8, [100] * 7, 100, "100"])
+def test_shares_that_are_not_a_hundred(shares: object) -> None:
+    findings = Findings("n1")
+    assert check_custom({"tc": 106, "ets": shares}, findings) is MISSING
+    assert [(item.key, item.severity) for item in findings.items] == [("qos_custom.ets", "error")]
+
+
 def test_no_traffic_class_at_all_is_warned_of(judge: Judge) -> None:
     spec, findings = judge(nccl_env_overrides={"NCCL_IB_TC": None})
     assert spec is not None
     assert [(item.key, item.severity) for item in findings] == [("nccl_env_overrides.NCCL_IB_TC", "warning")]
     assert "0 >> 5 = priority 0, PFC is on 3" in findings[0].message
     assert judge(qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": None})[1] == []
+    lossless = judge(qos_profile="custom", qos_custom={"tc": 2}, nccl_env_overrides={"NCCL_IB_TC": None})
+    assert lossless[1] == [], "what is unmarked has priority 0, and there PFC is on"
 
 
 @pytest.mark.parametrize("name", ["NCCL_IB_FIFO_TC", "NCCL_GIN_IB_TC"])

@@ -69,8 +69,28 @@ def test_fabric_stack_and_qos_agree() -> None:
 
 
 def test_the_mtu_of_one_rail() -> None:
-    findings = validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=rail(mtu=4200))})
+    findings = validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=rail(mtu=1500))})
     assert short(findings) == [("n3", "rails[0].mtu", "error")]
+    assert "1500 - 96 = 1404 holds RDMA packets of 1024" in findings[0].message
+    assert "9000 - 96 = 8904 holds RDMA packets of 4096" in findings[0].message
+
+
+def test_the_mtu_of_one_infiniband_rail_says_nothing_of_rdma_packets() -> None:
+    keys = {"fabric": "infiniband", "mtu": 4092}
+    narrow = [{"name": "rail0", "match": {"pci": "1a:00.0"}, "mtu": 2044}]
+    wide = [{"name": "rail0", "match": {"pci": "1a:00.0"}}]
+    findings = validate_site({"n1": host(1, **keys, rails=wide), "n2": host(2, **keys, rails=wide), "n3": host(3, **keys, rails=narrow)})
+    assert short(findings) == [("n3", "rails[0].mtu", "error")]
+    assert "RDMA packets" not in findings[0].message
+
+
+def test_hosts_with_different_profiles_of_the_sites_own() -> None:
+    own = {"qos_profile": "custom", "qos_custom": {"tc": 106}}
+    other = {"qos_profile": "custom", "qos_custom": {"tc": 138}}
+    assert short(validate_site({"n1": host(1, **own), "n2": host(2, **own), "n3": host(3, **other)})) == [("n3", "qos_custom", "error")]
+    same = {"qos_profile": "custom", "qos_custom": {"dscp": "26", "lossless": [3]}}
+    assert validate_site({"n1": host(1, **own), "n2": host(2, **same)}) == [], "the same numbers, said in another way"
+    assert short(validate_site({"n1": host(1), "n2": host(2), "n3": host(3, **other)})) == [("n3", "qos_profile", "error")]
 
 
 def test_subnets_of_a_rail_need_a_gateway() -> None:
