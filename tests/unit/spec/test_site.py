@@ -76,7 +76,7 @@ def test_the_mtu_of_one_rail() -> None:
 
 
 def test_the_mtu_of_one_infiniband_rail_says_nothing_of_rdma_packets() -> None:
-    keys = {"fabric": "infiniband", "mtu": 4092}
+    keys: dict[str, Any] = {"fabric": "infiniband", "mtu": 4092}
     narrow = [{"name": "rail0", "match": {"pci": "1a:00.0"}, "mtu": 2044}]
     wide = [{"name": "rail0", "match": {"pci": "1a:00.0"}}]
     findings = validate_site({"n1": host(1, **keys, rails=wide), "n2": host(2, **keys, rails=wide), "n3": host(3, **keys, rails=narrow)})
@@ -85,10 +85,10 @@ def test_the_mtu_of_one_infiniband_rail_says_nothing_of_rdma_packets() -> None:
 
 
 def test_hosts_with_different_profiles_of_the_sites_own() -> None:
-    own = {"qos_profile": "custom", "qos_custom": {"tc": 106}}
-    other = {"qos_profile": "custom", "qos_custom": {"tc": 138}}
+    own: dict[str, Any] = {"qos_profile": "custom", "qos_custom": {"tc": 106}}
+    other: dict[str, Any] = {"qos_profile": "custom", "qos_custom": {"tc": 138}}
     assert short(validate_site({"n1": host(1, **own), "n2": host(2, **own), "n3": host(3, **other)})) == [("n3", "qos_custom", "error")]
-    same = {"qos_profile": "custom", "qos_custom": {"dscp": "26", "lossless": [3]}}
+    same: dict[str, Any] = {"qos_profile": "custom", "qos_custom": {"dscp": "26", "lossless": [3]}}
     assert validate_site({"n1": host(1, **own), "n2": host(2, **same)}) == [], "the same numbers, said in another way"
     assert short(validate_site({"n1": host(1), "n2": host(2), "n3": host(3, **other)})) == [("n3", "qos_profile", "error")]
 
