@@ -19,9 +19,8 @@ present    installs packages, by exact version or glob where one is wanted
 import re
 from typing import Any, Dict, List, Sequence, Tuple
 
-from .types import Change
+from .types import PRESENT, Change
 
-PRESENT = "present"  # ``after`` of a package of which any version will do
 UNINSTALLER = "ofed-scripts"  # the package that has the uninstaller
 UNINSTALL = ("/usr/sbin/ofed_uninstall.sh", "--force")
 OFFLINE = "doca-host"  # only ever comes as a file

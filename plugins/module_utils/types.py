@@ -103,6 +103,7 @@ class Identity(NamedTuple):
 
 
 PACKAGE_WHAT = "package "
+PRESENT = "present"  # ``after`` of a package of which any version will do
 
 
 class Op(NamedTuple):

@@ -7,11 +7,10 @@ at their versions is the repositories area's; the link /usr/local/cuda is the pa
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver
+from ..catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver, wanted_driver
 from ..host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.package_state import Hold, all_installed, held
-from ..spec.check_cuda import wanted_driver
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
 from .package_plan import hold_conflicts, missing_database, names_of, plan_packages

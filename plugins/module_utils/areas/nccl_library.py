@@ -7,12 +7,11 @@ at their version is the repositories area's; what makes dnf heed it comes from h
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.drivers import Wanted, driver_fits, minimum_driver
+from ..catalogue.drivers import Wanted, driver_fits, minimum_driver, wanted_driver
 from ..catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
 from ..host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.package_state import VERSIONLOCK, Hold, all_installed, held
-from ..spec.check_cuda import wanted_driver
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
 from .package_plan import hold_conflicts, missing_database, names_of, plan_packages

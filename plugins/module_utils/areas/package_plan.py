@@ -9,8 +9,7 @@ package manager would refuse it half-way through the step.
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..observe.package_state import Hold
-from ..package_steps import PRESENT
-from ..types import DISRUPTIONS, PACKAGE_WHAT, Change, Problem
+from ..types import DISRUPTIONS, PACKAGE_WHAT, PRESENT, Change, Problem
 from ..versions import direction
 
 

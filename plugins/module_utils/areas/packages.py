@@ -12,9 +12,8 @@ from ..catalogue.inbox import inbox_packages
 from ..catalogue.stacks import VendorStack, stack_problem, vendor_stack
 from ..host import Host
 from ..observe.package_state import VERSIONLOCK, Hold, all_installed, held
-from ..package_steps import PRESENT
 from ..spec.model import Spec
-from ..types import PACKAGE_WHAT, Change, Identity, Problem
+from ..types import PACKAGE_WHAT, PRESENT, Change, Identity, Problem
 from . import kernel_modules, repositories
 from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
 from .stack_packages import Leaving, build_path, headers_package, in_the_way, leaving, other_stack

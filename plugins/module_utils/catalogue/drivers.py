@@ -7,7 +7,8 @@ stand in apt's preferences (NVIDIA ships such pins as nvidia-driver-pinning-VERS
 to be installed in a step of its own). dnf finds the matching versions itself, within a module stream.
 """
 
-from typing import List, NamedTuple, Optional, Tuple
+import re
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity
@@ -57,6 +58,7 @@ _AZ = "AZ (install_nvidiagpudriver.sh, install_nvidia_fabric_manager.sh)"
 _CUDA_GUIDE = "NVIDIA (CUDA installation guide for Linux: meta packages)"
 _CUDNN = "NVIDIA's CUDA repository: package names as public build files of CUDA 12 and 13 install them"
 DRIVER_GLOBS = ("*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*", "cuda-drivers*")
+_NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")  # of a package version, 1:580.95.05-1ubuntu1
 
 
 def find_branch(name):
@@ -65,6 +67,19 @@ def find_branch(name):
         if row.name == name:
             return row
     return None
+
+
+def wanted_driver(values):
+    # type: (Mapping[str, Any]) -> Optional[str]
+    """The version of the driver that the inventory asks for, where it can be told from the inventory alone."""
+    branch = values["gpu_driver_branch"]
+    if branch is None:
+        return None
+    found = _NUMBERS.match(values["gpu_driver_version"] or "")
+    if found is not None:
+        return found.group(1)
+    row = find_branch(branch)
+    return row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
 
 
 def minimum_driver(cuda_version):

@@ -2,12 +2,11 @@
 """Rules between the cuda keys, and between CUDA and the driver that the inventory names."""
 
 import re
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping
 
-from ..catalogue.drivers import MINIMUM_DRIVERS, driver_fits, find_branch, minimum_driver
+from ..catalogue.drivers import MINIMUM_DRIVERS, driver_fits, minimum_driver, wanted_driver
 from .findings import Findings
 
-_NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")
 _RELEASED = re.compile(r"-[0-9]+-[0-9]+\Z")
 
 
@@ -35,16 +34,3 @@ def check_cuda(values, findings):
     if driver is not None and not driver_fits(version, driver):
         findings.error("cuda_version", version, "needs driver %s or newer, gpu_driver_branch %s brings %s" % (
             minimum, values["gpu_driver_branch"], driver), "a newer gpu_driver_branch, or an older cuda_version")
-
-
-def wanted_driver(values):
-    # type: (Mapping[str, Any]) -> Optional[str]
-    """The version of the driver that the inventory asks for, where it can be told from the inventory alone."""
-    branch = values["gpu_driver_branch"]
-    if branch is None:
-        return None
-    found = _NUMBERS.match(values["gpu_driver_version"] or "")
-    if found is not None:
-        return found.group(1)
-    row = find_branch(branch)
-    return row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
