@@ -216,6 +216,9 @@ rdma:
       description: Network interfaces with MAC, PCI function, driver, kind, MTU, state and addresses.
       type: list
       elements: dict
+    qos:
+      description: How each RoCE NIC treats its traffic (trust, DSCP map, PFC, ETS, ECN, CNP, RDMA-CM, DCBX), and whether lldpad runs.
+      type: dict
     modules:
       description: Loaded kernel modules of the RDMA and GPU family, each with C(version) and C(used_by).
       type: dict

@@ -11,6 +11,7 @@ from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
 from .platform import judge_platform
+from .qos_chain import judge_qos
 from .rail import expected_device, judge_rail
 from .stack import judge_stack
 from .wire import netdev_facts, port_facts, roce_gid_index
@@ -32,6 +33,7 @@ def judge_node(node, spec, identity, facts):
     if not spec.rails:
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
+    verdicts += judge_qos(node, spec, targets, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 

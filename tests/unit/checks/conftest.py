@@ -55,6 +55,30 @@ class Node:
             "limits": {"systemd_effective": {"memlock": "infinity", "nofile": 1048576}},
             "netdevs": [{"name": f"eth{i + 1}", "mtu": 9000, "addresses": [f"10.10.{i}.{number}/24", "fe80::1/64"]} for i in range(2)],
             "hcas": [self._hca(i, number) for i in range(2)],
+            "nccl": {"conf": {"variables": {"NCCL_IB_TC": "106"}, "malformed_lines": []}, "profile_d": {}},
+            "qos": {"lldpad": False, "nics": [self._qos(i) for i in range(2)]},
+        }
+
+    @staticmethod
+    def _qos(index: int) -> dict[str, Any]:
+        """A NIC whose chain is that of dscp26-prio3, the profile that a RoCE site has unless it says otherwise."""
+        return {
+            "hca": f"mlx5_{index}",
+            "port": 1,
+            "netdev": f"eth{index + 1}",
+            "driver": "mlx5_core",
+            "trust": "dscp",
+            "pfc": [3],
+            "dscp_priority": [[26, 3], [48, 6]],
+            "ets": None,
+            "buffers": None,
+            "dcbx": "host",
+            "ecn": {"np": [3], "rp": [3]},
+            "cnp": {"dscp": 48, "priority": 6},
+            "rdma_cm": {"mode": "RoCE v2", "tos": 106},
+            "forced_tc": [],
+            "sources": {},
+            "missing": {},
         }
 
     @staticmethod

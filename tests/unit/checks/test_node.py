@@ -24,6 +24,7 @@ RAIL_CHECKS = {
     "rail.gid",
     "hca.fw_ver",
     "hca.hca_type",
+    "qos.chain",
 }
 
 
@@ -57,6 +58,10 @@ def netdev(key: str, value: Any) -> Callable[[Any], None]:
     return lambda node: node.facts["netdevs"][0].update({key: value})
 
 
+def qos(key: str, value: Any) -> Callable[[Any], None]:
+    return lambda node: node.facts["qos"]["nics"][0].update({key: value})
+
+
 SICK = [
     (port("state", "DOWN"), "port.state", "fail", "ACTIVE", "DOWN"),
     (port("state", None), "port.state", "unknown", "ACTIVE", None),
@@ -76,6 +81,8 @@ SICK = [
     (netdev("addresses", None), "rail.address", "unknown", "10.10.0.1/24", None),
     (port("gids", []), "rail.gid", "fail", "RoCE v2 GID with 10.10.0.1", None),
     (port("gids", None), "rail.gid", "unknown", "RoCE v2", None),
+    (qos("pfc", [4]), "qos.chain", "fail", "PFC: PFC on 3", "PFC: PFC on 4"),
+    (qos("trust", "pcp"), "qos.chain", "fail", "trust: trust dscp", "trust: trust pcp"),
 ]
 
 
@@ -221,7 +228,7 @@ def test_facts_that_could_not_be_read_never_pass_and_never_crash(node: Any, fact
     node.facts = facts
     verdicts = node.verdicts()
     assert "pass" not in {item.status for item in verdicts}
-    assert len(verdicts) == 4
+    assert len(verdicts) == 6
 
 
 def change(area: str, what: str, before: Any, after: Any) -> Change:

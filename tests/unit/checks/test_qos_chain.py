@@ -17,9 +17,18 @@ from tests.fixtures import node_qos as tree_of
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import targets_of
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import BREAKS, UNKNOWN, Link, chain, judge_chain, judge_qos
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, targets_of
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import (
+    BREAKS,
+    CHECK,
+    UNKNOWN,
+    Link,
+    chain,
+    judge_chain,
+    judge_qos,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
@@ -256,8 +265,8 @@ def spec_of(**values: Any) -> Spec:
 def of_node(root: Path, spec: Spec) -> list[Verdict]:
     host = TreeHost(str(root))
     identity = observe_identity(host)
-    facts = {"qos": observe_qos(host, identity), "nccl": observe_nccl(host)}
-    return judge_qos("node", spec, targets_of(spec, identity), facts)
+    facts = json.loads(json.dumps(observe_facts(host, identity)))
+    return [item for item in judge_node("node", spec, identity, facts) if item.check == CHECK]
 
 
 def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Path) -> None:

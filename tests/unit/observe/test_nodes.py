@@ -101,6 +101,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "storage",
         "hcas",
         "netdevs",
+        "qos",
         "modules",
         "gpus",
         "pci",
