@@ -104,6 +104,8 @@ def _torchrun(plan, collected):
             if words is not None and (_FOLLOWS.search(words) is not None) is wanted:
                 return "torchrun on %s ended with %s: %s" % (node, status(item["rc"]), words)
     for node, item, _words in spoken:
+        if item["rc"] is None:
+            return "torchrun on %s left neither an exit status nor a word: it was not started, or was killed" % node
         return "torchrun on %s ended with %s and said nothing" % (node, status(item["rc"]))
     return None
 

@@ -141,10 +141,7 @@ def start(host, share, files):
     # type: (Host, Share, Mapping[str, str]) -> Dict[str, Any]
     """The run's directory with the scripts in it, and torchrun; what ``poll`` must know of it."""
     who, path = account(share.user), rundir.directory_of(share.run)
-    others = rundir.others_at_work(host, share.run)
-    if others:
-        raise RailwrightError("another run is on this node: %s; two of them would measure each other. One whose controller is gone ends by "
-                              "itself within minutes" % ", ".join(others))
+    rundir.make_way(host, share.run)
     host.make_directory(rundir.ROOT, 0o755)
     host.make_directory(rundir.BASE, 0o755)
     for name in host.listdir(rundir.BASE):

@@ -8,13 +8,14 @@ from typing import List
 from ..errors import RailwrightError
 from ..host import Host
 from .probe import SCRIPT
-from .processes import account, marked, rights_of
+from .processes import LEASE, account, marked, rights_of, stop_marked
 
 ROOT = "/run/railwright"
 BASE = ROOT + "/bench"
 PROBE = "probe.py"
 HOSTS = "hosts"
 LEASE_S = 90.0  # a controller asks every few seconds; one that is silent for so long is gone
+SILENT_S = 240.0  # longer than any lease and the end that follows it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -30,10 +31,7 @@ def prepare(host, run, user, hosts):
     # type: (Host, str, str, str) -> None
     """``hosts``: text of the launcher's host file. Raises RailwrightError while another run is on this node, OSError."""
     path, who = directory_of(run), account(user)
-    others = others_at_work(host, run)
-    if others:
-        raise RailwrightError("another run is on this node: %s; two of them would measure each other. One whose controller is gone ends by "
-                              "itself: try again in two minutes" % ", ".join(others))
+    make_way(host, run)
     host.make_directory(ROOT, 0o755)
     host.make_directory(BASE, 0o755)
     for name in host.listdir(BASE):  # left by runs that were cut off
@@ -47,6 +45,28 @@ def prepare(host, run, user, hosts):
         except PermissionError as error:
             raise RailwrightError("%s: user %s may not write there: is one of the directories above it closed to others?" % (
                 path, user)) from error
+
+
+def make_way(host, run):
+    # type: (Host, str) -> None
+    """Raises RailwrightError while another run is on this node. What a forsaken one left is ended: a process in a session of its own
+    outlives the end of its job, and would be another run for ever."""
+    for name in host.listdir(BASE):
+        if name != run and _NAME.match(name) and forsaken(host, name):
+            stop_marked(host, name)
+    others = others_at_work(host, run)
+    if others:
+        raise RailwrightError("another run is on this node: %s; two of them would measure each other. One whose controller is gone ends by "
+                              "itself: try again in five minutes" % ", ".join(others))
+
+
+def forsaken(host, run):
+    # type: (Host, str) -> bool
+    """Whether jobs of a run were started here and nobody has asked for one since long. Where other nodes start the ranks there is no sign
+    of that."""
+    path = directory_of(run)
+    leases = [host.modified("%s/%s" % (path, name)) for name in host.listdir(path) if name.endswith(LEASE)]
+    return bool(leases) and time.time() - max(leases) > SILENT_S
 
 
 def others_at_work(host, run):

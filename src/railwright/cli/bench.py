@@ -75,7 +75,11 @@ def command(
     session = Session("bench", inventory, limit, form)
     given = {name: value for name, value in wanted.items() if value}
     extra = session.judge(given, {name: OPTIONS[name] for name in given})
-    outcome = run(session, extra, nccl_tests=nccl_tests, ddp=ddp)
+    try:
+        outcome = run(session, extra, nccl_tests=nccl_tests, ddp=ddp)
+    except KeyboardInterrupt:
+        console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
+        raise
     code = overall(outcome)
     nodes = {name: node_document(host) | {"problems": host.problems} for name, host in sorted(outcome.hosts.items())}
     summary = node_counts(outcome) | {"verdicts": verdicts.counts(outcome.verdicts), "exit_code": int(code)}

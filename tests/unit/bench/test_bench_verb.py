@@ -101,6 +101,18 @@ def test_text_has_the_table_the_judgement_the_transport_and_the_report(bench: Be
     assert [call.playbook for call in runner.calls] == ["nccl_tests"]
 
 
+def test_who_stops_it_is_told_that_the_nodes_need_a_while(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: Any) -> RunOutcome:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("railwright.run.run_playbook", interrupted)
+    ran = bench("--format", "json")
+    assert (ran.code, ran.out) == (130, "")
+    assert ran.err.splitlines() == [
+        "what was started on the nodes ends by itself within three minutes; until then they refuse another run", "railwright: stopped"]
+    assert stored() == []
+
+
 def test_json_is_one_document(bench: Bench) -> None:
     ran = bench("--format", "json", "--ddp")
     assert ran.code == 0

@@ -119,6 +119,8 @@ def test_what_torchrun_itself_says() -> None:
     found = cause(PLAN, {"node1": node(1, "RuntimeError: connect() timed out.\n"), "node2": node(1, log)})
     assert found == "torchrun on node2 ended with exit 1: AttributeError: 'NoneType' object has no attribute 'get'"
     assert cause(PLAN, {"node1": node(127)}) == "torchrun on node1 ended with exit 127 (it could not be started) and said nothing"
+    assert cause(PLAN, {"node1": node(None)}) == (
+        "torchrun on node1 left neither an exit status nor a word: it was not started, or was killed")
 
 
 def test_nothing_is_known() -> None:

@@ -71,6 +71,14 @@ def ended(run: str, name: str = "all_reduce", seconds: float = 15.0) -> dict[str
     raise AssertionError("it did not end")
 
 
+def settled(run: str, count: int, seconds: float = 10.0) -> bool:
+    """A process shows its environment a moment after it was started."""
+    deadline = time.monotonic() + seconds
+    while len(processes.marked(HOST, run)) != count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return len(processes.marked(HOST, run)) == count
+
+
 def collected(run: str, name: str = "all_reduce") -> dict[str, Any]:
     found = collect(HOST, run, USER, [name])
     assert not Path(rundir.directory_of(run)).exists()
@@ -129,7 +137,7 @@ def test_strays_of_a_standin_are_ended_with_it(tmp_path: Path, run: str) -> None
     path = standin(tmp_path, "(trap '' TERM; exec setsid sleep 60) &", "sleep 0.3", "exit 3")
     begin(HOST, launch(run, path))
     assert ended(run)["status"] == 3
-    assert len(processes.marked(HOST, run)) == 1
+    assert settled(run, 1), "the keeper ends a moment after it has written the status"
     assert stop(HOST, run, USER, None)["ended"] == 1
     assert processes.marked(HOST, run) == []
     assert stop(HOST, run, USER, None)["ended"] == 0
@@ -211,11 +219,36 @@ def test_another_run_that_is_at_work_is_not_disturbed(tmp_path: Path, run: str) 
     with pytest.raises(RailwrightError, match=f"another run is on this node: {run}"):
         rundir.prepare(HOST, "second", USER, "")
     stop(HOST, run, USER, None)
-    with pytest.raises(RailwrightError, match="try again in two minutes"):
+    with pytest.raises(RailwrightError, match="try again in five minutes"):
         rundir.prepare(HOST, "second", USER, "")  # it may be between two jobs
     os.utime(rundir.directory_of(run), (time.time() - 300,) * 2)
     rundir.prepare(HOST, "second", USER, "")
     assert not Path(rundir.directory_of(run)).exists(), "what a dead run left is taken away"
+
+
+def test_what_a_forsaken_run_left_in_a_session_of_its_own_is_ended(tmp_path: Path, run: str) -> None:
+    """Its job ended with the lease, and this process did not: without an end every later run would be refused because of it."""
+    begin(HOST, launch(run, standin(tmp_path, "setsid sleep 60 &", "sleep 0.2")))
+    ended(run)
+    for path in (rundir.directory_of(run), rundir.directory_of(run) + "/all_reduce.log.lease"):
+        os.utime(path, (time.time() - 200,) * 2)
+    with pytest.raises(RailwrightError, match="another run is on this node"):
+        rundir.prepare(HOST, "second", USER, "")
+    assert processes.marked(HOST, run), "its controller may be slow"
+    for path in (rundir.directory_of(run) + "/all_reduce.log.lease", rundir.directory_of(run)):
+        os.utime(path, (time.time() - 300,) * 2)
+    rundir.prepare(HOST, "second", USER, "")
+    assert not processes.marked(HOST, run)
+
+
+def test_ranks_that_another_node_started_are_nobodys_to_end(run: str) -> None:
+    started = processes.start(HOST, ["sleep", "60"], USER, {}, rundir.directory_of(run) + "/x", 60, run)
+    assert settled(run, 3), "keeper, timeout, sleep"
+    Path(rundir.directory_of(run), "x.lease").unlink()  # the launcher's node alone has one
+    os.utime(rundir.directory_of(run), (time.time() - 3000,) * 2)
+    with pytest.raises(RailwrightError, match="another run is on this node"):
+        rundir.prepare(HOST, "second", USER, "")
+    assert processes.alive(HOST, started)
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", "all-reduce;x"])
