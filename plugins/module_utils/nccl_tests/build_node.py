@@ -7,6 +7,7 @@ that root follows no link of his.
 
 import pwd
 import re
+import stat
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
@@ -224,11 +225,17 @@ def _directory(host, path):
 
 def _extract(host, archive, new):
     # type: (Host, str, str) -> Dict[str, str]
-    """Programs and sums of an archive that was unpacked into our directory, where nobody else writes; links are refused, not followed."""
+    """Programs and sums of an archive that was unpacked into our directory, where nobody else writes.
+
+    What is no plain file is refused before anybody else can reach it: who compiled packed the archive, and root's tar makes what is in it,
+    links and devices too.
+    """
     _run(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
     names = host.listdir(new)
     programs = [name for name in names if name.endswith(build.ENDING)]
-    odd = [name for name in names if (name not in programs and name != build.MANIFEST) or host.readlink("%s/%s" % (new, name)) is not None]
+    modes = _run(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "look at " + new).split() if names else []
+    odd = [name for name, mode in zip(names, modes)
+           if (name not in programs and name != build.MANIFEST) or not stat.S_ISREG(int(mode, 16))]
     if odd:
         raise RailwrightError("%s holds what is no program: %s" % (archive, build.listed(odd)))
     _run(host, ["chmod", "0755", "--", new] + ["%s/%s" % (new, name) for name in programs], "set the modes")

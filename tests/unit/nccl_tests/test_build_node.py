@@ -169,6 +169,14 @@ def test_a_link_in_place_of_a_program_is_not_followed(site: Site) -> None:
     assert site.left() == [".here"]
 
 
+def test_what_is_no_plain_file_is_refused_before_it_is_opened(site: Site) -> None:
+    """A pipe here; root's tar would make a disk's device file as well, which the modes of a program open to everybody."""
+    makefile = "default:\n\tmkdir -p $(BUILDDIR)\n\tmkfifo $(BUILDDIR)/all_reduce_perf\n"
+    with pytest.raises(RailwrightError, match=r"holds what is no program: all_reduce_perf"):
+        site.build(site.planned(site.source(makefile)))
+    assert site.left() == [".here"]
+
+
 def test_what_was_changed_is_replaced_as_a_whole(site: Site) -> None:
     planned = site.planned(site.source())
     site.build(planned)
