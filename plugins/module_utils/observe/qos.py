@@ -39,16 +39,18 @@ _MODES = ("IB/RoCE v1", "RoCE v2")
 def observe_qos(host, identity):
     # type: (Host, Identity) -> Dict[str, Any]
     """The ``qos`` part of the facts object."""
-    nics = [_nic(host, identity, *place) for place in roce_places(identity)]
+    nics = [_nic(host, identity, *place) for place in roce_places(host, identity)]
     return {"lldpad": _lldpad(host) if nics else None, "nics": nics}
 
 
-def roce_places(identity):
-    # type: (Identity) -> List[Tuple[Hca, int, str]]
+def roce_places(host, identity):
+    # type: (Host, Identity) -> List[Tuple[Hca, int, str]]
     """(HCA, port, interface) of every Ethernet port. DCB belongs to the interfaces below a bond, not to the bond."""
     found = []
     for hca in identity.hcas:
-        for at, port in enumerate(hca.ports if hca.link_layer == "Ethernet" else ()):
+        for at, port in enumerate(hca.ports):  # one of InfiniBand may be beside it
+            if parse.token(attribute(host, "%s/%s/ports/%d/link_layer" % (CLASS_INFINIBAND, hca.name, port))) != "Ethernet":
+                continue
             name = hca.port_netdevs[at] if at < len(hca.port_netdevs) else ""
             members = [nic.name for nic in identity.nics if name and nic.bond == name]
             found += [(hca, port, member) for member in members or [name] if member]

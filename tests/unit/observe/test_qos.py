@@ -252,6 +252,7 @@ def test_infiniband_has_no_such_nics_and_a_bond_has_its_members(nodes: Path) -> 
 
     assert netdevs("ib8") == []
     assert netdevs("nohca") == []
+    assert netdevs("multiport") == ["ens2f0np0", "enp145s0d1"]  # the second is a port of an HCA whose first is InfiniBand
     assert netdevs("roce8-bond")[-2:] == ["ens20f0np0", "ens20f1np1"]
 
 
