@@ -67,8 +67,7 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
     """The findings of one text. ``qos``: the QoS profile that NCCL_IB_TC is held against, None: none."""
     found: list[NcclFinding] = []
     for setting in source.settings:
-        found += [NcclFinding(source.file, setting.line, setting.name, "error" if not setting.value else _slip_severity(setting), *slip)
-                  for slip in setting.slips]
+        found += [NcclFinding(source.file, setting.line, setting.name, _slip_severity(setting, slip[0]), *slip) for slip in setting.slips]
         option = judge_option(setting.name, setting.value) if source.grammar is Grammar.SHELL and setting.value else None
         found += [NcclFinding(source.file, setting.line, setting.name, *option)] if option else []
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
@@ -78,8 +77,8 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
     return found + list(_repeated(source))
 
 
-def _slip_severity(setting: Setting) -> str:
-    return "warning" if any("carriage return" in message for message, _fix in setting.slips) else "error"
+def _slip_severity(setting: Setting, message: str) -> str:
+    return "warning" if setting.value and "carriage return" in message else "error"
 
 
 def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterator[tuple[str, str, str]]:

@@ -17,6 +17,7 @@ from railwright.nccl.programs import options_of
 
 NAME = r"(?:(?:NCCL|OFI_NCCL|RCCL|HCCL)_[A-Za-z0-9_]+|LD_LIBRARY_PATH)"
 CONF_NAMES = ("nccl.conf", ".nccl.conf")
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class Grammar(StrEnum):
@@ -51,7 +52,8 @@ def settings_of(text: str, grammar: Grammar) -> list[Setting]:
 
 def _conf(text: str) -> Iterator[Setting]:
     """NCCL splits at the first "=" and takes both sides as they are (src/misc/param.cc); # is a comment in column 0 alone."""
-    for number, line in enumerate(text.split("\n"), 1):
+    marked = text.startswith(BYTE_ORDER_MARK)
+    for number, line in enumerate(text.removeprefix(BYTE_ORDER_MARK).split("\n"), 1):
         if line.startswith("#") or not line.strip():
             continue
         name, equals, value = line.partition("=")
@@ -63,6 +65,8 @@ def _conf(text: str) -> Iterator[Setting]:
         if name.lstrip().startswith("#"):
             yield Setting(number, name.strip(), None, (("is no comment: # counts in the first column only", "# in the first column"),))
             continue
+        if marked and number == 1:
+            slips.append(("the file begins with a byte order mark, which NCCL takes for a part of this name", "the file as plain UTF-8"))
         if name != bare:
             slips.append((f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
         slips += _value_slips(bare, value)

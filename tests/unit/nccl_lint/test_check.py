@@ -196,3 +196,10 @@ def test_what_is_no_text_is_an_error_that_names_the_file(tmp_path: Path, data: b
 def test_a_comment_in_latin_1_is_text_still(tmp_path: Path, run: Callable[..., tuple[int, str]]) -> None:
     (tmp_path / "old.sh").write_bytes(b"# caf\xe9\nexport NCCL_NCHANNELS=4\n")
     assert run("lint", str(tmp_path / "old.sh"))[0] == 1
+
+
+def test_each_slip_of_a_line_has_its_own_severity() -> None:
+    """A file of Windows: with the mark the first variable is not set at all, which no version of NCCL forgives."""
+    found = check_source(Source("nccl.conf", Grammar.CONF, tuple(settings_of("\ufeffNCCL_DEBUG=INFO\r\n", Grammar.CONF))))
+    assert [(item.variable, item.severity, item.replacement) for item in found] == [
+        ("NCCL_DEBUG", "error", "the file as plain UTF-8"), ("NCCL_DEBUG", "warning", "NCCL_DEBUG=INFO")]

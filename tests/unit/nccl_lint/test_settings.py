@@ -65,6 +65,8 @@ def test_lines_are_counted_from_one() -> None:
     ("NCCL_DEBUG=INFO # why", "INFO # why", "comment"),
     ("NCCL_DEBUG=INFO ", "INFO ", "blanks"),
     ("NCCL_DEBUG=INFO\r", "INFO", "carriage return"),
+    ("\ufeffNCCL_DEBUG=INFO", "INFO", "byte order mark"),
+    ("\ufeff# of Notepad\nNCCL_DEBUG=INFO", "INFO", None),
     ("export NCCL_DEBUG=INFO", "INFO", "not shell"),
     (" NCCL_DEBUG=INFO", "INFO", "variable named"),
     ("NCCL_DEBUG INFO", None, "no ="),
