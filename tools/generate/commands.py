@@ -52,6 +52,8 @@ training benchmark, `null` for what was not run |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
 `operator`); with `-i` also `path` in a mirror and `from` |
+| `switch-hints` | `{"os": NAME, "hints": [{profile, nodes, lines}], "message": TEXT or null}`; without a QoS profile `hints` is empty \
+and `message` says why |
 | `lab up` | `{"inventory": PATH, "nodes": [NAME]}` |
 | `lab status` | `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab |
 
