@@ -13,7 +13,6 @@ import pytest
 from tests.fixtures.node_text import OS_RELEASE
 from tests.lib.starter_host import StarterHost
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_hpcx import wrong_archive
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import (
@@ -29,6 +28,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 
 MPIRUN = '#!/bin/sh\n[ -n "$OPAL_PREFIX" ] && echo "mpirun (Open MPI) 4.1.9a1"\n'
 
@@ -156,8 +156,9 @@ def test_a_wrong_archive_never_leaves_the_controller(tmp_path: Path) -> None:
     file = tmp_path / "hpcx.tbz"
     file.write_bytes(b"something")
     right = hashlib.sha256(b"something").hexdigest()
-    assert wrong_archive(str(file), "hpcx-rhel9-x86_64", right) is None
-    said = wrong_archive(str(file), "hpcx-rhel9-x86_64", "0" * 64)
+    assert wrong_archive("mpi_archive", str(file), "hpcx-rhel9-x86_64", right) is None
+    said = wrong_archive("mpi_archive", str(file), "hpcx-rhel9-x86_64", "0" * 64)
     assert said == (
         f"mpi_archive {file} has the sha256 {right} and not {'0' * 64}, which is pinned for hpcx-rhel9-x86_64; no node was changed")
-    assert "cannot be read on the controller: No such file" in str(wrong_archive(str(tmp_path / "none"), "hpcx-rhel9-x86_64", right))
+    said = wrong_archive("mpi_archive", str(tmp_path / "none"), "hpcx-rhel9-x86_64", right)
+    assert "cannot be read on the controller: No such file" in str(said)

@@ -4,26 +4,26 @@
 import hashlib
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_library import wrong_file
+from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 
 
 def test_the_pinned_file(tmp_path: Path) -> None:
     path = tmp_path / "n.whl"
     path.write_bytes(b"wheel" * 1_000_000)
-    assert wrong_file(str(path), "nccl-wheel-cu13-x86_64", hashlib.sha256(path.read_bytes()).hexdigest()) is None
+    assert wrong_archive("nccl_archive", str(path), "nccl-wheel-cu13-x86_64", hashlib.sha256(path.read_bytes()).hexdigest()) is None
 
 
 def test_another_file_and_one_that_was_replaced_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "n.whl"
     path.write_bytes(b"one")
     right = hashlib.sha256(b"one").hexdigest()
-    assert wrong_file(str(path), "nccl-source", right) is None
+    assert wrong_archive("nccl_archive", str(path), "nccl-source", right) is None
     path.write_bytes(b"other")
     other = hashlib.sha256(b"other").hexdigest()
-    assert wrong_file(str(path), "nccl-source", right) == (
+    assert wrong_archive("nccl_archive", str(path), "nccl-source", right) == (
         f"nccl_archive {path} has the sha256 {other} and not {right}, which is pinned for nccl-source; no node was changed")
 
 
 def test_no_file_at_all(tmp_path: Path) -> None:
-    said = wrong_file(str(tmp_path / "no.whl"), "nccl-source", "0" * 64)
+    said = wrong_archive("nccl_archive", str(tmp_path / "no.whl"), "nccl-source", "0" * 64)
     assert said == f"nccl_archive {tmp_path}/no.whl cannot be read on the controller: No such file or directory; no node was changed"
