@@ -324,6 +324,11 @@ def _task_name(data: Object) -> str:
 SILENT = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed")
 
 
+def telling_line(lines: list[str]) -> str:
+    """The last one, as of a traceback; a wrapper that does not find its program (pyenv) has good advice after that."""
+    return next((line for line in lines if "command not found" in line), lines[-1])
+
+
 def failure_message(result: Object) -> str:
     """The one text a person needs out of a failed result: a loop keeps it in its items."""
     failed_items = [item for item in _objects(result.get("results")) if item.get("failed")]
@@ -336,7 +341,7 @@ def failure_message(result: Object) -> str:
     for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):
         extra = str(result.get(stream) or "").strip()
         if extra and (not text or text.startswith(SILENT)):
-            return (text.splitlines()[0] + ": " if text else "") + extra.splitlines()[-1]
+            return (text.splitlines()[0] + ": " if text else "") + telling_line(extra.splitlines())
     failures = result.get("failures")  # ansible.builtin.dnf: which package it could not find stands only there
     if text and isinstance(failures, list) and failures:
         return text + ": " + "; ".join(str(item).strip() for item in failures)

@@ -14,7 +14,7 @@ from railwright.bench_progress import size_text
 Object = dict[str, Any]
 Row = tuple[str, ...]
 
-SIZES = ("size", "type", "out-of-place us", "busbw GB/s", "wrong", "in-place us", "busbw GB/s", "wrong")
+SIZES = ("size", "type", "out of place us", "busbw GB/s", "wrong", "in place us", "busbw GB/s", "wrong")
 AFFINITY = ("node", "GPU", "HCA", "port", "path", "near")
 STEPS = ("samples/s", "p50 ms", "p75 ms", "p90 ms", "p95 ms")
 NEAR: dict[object, str] = {True: "yes", False: "no"}

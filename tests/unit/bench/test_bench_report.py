@@ -12,6 +12,7 @@ from bench_documents import document, one_run, stored_run, training
 from railwright.cli.main import run as railwright
 from railwright.documents import bench_document, ddp_document
 from railwright.report import write_report
+from railwright.report.bench import SIZES
 from railwright.report.cases import cases_of
 from railwright.report.markdown import as_markdown
 from railwright.runs import load, save
@@ -129,3 +130,8 @@ def test_where_nothing_could_be_run_there_is_no_empty_table() -> None:
     text = as_markdown(stored_run(ID, bare), [])
     assert "Judged busbw" not in text
     assert "| nodes |" not in text
+
+
+def test_headings_fold_between_words_at_80_columns() -> None:
+    """Eight columns leave seven letters each; a longer word is broken in two."""
+    assert max(len(word) for title in SIZES for word in title.split()) <= 7

@@ -210,6 +210,10 @@ def test_listeners_hear_every_step() -> None:
             {"msg": "MODULE FAILURE\nSee stdout/stderr", "module_stderr": "/bin/sh: sudo: not found"},
             "MODULE FAILURE: /bin/sh: sudo: not found",
         ),
+        (
+            {"msg": "MODULE FAILURE", "module_stderr": "pyenv: python3.13: command not found\n\nThe command exists in:\n  3.13.0\n"},
+            "MODULE FAILURE: pyenv: python3.13: command not found",
+        ),
         ({"msg": "Failed to connect: timed out\r\nConnection to n1 timed out"}, "Failed to connect: timed out; Connection to n1 timed out"),
         ({"censored": "the output has been hidden"}, "the task failed; its output is hidden (no_log)"),
         ({}, "the task failed and gave no reason"),
