@@ -90,12 +90,21 @@ def disagreements(nodes):
     for key in sorted(nodes[0].wishes):
         values = {node.name: node.wishes[key] for node in nodes}
         if key.startswith("nccl_tests_") and key not in PER_NODE_KEYS and any(value != nodes[0].wishes[key] for value in values.values()):
-            found.append("%s must be the same on every node: %s" % (key, ", ".join("%s has %s" % item for item in sorted(values.items()))))
+            found.append("%s must be the same on every node: %s" % (key, _differing(values)))
     users = {node.name: str(node.seen["user"]) for node in nodes}
     if len(set(users.values())) > 1:
         each = ", ".join("%s has %s" % item for item in sorted(users.items()))
         found.append("the jobs run as one user, and %s; set nccl_tests_user" % each)
     return found
+
+
+def _differing(values):
+    # type: (Mapping[str, Any]) -> str
+    """What each node has; of variables the names alone, as their values may be secrets."""
+    if any(isinstance(value, dict) for value in values.values()):
+        names = {name for value in values.values() for name in value if any(other.get(name) != value[name] for other in values.values())}
+        return "%s differs" % ", ".join(sorted(names))
+    return ", ".join("%s has %s" % item for item in sorted(values.items()))
 
 
 def choose(nodes):

@@ -16,6 +16,7 @@ SOURCE = next(row for row in ARTIFACTS if row.name == "nccl-tests")
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 BUILD_ONLY = ("nccl_tests_version", "nccl_tests_archive")
 SLURM_ONLY = ("nccl_tests_slurm_options", "nccl_tests_slurm_host")
+SLURM_OWN = ("--job-name", "--nodes", "--nodelist", "--ntasks", "--ntasks-per-node", "--export", "--kill-on-bad-exit")
 RESERVED = ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE")  # the runs' own: what ends them, and where their log is read
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ABOVE = r"/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|run|sbin|srv|sys|tmp|usr|usr/local|var)?/*\Z"
@@ -98,6 +99,17 @@ def check_nccl_tests(values, findings):
             if values.get(key):
                 findings.error(key, values[key], "is for srun; nccl_tests_launcher is %s" % values["nccl_tests_launcher"],
                                "unset, or nccl_tests_launcher: slurm")
+    _check_slurm_options(values.get("nccl_tests_slurm_options") or (), findings)
+
+
+def _check_slurm_options(options, findings):
+    # type: (Sequence[str], Findings) -> None
+    """srun takes the last of two: a job of another name would never be cancelled. It also takes an option by its beginning."""
+    for index, option in enumerate(options):
+        name = option.partition("=")[0]
+        if any(own.startswith(name) for own in SLURM_OWN):
+            findings.error("nccl_tests_slurm_options[%d]" % index, option, "is set by railwright itself",
+                           "other options than %s" % ", ".join(SLURM_OWN))
 
 
 def _check_place(values, path, findings):
