@@ -9,6 +9,7 @@ so that neither colour blindness nor a grey print hides which is which.
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def png(plot: Plot) -> bytes:
 
 
 def _render(plot: Plot, form: str, metadata: dict[str, Any]) -> bytes:
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # that HOME is not writable is nothing to tell whoever asked for a report
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

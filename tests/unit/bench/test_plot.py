@@ -2,7 +2,10 @@
 """The plots: the data is in the picture where the axes say, and no name is more than text."""
 
 import math
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -165,3 +168,12 @@ def test_a_broken_record_is_passed_over(tmp_path: Any) -> None:
 ])
 def test_labels_of_the_size_axis_are_powers_of_two(sizes: list[int], found: list[int]) -> None:
     assert ticks(sizes) == found
+
+
+def test_a_home_that_cannot_be_written_is_not_talked_about() -> None:
+    """matplotlib warns of it when it is imported, so that another process has to."""
+    program = ("from railwright.report.plot import png\nfrom railwright.report.series import Plot, Series\n"
+               "line = Series(((8, 1.0), (16, 2.0)), ())\nassert png(Plot(0, 'x', 't', line, None, '', (), None, ''))[:4] == b'\\x89PNG'")
+    environment = {"PATH": os.environ["PATH"], "HOME": "/proc", "XDG_CACHE_HOME": "/proc", "XDG_CONFIG_HOME": "/proc"}
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
