@@ -116,7 +116,7 @@ def test_how_it_ended(tmp_path: Path, run: str, argv: tuple[str, ...], expected:
 def test_a_job_ends_when_its_time_is_over(tmp_path: Path, run: str) -> None:
     _started, log = begin(tmp_path, run, "sleep", "60", seconds=1)
     assert status(log) == 124
-    assert marked(HOST, run) == []
+    assert until(lambda: marked(HOST, run) == []), "who wrote the status down needs a moment to end"
 
 
 def test_a_job_that_defies_its_end_was_over_its_time_too(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +169,7 @@ def test_nothing_else_is_ended(tmp_path: Path, run: str) -> None:
     likely.append(subprocess.Popen(("sh", "-c", "sleep 60", f"RAILWRIGHT_BENCH={run}")))
     try:
         begin(tmp_path, run, "sleep", "60")
+        assert until(lambda: marked(HOST, run) != []), "a program that has just begun shows no environment yet"
         assert stop_marked(HOST, run) > 0
         assert [process.poll() for process in likely] == [None] * 4
     finally:
