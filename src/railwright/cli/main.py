@@ -8,6 +8,7 @@ help nobody.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import traceback
@@ -26,7 +27,15 @@ USAGE_ERRORS: tuple[type[Exception], ...] = tuple(kind for kind in typer.BadPara
 
 def main(argv: Sequence[str] | None = None) -> None:
     """What the console script calls."""
+    _open_closed_streams()
     sys.exit(run(argv))
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller closed (``>&-``) is the null device: its number would else go to the next file that is opened."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def run(argv: Sequence[str] | None = None) -> int:

@@ -188,6 +188,18 @@ def test_a_locale_without_our_characters_is_no_traceback(tmp_path: Path) -> None
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("closed", "code"), [("<&-", 0), (">&-", 1), ("2>&-", 1)])
+def test_a_stream_that_is_closed_is_the_null_device(closed: str, code: int, tmp_path: Path) -> None:
+    """Standard input that is closed has no settings in it; the file has one that is wrong."""
+    (tmp_path / "job.sh").write_text("export NCCL_NCHANNELS=4\n")
+    file = "-" if closed == "<&-" else "job.sh"
+    variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}", "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(["sh", "-c", f'"$0" -m railwright nccl lint {file} {closed}', sys.executable], env=variables, cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == code
+
+
 BAD_CONFIGURATION = {
     "a home that cannot be written": ("plan", {"HOME": "/proc/nobody"}, "", "Unable to create local directories"),
     "a value of the wrong type": ("lint", {"ANSIBLE_FORKS": "banana"}, "", "ANSIBLE_FORKS"),
