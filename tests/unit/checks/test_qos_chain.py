@@ -310,6 +310,15 @@ def test_every_member_of_a_bond_is_judged(nodes: Path) -> None:
     assert all(item.subject.startswith("storage (bond0), member ") for item in found)
 
 
+def test_the_other_port_of_an_hca_is_another_rails(tmp_path: Path) -> None:
+    tree_of.with_dcb(tmp_path / "node", QOS_PROFILES[0])
+    host = TreeHost(str(tmp_path / "node"))
+    identity, spec = observe_identity(host), spec_of()
+    facts = observe_facts(host, identity)
+    facts["qos"]["nics"].append({**facts["qos"]["nics"][0], "port": 2, "netdev": "eth2", "pfc": []})
+    assert [(item.status, item.port) for item in judge_qos("node", spec, targets_of(spec, identity), facts)] == [("pass", 1)]
+
+
 def test_a_device_that_the_facts_do_not_hold_is_unknown(tmp_path: Path) -> None:
     tree_of.with_dcb(tmp_path / "node", QOS_PROFILES[0])
     host = TreeHost(str(tmp_path / "node"))

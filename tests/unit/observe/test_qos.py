@@ -102,6 +102,45 @@ def test_what_a_driver_refuses_to_dcb_is_asked_of_mlnx_qos(tmp_path: Path) -> No
     assert (nic["dcbx"], nic["missing"]) == ("host", {})
 
 
+def test_what_a_failing_command_prints_is_not_believed(tmp_path: Path) -> None:
+    tree_of.with_dcb(tmp_path, PROFILE)
+    printed = (tmp_path / tree_of.DCB.format("pfc")).read_text()
+    nic = nic_of(Failing(tmp_path, {"pfc": Result(255, printed, "")}))
+    assert (nic["pfc"], nic["missing"]["pfc"]) == (None, "dcb pfc: failed; no mlnx_qos (OFED and DOCA have it)")
+
+
+@pytest.mark.parametrize(
+    ("flags", "owner"),
+    [
+        ({"host": True, "cee": True, "ieee": True}, "host"),
+        ({"ieee": True, "static": True}, "host"),  # set once and not negotiated
+        ({"lld_managed": True, "ieee": True}, "firmware"),
+        ({"cee": True, "ieee": True}, "firmware"),
+        ({}, None),
+    ],
+)
+def test_the_owner_of_dcbx(tmp_path: Path, flags: dict[str, bool], owner: str | None) -> None:
+    tree_of.with_dcb(tmp_path, PROFILE).write(tree_of.DCB.format("dcbx"), json.dumps(flags))
+    assert nic_of(TreeHost(str(tmp_path)))["dcbx"] == owner
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "text"),
+    [
+        ("ecn", tree_of.ECN + "/roce_rp/enable/0", "2\n"),
+        ("ecn", tree_of.ECN + "/roce_np/enable/7", "on\n"),
+        ("cnp", tree_of.ECN + "/roce_np/cnp_dscp", "64\n"),
+        ("cnp", tree_of.ECN + "/roce_np/cnp_802p_prio", "8\n"),
+        ("rdma_cm", tree_of.RDMA_CM + "/default_roce_mode", "RoCE v3\n"),
+        ("rdma_cm", tree_of.RDMA_CM + "/default_roce_tos", "256\n"),
+    ],
+)
+def test_a_value_out_of_its_range_is_none_with_a_reason(tmp_path: Path, part: str, path: str, text: str) -> None:
+    tree_of.with_dcb(tmp_path, PROFILE).write(path, text)
+    nic = nic_of(TreeHost(str(tmp_path)))
+    assert (nic[part], list(nic["missing"])) == (None, [part])
+
+
 def test_mlnx_qos_is_not_run_for_nothing(tmp_path: Path) -> None:
     tree_of.with_dcb(tmp_path, PROFILE)
     (tmp_path / tree_of.MLNX_QOS).write_text(tree_of.mlnx_qos_text(PROFILE))
