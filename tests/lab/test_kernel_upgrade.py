@@ -56,9 +56,11 @@ def test_apply_is_refused_while_the_headers_are_missing(node: Machine) -> None:
 def test_apply_builds_for_the_kernel_that_runs(node: Machine) -> None:
     """The package's own hook would build too: it is left out here, so that apply has to."""
     node.sh(f"mv /etc/kernel/header_postinst.d/dkms /root/ 2>/dev/null || true; dpkg -i {HEADERS_DEB}", timeout=600)
-    for _step in ("the stack", "what needs the HCA that comes with it"):
-        run = node.railwright("apply")
-        assert run.code == 0, (run.document, run.err)
+    first = node.railwright("apply")
+    # 2: the HCA comes with the stack, and what it needs is listed and left to the next apply.
+    assert first.code in (0, 2), (first.document, first.err)
+    run = node.railwright("apply")
+    assert run.code == 0, (run.document, run.err)
     kernel = node.run("uname", "-r").strip()
     assert f"{STACK_DKMS}/{STACK_VERSION}, {kernel}, x86_64: installed" in node.run("dkms", "status")
     plan = node.railwright("plan")
