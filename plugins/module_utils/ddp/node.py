@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..areas.nccl import management_interface
 from ..errors import RailwrightError
-from ..host import SEARCH_PATH, Host
+from ..host import Host
 from ..nccl_tests import processes, rundir
 from ..nccl_tests.words import clean, one_line
 from ..observe.nics import observe_addresses
@@ -83,13 +83,7 @@ def _python(host, wanted):
 
 def as_user(host, who, argv):
     # type: (Host, processes.Account, Sequence[str]) -> List[str]
-    """A command line that runs ``argv`` with the job user's rights, and with the environment that the job will have."""
-    clean_start = ["env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + who.home, "LANG=C"] + list(argv)
-    if host.user() == who.uid:
-        return clean_start
-    if host.user() != 0:
-        raise RailwrightError("ddp_benchmark_user: %s: only root can start a program as another user" % who.name)
-    return ["runuser", "-u", who.name, "--"] + clean_start
+    return processes.as_user(host, who, argv, "ddp_benchmark_user")
 
 
 def ask_torch(host, who, python, wanted):

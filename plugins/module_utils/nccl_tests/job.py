@@ -117,7 +117,7 @@ def stop(host, run, user, cancel):
     notes = []  # type: List[str]
     if cancel is not None and user is not None:
         argv = ["scancel", "--name", cancel, "--user", user]
-        result = host.run(argv if host.user() == processes.account(user).uid else ["runuser", "-u", user, "--"] + argv, 30.0)
+        result = host.run(processes.as_user(host, processes.account(user), argv), 30.0)
         if not result.ok:
             notes.append("scancel: %s" % one_line(result.err or "exit %d" % result.rc))
     deadline = time.monotonic() + GRACE_S

@@ -11,7 +11,6 @@ import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import management_interface
-from ..errors import RailwrightError
 from ..host import Host, Result
 from ..observe.affinity import affinity, driver_matrix
 from ..observe.gpu_driver import loaded_driver
@@ -24,7 +23,7 @@ from . import probe
 from .dumps import CONF, conf_settings, judge_topo_files
 from .launch import COLLECTIVES
 from .nearness import judge_topology
-from .processes import account
+from .processes import account, as_user
 from .words import one_line, reason
 
 HELP_SECONDS = 30.0
@@ -72,21 +71,11 @@ def look(host, node, spec, identity, wanted):
     }
 
 
-def as_user(host, user, argv):
-    # type: (Host, str, Sequence[str]) -> List[str]
-    """The command line that runs ``argv`` with the job user's rights."""
-    if host.user() == account(user).uid:
-        return list(argv)
-    if host.user() != 0:
-        raise RailwrightError("nccl_tests_user: %s: only root can start a program as another user" % user)
-    return ["runuser", "-u", user, "--"] + list(argv)
-
-
 def ask_cuda(host, wanted):
     # type: (Host, Wanted) -> probe.Answer
     """What libcuda lists for the job user, to whom a device file may be closed, and with the jobs' libraries (CUDA's compat among them)."""
     script = with_libraries(wanted, [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT])
-    result = host.run(as_user(host, wanted.user, script), float(probe.SECONDS))
+    result = host.run(as_user(host, account(wanted.user), script), float(probe.SECONDS))
     found = probe.answers(result.out)
     if found:
         return found[0]
@@ -111,7 +100,7 @@ def program(host, wanted, collective):
         return found
     digest = _SHA256.match(host.run(("sha256sum", path), 120.0).out)
     found["sha256"] = digest.group(1) if digest is not None else None
-    result = host.run(as_user(host, wanted.user, with_libraries(wanted, [path, "-h"])), HELP_SECONDS)
+    result = host.run(as_user(host, account(wanted.user), with_libraries(wanted, [path, "-h"])), HELP_SECONDS)
     found["json"] = "--output_file" in result.out
     if "--minbytes" not in result.out:
         found["problem"] = _no_help(result)

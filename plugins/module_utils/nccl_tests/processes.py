@@ -93,6 +93,17 @@ def rights_of(host, user):
     return host.acting_as(who.name, who.uid, who.gid)
 
 
+def as_user(host, who, argv, key="nccl_tests_user"):
+    # type: (Host, Account, Sequence[str], str) -> List[str]
+    """The command line that runs ``argv`` with the job user's rights and the environment that jobs have: nothing of ours is in it."""
+    clean = ["env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + who.home, "LANG=C"] + list(argv)
+    if host.user() == who.uid:
+        return clean
+    if host.user() != 0:
+        raise RailwrightError("%s: %s: only root can start a program as another user" % (key, who.name))
+    return ["runuser", "-u", who.name, "--"] + clean
+
+
 def start(host, argv, user, environment, log, seconds, run, lease=None):
     # type: (Host, Sequence[str], str, Dict[str, str], str, int, str, Optional[float]) -> Started
     """Start ``argv`` with its output in ``log``, in a directory of ``user``; it is ended after ``seconds``.

@@ -293,6 +293,16 @@ def test_a_standin_program_that_does_not_start(tmp_path: Path, body: list[str], 
     assert words in program(HOST, wanted(tmp_path), "all_reduce")["problem"]
 
 
+def test_the_look_starts_programs_in_the_environment_of_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ansible's may hold the site's secrets, and a library path with which the look would find what no job does."""
+    monkeypatch.setenv("SITE_SECRET", "x")
+    standin(tmp_path, f"env > {tmp_path}/seen", "echo --minbytes")
+    assert program(HOST, wanted(tmp_path), "all_reduce")["problem"] is None
+    names = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
+    assert {"PATH", "HOME", "LANG"} <= names
+    assert names <= {"PATH", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "_"}
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     assert program(HOST, wanted(tmp_path), "all_reduce")["problem"] == f"not in {tmp_path}"
 
