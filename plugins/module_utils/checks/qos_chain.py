@@ -66,7 +66,8 @@ def judge_chain(where, links):
         message = "%s is the first link that breaks: %s, not %s" % (first.name, first.found, first.expected)
         later = "; ".join("%s (%s, not %s)" % (link.name, link.found, link.expected) for link in broken[1:])
         message += ("; later ones that break: " + later if later else "") + ("; not readable: " + unknown if unknown else "")
-        return verdict(CHECK, where, "fail", "%s: %s" % (first.name, first.expected), "%s: %s" % (first.name, first.found), message)
+        # A warning as long as no role of railwright can mend the host's side: a failure must have a way out.
+        return verdict(CHECK, where, "warn", "%s: %s" % (first.name, first.expected), "%s: %s" % (first.name, first.found), message)
     expected = ", ".join(link.expected for link in links)
     if unknown:
         return verdict(CHECK, where, "unknown", expected, None, "no link is known to break; not readable: " + unknown)

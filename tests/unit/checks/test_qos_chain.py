@@ -147,7 +147,7 @@ def test_every_single_break_written_from_documented_formats_is_named(tmp_path: P
         apply_edit(root, path, profile, edit)
         assert states(root, profile, BREAKS) == [name], (number, path)
         verdict = judged(root, profile)
-        assert (verdict.status, verdict.check) == ("fail", "qos.chain")
+        assert (verdict.status, verdict.check) == ("warn", "qos.chain")
         assert verdict.expected.startswith(name + ": ")
         assert verdict.found.startswith(name + ": ")
         assert verdict.expected != verdict.found
@@ -174,7 +174,7 @@ def test_every_single_break_in_the_documented_text_of_mlnx_qos_is_named(tmp_path
     tree_of.with_mlnx_qos(tmp_path / "node", profile)
     apply_edit(tmp_path / "node", tree_of.MLNX_QOS, profile, edit)
     assert states(tmp_path / "node", profile, BREAKS) == [name]
-    assert judged(tmp_path / "node", profile).status == "fail"
+    assert judged(tmp_path / "node", profile).status == "warn"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Pa
     found = of_node(tmp_path / "node", spec_of())
     assert [(item.status, item.hca, item.port, item.subject) for item in found] == [("pass", "mlx5_0", 1, "rail0 (eth1)")]
     found = of_node(tmp_path / "node", spec_of(qos_profile="scnet-dscp34-prio4"))
-    assert [item.status for item in found] == ["fail"]
+    assert [item.status for item in found] == ["warn"]
     assert found[0].expected == "NCCL_IB_TC: NCCL_IB_TC=136 (136 >> 2 = DSCP 34)"
 
 
