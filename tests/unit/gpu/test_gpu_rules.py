@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keys of gpu_driver and cuda that contradict each other; the lines themselves are in lint/bad_inventories.yml."""
+"""Keys of gpu_driver and cuda that contradict each other; the lines themselves are in lint/bad_inventories_drivers.yml."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What inventories may say about the stack: what is accepted. What is refused stands in tests/unit/lint/bad_inventories.yml."""
+"""What inventories may say about the stack: what is accepted. What is refused stands in tests/unit/lint/bad_inventories_drivers.yml."""
 
 from typing import Any
 
