@@ -6,10 +6,11 @@ answered from there; what is in place is never changed. The link ``current`` nam
 """
 
 import json
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional
 
 from .catalogue.artifacts import located, mirrored, pinned
 from .catalogue.mpi import hpcx_artifact
+from .commands import check_brought, must
 from .errors import RailwrightError
 from .host import Host
 from .observe.mpi import CURRENT, HPCX_PREFIX, HPCX_TAIL, MPICH, found_mpi
@@ -89,17 +90,14 @@ def as_result(host, hpcx):
 def unpack(host, hpcx):
     # type: (Host, Wanted) -> None
     """The archive that was brought is the pinned one, and its content lies beside its place."""
-    found = _sha256(host, hpcx.file)
-    if found != hpcx.sha256:
-        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
-            hpcx.artifact, found or "nothing (it cannot be read)", hpcx.sha256))
-    _run(host, ("install", "-d", "-m", "0755", "--", HPCX_PREFIX), "make " + HPCX_PREFIX)
+    check_brought(host, hpcx.file, hpcx.artifact, hpcx.sha256)
+    must(host, ("install", "-d", "-m", "0755", "--", HPCX_PREFIX), "make " + HPCX_PREFIX)
     free = host.free_bytes(HPCX_PREFIX)
     if free is not None and free < SPACE:
         raise RailwrightError("%s has %d MiB free, and HPC-X needs %d" % (HPCX_PREFIX, free >> 20, SPACE >> 20))
-    _run(host, ("rm", "-rf", "--", hpcx.staging), "remove what an earlier run left", 300.0)
-    _run(host, ("install", "-d", "-m", "0755", "--", hpcx.staging), "make " + hpcx.staging)
-    _run(host, ("tar", "-xf", hpcx.file, "-C", hpcx.staging, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
+    must(host, ("rm", "-rf", "--", hpcx.staging), "remove what an earlier run left", 300.0)
+    must(host, ("install", "-d", "-m", "0755", "--", hpcx.staging), "make " + hpcx.staging)
+    must(host, ("tar", "-xf", hpcx.file, "-C", hpcx.staging, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
          "unpack HPC-X", UNPACK_SECONDS)
 
 
@@ -112,10 +110,10 @@ def place(host, hpcx):
     manifest = {"name": "hpcx", "version": hpcx.version, "artifact": hpcx.artifact, "artifact_sha256": hpcx.sha256,
                 "mpi": answers[0].version}
     host.write("%s/%s" % (hpcx.staging, MANIFEST), json.dumps(manifest, indent=1, sort_keys=True) + "\n")
-    _run(host, ("chmod", "-R", "u=rwX,go=rX", "--", hpcx.staging), "set the modes", 300.0)  # jobs of any user start it
+    must(host, ("chmod", "-R", "u=rwX,go=rX", "--", hpcx.staging), "set the modes", 300.0)  # jobs of any user start it
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", hpcx.staging), 300.0)
-    _run(host, ("mv", "-T", "--", hpcx.staging, hpcx.directory), "put %s in place" % hpcx.directory)
+    must(host, ("mv", "-T", "--", hpcx.staging, hpcx.directory), "put %s in place" % hpcx.directory)
     _forget_archive(host, hpcx)
 
 
@@ -125,14 +123,14 @@ def link(host, hpcx):
     if not in_place(host, hpcx):
         raise RailwrightError("%s is not there" % hpcx.directory)
     part = "%s/.%s.part" % (HPCX_PREFIX, CURRENT)
-    _run(host, ("ln", "-sfn", "--", hpcx.version, part), "make " + part)
-    _run(host, ("mv", "-T", "--", part, "%s/%s" % (HPCX_PREFIX, CURRENT)), "make the link " + CURRENT)
+    must(host, ("ln", "-sfn", "--", hpcx.version, part), "make " + part)
+    must(host, ("mv", "-T", "--", part, "%s/%s" % (HPCX_PREFIX, CURRENT)), "make the link " + CURRENT)
 
 
 def clean(host, hpcx):
     # type: (Host, Wanted) -> None
     """After an error: nothing of it is left, and no directory that was made for it."""
-    _run(host, ("rm", "-rf", "--", hpcx.staging), "remove " + hpcx.staging, 300.0)
+    must(host, ("rm", "-rf", "--", hpcx.staging), "remove " + hpcx.staging, 300.0)
     _forget_archive(host, hpcx)
     host.rmdir(HPCX_PREFIX)
 
@@ -141,17 +139,3 @@ def _forget_archive(host, hpcx):
     # type: (Host, Wanted) -> None
     host.remove(hpcx.file)
     host.rmdir(CACHE)
-
-
-def _sha256(host, path):
-    # type: (Host, str) -> str
-    answer = host.run(("sha256sum", "--", path), 300.0)
-    return answer.out[:64] if answer.ok else ""
-
-
-def _run(host, argv, what, seconds=60.0):
-    # type: (Host, Sequence[str], str, float) -> None
-    answer = host.run(argv, seconds)
-    if not answer.ok:
-        lines = (answer.err or answer.out).strip().splitlines()
-        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))

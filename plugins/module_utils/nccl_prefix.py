@@ -14,9 +14,10 @@ from .catalogue.artifacts import NCCL_RELEASE, find, located, mirrored, pinned
 from .catalogue.drivers import driver_fits, minimum_driver
 from .catalogue.gpus import compute_capability
 from .catalogue.libnccl import cuda_for_driver, wanted_cuda
+from .commands import sums
 from .errors import RailwrightError
 from .host import Host
-from .nccl_tests.build_look import find_nvcc, sums
+from .nccl_tests.build_look import find_nvcc
 from .observe.gpu_driver import driver_on_disk, loaded_driver, smi_rows
 from .observe.nccl_library import CURRENT, NAME
 from .spec.model import Spec

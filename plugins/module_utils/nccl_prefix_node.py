@@ -3,12 +3,11 @@
 
 import re
 import sys
-from typing import Sequence
 
+from .commands import check_brought, must, sums
 from .errors import RailwrightError
 from .host import Host
 from .nccl_prefix import CACHE, MANIFEST, Wanted, in_place, manifest
-from .nccl_tests.build_look import sums
 from .observe.nccl_library import NAME, library_version
 
 SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; of a build an upper bound, not measured
@@ -18,24 +17,20 @@ _FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
 def unpack(host, library):
     # type: (Host, Wanted) -> None
     """The file that was brought is the pinned one, and its content lies beside the place where it belongs."""
-    directory, _slash, name = library.file.rpartition("/")
-    found = sums(host, directory, [name]).get(name)
-    if found != library.sha256:
-        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
-            library.artifact, found or "nothing (it cannot be read)", library.sha256))
+    check_brought(host, library.file, library.artifact, library.sha256)
     parent = library.directory.rpartition("/")[0]
-    _run(host, ("install", "-d", "-m", "0755", "--", parent), "make " + parent)
+    must(host, ("install", "-d", "-m", "0755", "--", parent), "make " + parent)
     free = host.free_bytes(parent)
     if free is not None and free < SPACE[library.install]:
         raise RailwrightError("%s has %d MiB free, and NCCL from its %s needs %d" % (
             parent, free >> 20, library.install, SPACE[library.install] >> 20))
     target = "%s/%s" % (library.staging, library.install)
-    _run(host, ("rm", "-rf", "--", library.staging), "remove what an earlier run left")
-    _run(host, ("install", "-d", "-m", "0755", "--", library.staging, target), "make " + target)
+    must(host, ("rm", "-rf", "--", library.staging), "remove what an earlier run left")
+    must(host, ("install", "-d", "-m", "0755", "--", library.staging, target), "make " + target)
     if library.install == "wheel":
-        _run(host, (sys.executable, "-I", "-m", "zipfile", "-e", library.file, target), "unpack the wheel", 600.0)
+        must(host, (sys.executable, "-I", "-m", "zipfile", "-e", library.file, target), "unpack the wheel", 600.0)
     else:
-        _run(host, ("tar", "-xzf", library.file, "-C", target, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
+        must(host, ("tar", "-xzf", library.file, "-C", target, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
              "unpack the source", 600.0)
 
 
@@ -51,25 +46,25 @@ def place(host, library):
     for part in ("lib", "include"):
         if not host.exists("%s/%s" % (made, part)):
             raise RailwrightError("%s holds no %s of NCCL" % (library.artifact, part))
-        _run(host, ("mv", "-T", "--", "%s/%s" % (made, part), "%s/%s" % (staging, part)), "put %s in place" % part)
+        must(host, ("mv", "-T", "--", "%s/%s" % (made, part), "%s/%s" % (staging, part)), "put %s in place" % part)
     # What is left: sources, objects, and a pkg-config file that names the directory of the build.
     rest = ["%s/%s" % (staging, name) for name in ("wheel", "source", "build", "lib/pkgconfig")]
-    _run(host, ["rm", "-rf", "--"] + rest, "clear up", 300.0)
+    must(host, ["rm", "-rf", "--"] + rest, "clear up", 300.0)
     version, cuda = library_version(host, "%s/lib/%s" % (staging, NAME))
     if version is None or version != library.version.partition(".post")[0] or (cuda or "").partition(".")[0] != library.cuda:
         raise RailwrightError("%s holds NCCL %s for CUDA %s and not %s for CUDA %s" % (
             library.artifact, version or "of no version", cuda or "of no version", library.version, library.cuda))
     if not host.exists(staging + "/lib/libnccl.so"):  # what -lnccl looks for; a wheel has none
-        _run(host, ("ln", "-s", NAME, staging + "/lib/libnccl.so"), "make libnccl.so")
+        must(host, ("ln", "-s", NAME, staging + "/lib/libnccl.so"), "make libnccl.so")
     sha256 = sums(host, staging + "/lib", [NAME]).get(NAME)
     host.write("%s/%s" % (staging, MANIFEST), manifest(library, cuda or "", sha256 or ""))
-    _run(host, ("chmod", "-R", "u=rwX,go=rX", "--", staging), "set the modes")  # jobs of any user load it, whatever root's umask is
+    must(host, ("chmod", "-R", "u=rwX,go=rX", "--", staging), "set the modes")  # jobs of any user load it, whatever root's umask is
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", staging), 60.0)
     answer = host.run(("mv", "-T", "--", staging, library.directory), 60.0)
     if not answer.ok and not in_place(host, library):  # another node was faster, where they share the prefix
         raise RailwrightError("cannot put %s in place: %s" % (library.directory, answer.err.strip()))
-    _run(host, ("rm", "-rf", "--", staging), "remove " + staging, 300.0)
+    must(host, ("rm", "-rf", "--", staging), "remove " + staging, 300.0)
     forget_file(host, library)
 
 
@@ -79,14 +74,14 @@ def link(host, library):
     if not in_place(host, library):
         raise RailwrightError("%s is not there" % library.directory)
     part = "%s.%s.part" % (library.link, library.node)
-    _run(host, ("ln", "-sfn", library.directory.rpartition("/")[2], part), "make " + part)
-    _run(host, ("mv", "-T", "--", part, library.link), "make " + library.link)
+    must(host, ("ln", "-sfn", library.directory.rpartition("/")[2], part), "make " + part)
+    must(host, ("mv", "-T", "--", part, library.link), "make " + library.link)
 
 
 def clean(host, library):
     # type: (Host, Wanted) -> None
     """After an error: nothing of it is left, and no directory that was made for it."""
-    _run(host, ("rm", "-rf", "--", library.staging), "remove " + library.staging, 300.0)
+    must(host, ("rm", "-rf", "--", library.staging), "remove " + library.staging, 300.0)
     forget_file(host, library)
     host.rmdir(library.directory.rpartition("/")[0])
 
@@ -108,11 +103,3 @@ def _check_metadata(host, library):
     if found != ("nvidia-nccl-cu" + library.cuda, library.version):
         raise RailwrightError("the wheel says that it is %s %s and not nvidia-nccl-cu%s %s" % (
             found[0] or "of no name", found[1] or "of no version", library.cuda, library.version))
-
-
-def _run(host, argv, what, seconds=60.0):
-    # type: (Host, Sequence[str], str, float) -> None
-    answer = host.run(argv, seconds)
-    if not answer.ok:
-        lines = (answer.err or answer.out).strip().splitlines()
-        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))

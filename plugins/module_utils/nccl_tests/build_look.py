@@ -5,6 +5,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ..catalogue.gpus import compute_capability
+from ..commands import sums
 from ..host import Host
 from ..observe import parse
 from ..observe.gpu import observe_gpus
@@ -20,9 +21,7 @@ STANDARD = re.compile(r"/(?:usr/)?lib(?:64|/[a-z0-9_]+-linux-gnu)?/?\Z")
 _RELEASE = re.compile(r"release ([0-9]+\.[0-9]+)")
 _CODE = re.compile(r"\bsm_[0-9]+\b")
 _CAPABILITY = re.compile(r"^[0-9A-Fa-f]{4}([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]), *([0-9]{1,2}\.[0-9])\s*$", re.MULTILINE)
-_SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
 _MISSING = re.compile(r"^\s*(\S+) => not found$|(version `[^']+' not found)", re.MULTILINE)
-HASH_SECONDS = 300.0
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
 
@@ -146,16 +145,6 @@ def state(host, directory):
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)]
     programs = [name for name in names if (host.mode("%s/%s" % (directory, name)) or 0) & 0o111]
     return {"programs": sums(host, directory, programs), "manifest": build.read_manifest(host.read("%s/%s" % (directory, build.MANIFEST)))}
-
-
-def sums(host, directory, names):
-    # type: (Host, str, Sequence[str]) -> Dict[str, str]
-    """sha256 by name; a file that cannot be read is left out."""
-    if not names:
-        return {}
-    answer = host.run(("sha256sum", "--") + tuple("%s/%s" % (directory, name) for name in names), HASH_SECONDS)
-    found = {path.rpartition("/")[2]: digest for digest, path in _SHA256.findall(answer.out)}
-    return {name: found[name] for name in names if name in found}
 
 
 def unresolved(host, program, libraries):

@@ -10,10 +10,10 @@ import re
 import stat
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..commands import check_brought, must, sums
 from ..errors import RailwrightError
 from ..host import SEARCH_PATH, Host
 from . import build
-from .build_look import sums
 
 BUILD_SECONDS = 3600.0  # 2 minutes on 16 cores for one kind of GPU
 SPACE = 1024 * 1024 * 1024
@@ -60,12 +60,12 @@ class Builder:
     def run(self, archive):
         # type: (str) -> Dict[str, Any]
         """Check, unpack, compile, lay in place; the manifest."""
-        check_archive(self.host, archive, self.planned["source"]["sha256"])
+        check_brought(self.host, archive, archive, self.planned["source"]["sha256"])
         _space(self.host, CACHE)
-        self.work = _run(self.host, ("mktemp", "-d", CACHE + "/build.XXXXXXXX"), "make a working directory").strip()
+        self.work = must(self.host, ("mktemp", "-d", CACHE + "/build.XXXXXXXX"), "make a working directory").strip()
         try:
             if self.account.uid is not None:
-                _run(self.host, ("chown", "%d:%d" % (self.account.uid, self.account.gid), self.work), "hand over the working directory")
+                must(self.host, ("chown", "%d:%d" % (self.account.uid, self.account.gid), self.work), "hand over the working directory")
             self._unpack(archive)
             self._homes()
             self._make()
@@ -75,7 +75,7 @@ class Builder:
 
     def _as_user(self, argv, what, seconds=120.0):
         # type: (Sequence[str], str, float) -> str
-        return _run(self.host, self._dropped() + tuple(argv), what, seconds)
+        return must(self.host, self._dropped() + tuple(argv), what, seconds)
 
     def _dropped(self):
         # type: () -> Tuple[str, ...]
@@ -162,22 +162,13 @@ class Builder:
         return {"manifest": build.read_manifest(text)}
 
 
-def check_archive(host, path, sha256):
-    # type: (Host, str, str) -> None
-    parent, _slash, name = path.rpartition("/")
-    found = sums(host, parent, [name]).get(name)
-    if found != sha256:
-        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
-            path, found or "nothing (it cannot be read)", sha256))
-
-
 def pack(host, directory, archive):
     # type: (Host, str, str) -> Dict[str, Any]
     """The whole build as one file for the other nodes."""
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
     _directory(host, archive.rpartition("/")[0])
-    _run(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
-    _run(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
+    must(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
+    must(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
     parent, _slash, name = archive.rpartition("/")
     return {"archive": archive, "sha256": sums(host, parent, [name])[name]}
 
@@ -185,7 +176,7 @@ def pack(host, directory, archive):
 def unpack(host, archive, sha256, directory, programs):
     # type: (Host, str, str, str, Mapping[str, str]) -> None
     """What another node packed, in place once every program is the one that its manifest names."""
-    check_archive(host, archive, sha256)
+    check_brought(host, archive, archive, sha256)
     new = _beside(host, directory)
     try:
         found = _extract(host, archive, new)
@@ -213,14 +204,14 @@ def _beside(host, directory):
     """A new directory in the place where ``directory`` is or will be: a rename takes no time and is seen whole or not at all."""
     parent = directory.rpartition("/")[0]
     _directory(host, parent)
-    return _run(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
+    return must(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
 
 
 def _directory(host, path):
     # type: (Host, str) -> None
     """install, unlike mkdir, gives every directory that it makes on the way the mode 0755, whatever root's umask is."""
     if not host.exists(path):
-        _run(host, ("install", "-d", "-m", "0755", "--", path), "make " + path)
+        must(host, ("install", "-d", "-m", "0755", "--", path), "make " + path)
 
 
 def _extract(host, archive, new):
@@ -230,15 +221,15 @@ def _extract(host, archive, new):
     What is no plain file is refused before anybody else can reach it: who compiled packed the archive, and root's tar makes what is in it,
     links and devices too.
     """
-    _run(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
+    must(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
     names = host.listdir(new)
     programs = [name for name in names if name.endswith(build.ENDING)]
-    modes = _run(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "look at " + new).split() if names else []
+    modes = must(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "look at " + new).split() if names else []
     odd = [name for name, mode in zip(names, modes)
            if (name not in programs and name != build.MANIFEST) or not stat.S_ISREG(int(mode, 16))]
     if odd:
         raise RailwrightError("%s holds what is no program: %s" % (archive, build.listed(odd)))
-    _run(host, ["chmod", "0755", "--", new] + ["%s/%s" % (new, name) for name in programs], "set the modes")
+    must(host, ["chmod", "0755", "--", new] + ["%s/%s" % (new, name) for name in programs], "set the modes")
     found = sums(host, new, programs)
     if not programs or set(found) != set(programs):
         raise RailwrightError("%s: its programs cannot be read" % archive)
@@ -252,8 +243,8 @@ def _swap(host, new, directory):
         host.run(("restorecon", "-R", new), 60.0)
     old = new + ".old"
     if host.exists(directory):
-        _run(host, ("mv", "-T", "--", directory, old), "replace " + directory)
-    _run(host, ("mv", "-T", "--", new, directory), "put %s in place" % directory)
+        must(host, ("mv", "-T", "--", directory, old), "replace " + directory)
+    must(host, ("mv", "-T", "--", new, directory), "put %s in place" % directory)
     host.run(("rm", "-rf", "--", old), 120.0)
 
 
@@ -276,12 +267,3 @@ def _space(host, path):
     free = host.free_bytes(path)
     if free is not None and free < SPACE:
         raise RailwrightError("%s has %d MiB free, and a build needs %d" % (path, free >> 20, SPACE >> 20))
-
-
-def _run(host, argv, what, seconds=60.0):
-    # type: (Host, Sequence[str], str, float) -> str
-    answer = host.run(argv, seconds)
-    if not answer.ok:
-        lines = (answer.err or answer.out).strip().splitlines()  # type: List[str]
-        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
-    return answer.out

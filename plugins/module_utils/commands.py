@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands that must succeed and files that must be the right ones, for what brings a release or a build to a node."""
+
+import re
+from typing import Dict, List, Sequence
+
+from .errors import RailwrightError
+from .host import Host
+
+HASH_SECONDS = 300.0
+_SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
+
+
+def must(host, argv, what, seconds=60.0):
+    # type: (Host, Sequence[str], str, float) -> str
+    """What the command printed. Raises RailwrightError with what it was for and its last line where it fails."""
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines = (answer.err or answer.out).strip().splitlines()  # type: List[str]
+        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
+    return answer.out
+
+
+def sums(host, directory, names):
+    # type: (Host, str, Sequence[str]) -> Dict[str, str]
+    """sha256 by name; a file that cannot be read is left out."""
+    if not names:
+        return {}
+    answer = host.run(("sha256sum", "--") + tuple("%s/%s" % (directory, name) for name in names), HASH_SECONDS)
+    found = {path.rpartition("/")[2]: digest for digest, path in _SHA256.findall(answer.out)}
+    return {name: found[name] for name in names if name in found}
+
+
+def check_brought(host, file, artifact, sha256):
+    # type: (Host, str, str, str) -> None
+    """The file that was brought to the node is the one that somebody vouches for. Raises RailwrightError where it is not."""
+    directory, _slash, name = file.rpartition("/")
+    found = sums(host, directory, [name]).get(name)
+    if found != sha256:
+        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
+            artifact, found or "nothing (it cannot be read)", sha256))
