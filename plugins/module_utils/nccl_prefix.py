@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .catalogue.artifacts import NCCL_RELEASE, find, located, mirrored, pinned
+from .catalogue.artifacts import NCCL_RELEASE, download_url, find, pinned
 from .catalogue.drivers import driver_fits, minimum_driver
 from .catalogue.gpus import compute_capability
 from .catalogue.libnccl import cuda_for_driver, wanted_cuda
@@ -79,7 +79,7 @@ def wanted(host, spec, identity):
     name = "nccl-source" if install == "source" else "nccl-wheel-cu%s-%s" % (cuda, identity.arch)
     url, sha256 = _artifact(spec, name, version)
     if url is None and spec["nccl_archive"] is None:
-        raise RailwrightError("the catalogue has no URL of %s %s; set nccl_archive to the file, or nccl_version to %s" % (
+        raise RailwrightError("nothing says where %s %s is; set nccl_archive to the file, or nccl_version to %s and nccl_wheel_index" % (
             name, version, NCCL_RELEASE))
     directory = "%s/%s" % (spec["nccl_prefix"].rstrip("/"), "-".join([version, "cu" + cuda] + ["sm" + code for code in codes]))
     file = "%s/%s-%s%s" % (CACHE, name, version, ".whl" if install == "wheel" else ".tar.gz")
@@ -147,7 +147,7 @@ def _artifact(spec, name, version):
     sha256 = pinned(artifact, spec) if same else spec["artifact_pins"].get(name)
     if sha256 is None:
         raise RailwrightError("nobody here vouches for %s %s: set artifact_pins.%s to its sha256" % (name, version, name))
-    url = mirrored(located(artifact, version), spec["artifact_mirror"]) if same or name == "nccl-source" else None
+    url = download_url(artifact, spec, version) if same or name == "nccl-source" else None
     return url, sha256
 
 

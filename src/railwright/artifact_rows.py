@@ -14,9 +14,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     ARTIFACTS,
     OPERATOR_PIN,
     Artifact,
+    at_vendor,
+    download_url,
     located,
     mirror_path,
-    mirrored,
     pin_form,
     pinned,
 )
@@ -30,7 +31,10 @@ INVENTORY = "inventory"
 
 @dataclass(frozen=True)
 class Row:
-    """One artifact. ``value`` is None when nobody vouches for it. Of an inventory's rows ``taken_from`` is the URL that a node uses."""
+    """One artifact. ``value`` is None when nobody vouches for it. Of an inventory's rows ``taken_from`` is the URL that a node uses.
+
+    ``url`` begins with the key's name, nccl_wheel_index, where no inventory says which package index it is.
+    """
 
     name: str
     version: str
@@ -123,8 +127,8 @@ def _nccl(spec: Spec) -> Iterator[Row]:
 def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:
     """A catalogue row as this inventory sees it: in the release that it asks for, with the pin that its operator gives."""
     version = release if release is not None and "{version}" in row.url else row.version
-    url = located(row, release)
-    place = {"path": mirror_path(url), "taken_from": mirrored(url, spec["artifact_mirror"])}
+    url = at_vendor(row, spec, release)
+    place = {"path": mirror_path(located(row, release)), "taken_from": download_url(row, spec, release)}
     resolved = Row(row.name, version, url, row.kind, row.pin, row.value, row.source, **place)
     given = spec["artifact_pins"].get(row.name)
     if given is None and row.pin == "sha256" and version != row.version:  # a fingerprint is of every release, a checksum of one

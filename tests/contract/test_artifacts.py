@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 import pytest
 
 import repo
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORMS, OPERATOR_PIN, PINS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORMS, INDEX, OPERATOR_PIN, PINS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
 
 CATALOGUE = "plugins/module_utils/catalogue/artifacts.py"
 RUNS = ("plugins/", "roles/", "playbooks/", "src/")
 # A hexadecimal word as long as a commit, a fingerprint or a checksum; not a part of a longer one.
 HASH = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})(?![0-9A-Za-z])")
-HOSTS = sorted({str(urlsplit(row.url).hostname) for row in ARTIFACTS})
+HOSTS = sorted({str(urlsplit(row.url).hostname) for row in ARTIFACTS if not row.url.startswith(INDEX + "/")})
 
 
 def elsewhere() -> list[str]:
@@ -30,6 +31,14 @@ def test_there_is_something_to_look_at() -> None:
 @pytest.mark.parametrize("host", HOSTS)
 def test_no_url_of_a_vendor_outside_the_catalogue(host: str) -> None:
     assert not [name for name in elsewhere() if f"://{host}/" in repo.text(name)]
+
+
+def test_which_package_index_a_site_takes_wheels_from_is_not_ours_to_say() -> None:
+    """A wheel's row has the inventory key in place of the host."""
+    wheels = [row for row in ARTIFACTS if row.url.endswith(".whl")]
+    assert wheels
+    assert all(row.url.startswith(f"{INDEX}/packages/") for row in wheels)
+    assert INDEX in known_keys()
 
 
 def test_no_hash_outside_the_catalogue() -> None:

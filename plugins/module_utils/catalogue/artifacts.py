@@ -7,7 +7,8 @@ One row an artifact, each with its source. ``pin`` says how what arrives is reco
 refuses the artifact until the inventory vouches for it in ``artifact_pins``.
 
 A URL may hold ``{version}``: ``version`` is the release that the catalogue pins, and
-``located`` puts in the one that an inventory asks for.
+``located`` puts in the one that an inventory asks for. The wheels' begin with ``INDEX`` in place
+of a host: from which package index a site takes them is the inventory's to say, not ours.
 """
 
 import re
@@ -38,6 +39,7 @@ class Artifact(NamedTuple):
 
 DOCA_RELEASE = "3.2.3"
 MLNX_OFED_RELEASE = "24.10-4.1.4.0"
+INDEX = "nccl_wheel_index"  # the inventory key whose value takes this word's place
 NCCL_RELEASE = "2.30.7"  # the one that the catalogue of its variables was checked against
 
 # What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
@@ -165,7 +167,7 @@ _NV_PEER_MEM = (
     Artifact("nv_peer_mem-1.3-git", "1.3-0", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_LAST,
              "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
 )
-_PYPI = "https://files.pythonhosted.org/packages/%s/nvidia_nccl_%s-{version}-py3-none-manylinux_2_18_%s.whl"
+_PYPI = INDEX + "/packages/%s/nvidia_nccl_%s-{version}-py3-none-manylinux_2_18_%s.whl"
 _WHEEL = "PyPI, project nvidia-nccl-%s: sha256 (and BLAKE2b-256, of which the URL is made) computed here from the wheel"
 _NCCL_WHEELS = (  # (CUDA, architecture, place, sha256) of NCCL_RELEASE; another release has another place
     ("cu12", "x86_64", "50/32/e7ffa9c324ae260e5dbb4af2cd557bf7a8d155c8ac7b79a785fe1796fb92",
@@ -225,9 +227,25 @@ def located(artifact, version=None):
     return artifact.url.replace("{version}", version or artifact.version)
 
 
+def at_vendor(artifact, spec, version=None):
+    # type: (Artifact, Any, Optional[str]) -> str
+    """As ``located``, with the inventory's package index where the URL has ``INDEX`` and the inventory names one."""
+    url, index = located(artifact, version), spec[INDEX]  # type: str, Optional[str]
+    return index.rstrip("/") + url[len(INDEX):] if index is not None and url.startswith(INDEX + "/") else url
+
+
+def download_url(artifact, spec, version=None):
+    # type: (Artifact, Any, Optional[str]) -> Optional[str]
+    """Where a node takes it from: the mirror, else the vendor. None for a wheel where the inventory names neither mirror nor index."""
+    url = mirrored(located(artifact, version), spec["artifact_mirror"]) if spec["artifact_mirror"] else at_vendor(artifact, spec, version)
+    return url if "://" in url else None
+
+
 def mirror_path(url):
     # type: (str) -> Optional[str]
-    """Where a mirror keeps what a vendor has: ``HOST/PATH``. None for what is no http(s) URL."""
+    """Where a mirror keeps what a vendor has: ``HOST/PATH``, or ``INDEX/PATH``. None for what is neither."""
+    if url.startswith(INDEX + "/"):
+        return url
     found = re.match(r"^https?://(.+)$", url)
     return found.group(1) if found is not None else None
 

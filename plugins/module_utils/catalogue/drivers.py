@@ -168,14 +168,14 @@ def _distribution_names(spec, identity):
     """Ubuntu's server flavour is the one whose fabric manager follows; Debian has one driver and no fabric manager that we know of."""
     branch, is_open = spec["gpu_driver_branch"], spec["gpu_driver_flavour"] == "open"
     if identity.platform.id == "ubuntu":
-        source = "packages.ubuntu.com (restricted: nvidia-graphics-drivers-%s-server)" % branch
+        source = "Ubuntu (restricted: nvidia-graphics-drivers-%s-server)" % branch
         names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]
         if _fabricmanager(spec, identity):
             names.append(("nvidia-fabricmanager-" + branch, "NVSwitch: must have exactly the driver's version",
-                          "packages.ubuntu.com (multiverse: fabric-manager-%s)" % branch))
+                          "Ubuntu (multiverse: fabric-manager-%s)" % branch))
         return names
     if identity.platform.id == "debian" and not _fabricmanager(spec, identity):
-        source = "packages.debian.org (non-free: nvidia-graphics-drivers)"
+        source = "Debian (non-free: nvidia-graphics-drivers)"
         module = "nvidia-open-kernel-dkms" if is_open else "nvidia-kernel-dkms"
         return [("nvidia-driver", "the driver as Debian builds it", source), (module, "its kernel modules, built here by DKMS", source)]
     return []

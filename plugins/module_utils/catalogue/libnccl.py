@@ -39,8 +39,8 @@ BUILDS = (
 )
 SHIPPED = (
     Shipped("debian", "13", "2.22.3-1-*", "Debian (trixie, contrib: source package nvidia-nccl)"),
-    Shipped("ubuntu", "24.04", "2.18.5-1-*", "packages.ubuntu.com (noble, multiverse: nvidia-nccl)"),
-    Shipped("ubuntu", "26.04", "2.22.3-1-*", "packages.ubuntu.com (resolute, multiverse: nvidia-nccl)"),
+    Shipped("ubuntu", "24.04", "2.18.5-1-*", "Ubuntu (noble, multiverse: nvidia-nccl)"),
+    Shipped("ubuntu", "26.04", "2.22.3-1-*", "Ubuntu (resolute, multiverse: nvidia-nccl)"),
 )
 NAMES = {"debian": ("libnccl2", "libnccl-dev"), "redhat": ("libnccl", "libnccl-devel")}
 BUILD_TOOLS = {"debian": ("make", "g++"), "redhat": ("make", "gcc-c++", "which")}  # which: its Makefile asks

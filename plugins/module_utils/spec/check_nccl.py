@@ -4,7 +4,7 @@
 import re
 from typing import Any, Mapping
 
-from ..catalogue.artifacts import NCCL_RELEASE
+from ..catalogue.artifacts import INDEX, NCCL_RELEASE
 from ..catalogue.libnccl import BUILDS, IN_PREFIX, cuda_of, wanted_cuda
 from .findings import Findings
 
@@ -17,7 +17,7 @@ VERSIONS = {  # by nccl_install: (pattern, what is allowed)
     "source": (_NUMBER, "a release like %s; its tag is v%s-1" % (NCCL_RELEASE, NCCL_RELEASE)),
 }
 ENDINGS = {"wheel": (".whl",), "source": (".tar.gz", ".tgz")}
-_KEYS = ("nccl_install", "nccl_version", "nccl_archive", "artifact_pins", "cuda_version", "gpu_driver_branch")
+_KEYS = ("nccl_install", "nccl_version", "nccl_archive", INDEX, "artifact_mirror", "artifact_pins", "cuda_version", "gpu_driver_branch")
 
 
 def check_nccl(values, findings):
@@ -36,7 +36,7 @@ def check_nccl(values, findings):
     if install == "repository":
         _check_cuda(values, findings)
     elif install in IN_PREFIX:
-        _check_file(install, version, archive, values["artifact_pins"], findings)
+        _check_file(values, findings)
 
 
 def _check_cuda(values, findings):
@@ -57,17 +57,21 @@ def _check_cuda(values, findings):
                        "nccl_version too, or CUDA " + " or ".join(sorted(row.cuda for row in BUILDS)))
 
 
-def _check_file(install, version, archive, pins, findings):
-    # type: (str, Any, Any, Mapping[str, str], Findings) -> None
-    """What nobody here has computed a checksum of is taken only with the operator's."""
+def _check_file(values, findings):
+    # type: (Mapping[str, Any], Findings) -> None
+    """What nobody here has computed a checksum of is taken only with the operator's, and a wheel only from where he says."""
+    install, version, archive = values["nccl_install"], values["nccl_version"], values["nccl_archive"]
     if archive is not None and not archive.endswith(ENDINGS[install]):
         findings.error("nccl_archive", archive, "is no file that nccl_install %s can read" % install,
                        "a file that ends in " + " or ".join(ENDINGS[install]))
     if version in (None, NCCL_RELEASE):
+        if install == "wheel" and archive is None and values[INDEX] is None and values["artifact_mirror"] is None:
+            findings.error("nccl_install", install, "needs %s: which package index has the wheel is for the site to say" % INDEX,
+                           INDEX + " too, or artifact_mirror, or nccl_archive")
         return
     if install == "wheel" and archive is None:
         findings.error("nccl_version", version, "is a release that the catalogue has no wheel of", NCCL_RELEASE + ", or nccl_archive too")
-    elif not any(name.startswith("nccl-" + install) for name in pins):
+    elif not any(name.startswith("nccl-" + install) for name in values["artifact_pins"]):
         name = "nccl-source" if install == "source" else "nccl-wheel-cuMAJOR-ARCHITECTURE"
         findings.error("nccl_version", version, "is a release that the catalogue has no checksum of",
                        "%s, or its sha256 in artifact_pins.%s" % (NCCL_RELEASE, name))

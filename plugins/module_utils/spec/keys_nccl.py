@@ -2,6 +2,7 @@
 """Rows of the schema for the final proof: the NCCL library, MPI, nccl-tests and the training benchmark. ``schema.py`` joins them."""
 
 from .key import Key
+from .keys_drivers import URL, URL_FORM
 
 VERSION = r"^[0-9][A-Za-z0-9.+:~_-]*$"
 VERSION_FORM = "a version, in quotes"
@@ -20,6 +21,11 @@ NCCL = (
     Key("nccl_archive", "nccl", "str", None,
         "The wheel or the source archive as a file on the controller, for sites without a way out. Unset: downloaded, or from the mirror.",
         "choice: air-gapped sites", pattern=PATH, form=PATH_FORM, example="/srv/railwright/nccl.tar.gz"),
+    Key("nccl_wheel_index", "nccl", "str", None,
+        "Where nccl_install: wheel takes it from: the URL below which the Python Package Index, or a copy of it, keeps its files (in "
+        "a file's link what stands before /packages/). Not needed with nccl_archive, nor with artifact_mirror, which stands in for it "
+        "(MIRROR/nccl_wheel_index/PATH).", "choice: which package index a site trusts is for the site to say",
+        pattern=r"^(?!.*/simple/?$)" + URL[1:], form=URL_FORM + ", and not pip's /simple", example="https://mirror.example.com/pypi"),
     Key("nccl_prefix", "nccl", "str", "/opt/railwright/nccl", "Directory below which a wheel or a build is put, by version.", "choice",
         pattern=PATH, form=PATH_FORM),
     Key("nccl_hold", "nccl", "bool", True, "Keep the packages of NCCL at the pinned version when the system is updated.",

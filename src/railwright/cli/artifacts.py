@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 HELP = """List what railwright downloads: URL, version, how it is recognised, and where that was read. No node is touched.
 
 With an inventory only what its hosts can come to need, in the releases that it asks for and with the pins that it gives; \
-`path` is where a mirror keeps it, `from` the URL that it is taken from (see artifact_mirror). An artifact whose pin is operator \
+`path` is where a mirror keeps it, `from` the URL that it is taken from (see artifact_mirror). NCCL's wheels have the package index of the \
+inventory in their URL, or the key's name, nccl_wheel_index, where it names none. An artifact whose pin is operator \
 is refused until artifact_pins names its checksum or fingerprint.
 
 \b

@@ -10,9 +10,12 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
     ARTIFACTS,
     FORMS,
+    INDEX,
     KINDS,
     PINS,
     Artifact,
+    at_vendor,
+    download_url,
     find,
     located,
     mirror_path,
@@ -31,7 +34,8 @@ def test_each_row_says_how_it_is_recognised_and_where_that_was_read(row: Artifac
     assert row.pin in PINS
     assert row.version
     assert row.source
-    assert re.fullmatch(r"https://[a-z0-9.]+/[!-~]+", row.url), row.url
+    place = rf"{INDEX}/packages" if row.name.startswith("nccl-wheel-") else r"https://[a-z0-9.]+"
+    assert re.fullmatch(place + "/[!-~]+", row.url), row.url
     if row.pin == "operator":
         assert row.value is None
     else:
@@ -86,6 +90,8 @@ def test_the_asked_release_stands_in_the_url() -> None:
         ("https://h.example.com/a/b/", "http://m.example.com/rw/", "http://m.example.com/rw/h.example.com/a/b/"),
         ("http://h.example.com/k.pub", "file:///srv/mirror", "file:///srv/mirror/h.example.com/k.pub"),
         ("file:///srv/doca/", "http://m.example.com", "file:///srv/doca/"),
+        ("nccl_wheel_index/packages/a.whl", "http://m.example.com/rw", "http://m.example.com/rw/nccl_wheel_index/packages/a.whl"),
+        ("nccl_wheel_indexes/a.whl", "http://m.example.com", "nccl_wheel_indexes/a.whl"),
     ],
 )
 def test_one_mapping_to_a_mirror(url: str, mirror: str | None, expected: str) -> None:
@@ -105,6 +111,19 @@ def test_every_artifact_has_a_place_of_its_own_in_a_mirror_directory(tmp_path: P
         url = mirrored(located(row), tmp_path.as_uri())
         found = Path(url.removeprefix("file://") + ("Release" if row.kind == "repository" else ""))
         assert found.read_text() == located(row)
+
+
+def test_a_wheel_is_taken_from_nowhere_until_the_inventory_says_from_where(make_spec: Callable[..., Spec]) -> None:
+    wheel, source = find("nccl-wheel-cu13-x86_64"), find("nccl-source")
+    assert wheel is not None
+    assert source is not None
+    path = located(wheel).removeprefix(INDEX)
+    for values, url in (({}, None), ({INDEX: "https://i.example/p/"}, f"https://i.example/p{path}"),
+                        ({INDEX: "https://i.example", "artifact_mirror": "http://m.example"}, f"http://m.example/{INDEX}{path}")):
+        assert download_url(wheel, make_spec(**values)) == url
+    indexed = make_spec(**{INDEX: "https://i.example"})
+    assert at_vendor(wheel, indexed) == f"https://i.example{path}"
+    assert download_url(source, indexed) == at_vendor(source, indexed) == located(source)
 
 
 def test_the_operator_vouches_where_nobody_did(make_spec: Callable[..., Spec]) -> None:

@@ -18,6 +18,7 @@ FINGERPRINT = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 SHA256 = "0a" * 32
 SITE = {"fabric": "roce", "mtu": 9000, "nccl_tests_archive": "/srv/nccl-tests.tar.gz"}
 MIRROR = "http://mirror.example.com/rw"
+INDEX = "https://index.example.com/pypi"
 
 
 def inventory(directory: Path, n2: dict[str, Any] | None = None, **site: Any) -> Path:
@@ -161,18 +162,39 @@ def test_a_copy_of_the_vendors_repository_still_needs_the_vendors_key(tmp_path: 
 
 
 @pytest.mark.parametrize(("values", "names"), [
-    ({"nccl_install": "wheel", "cuda_version": "13.0"}, {"nccl-wheel-cu13-x86_64", "nccl-wheel-cu13-aarch64"}),
-    ({"nccl_install": "wheel"}, {f"nccl-wheel-cu{cuda}-{arch}" for cuda in (12, 13) for arch in ("x86_64", "aarch64")}),
+    ({"nccl_install": "wheel", "nccl_wheel_index": INDEX, "cuda_version": "13.0"}, {"nccl-wheel-cu13-x86_64", "nccl-wheel-cu13-aarch64"}),
+    ({"nccl_install": "wheel", "artifact_mirror": MIRROR},
+     {f"nccl-wheel-cu{cuda}-{arch}" for cuda in (12, 13) for arch in ("x86_64", "aarch64")}),
     ({"nccl_install": "source"}, {"nccl-source"}),
     ({"nccl_install": "wheel", "nccl_archive": "/srv/n.whl"}, set()),
     ({"nccl_install": "repository", "nccl_version": "2.30.7-1+cuda13.3"}, set()),
     ({}, set()),
 ])
-def test_nccl_where_it_is_asked_for(values: dict[str, str], names: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nccl_where_it_is_asked_for(values: dict[str, Any], names: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = listed(capsys, "-i", str(inventory(tmp_path, **values)))
     assert {row["name"] for row in rows if row["name"].startswith("nccl")} == names
     assert bool([row for row in rows if row["name"].startswith("cuda-")]) == (
         values.get("nccl_install") == "repository" or "cuda_version" in values)
+
+
+@pytest.mark.parametrize("index", [None, INDEX])
+@pytest.mark.parametrize("mirror", [None, MIRROR])
+def test_where_a_wheel_is_and_is_taken_from(
+    index: str | None, mirror: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loop that fills a mirror (docs/bench.md) needs a url and a path that do not depend on the mirror being named already."""
+    path = inventory(tmp_path, nccl_install="wheel", cuda_version="13.0", nccl_wheel_index=index, artifact_mirror=mirror)
+    if index is None and mirror is None:
+        assert run(["artifacts", "-i", str(path)]) == ExitCode.USAGE
+        assert "nccl_install: wheel: needs nccl_wheel_index" in capsys.readouterr().err
+        return
+    row = named(listed(capsys, "-i", str(path)), "nccl-wheel-cu13-aarch64")
+    assert row["path"].startswith("nccl_wheel_index/packages/d1/21/")
+    assert row["path"].endswith("/nvidia_nccl_cu13-2.30.7-py3-none-manylinux_2_18_aarch64.whl")
+    assert row["url"] == (row["path"] if index is None else row["path"].replace("nccl_wheel_index", index))
+    assert row["from"] == (row["url"] if mirror is None else f"{mirror}/{row['path']}")
+    assert row["pin"] == "sha256"
+    assert set(row) == {"name", "version", "url", "kind", "pin", "sha256", "source", "path", "from"}
 
 
 def test_a_source_of_another_release_has_its_own_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_p
 
 AREA = "nccl_library"
 REPOSITORY = {"nccl_install": "repository", "cuda_version": "13.0"}
+WHEEL = {"nccl_install": "wheel", "nccl_wheel_index": "https://index.example/pypi"}
 NEW, OLD = "2.30.7-1+cuda13.3", "2.29.7-1+cuda13.1"
 
 
@@ -81,7 +82,7 @@ def test_the_distributions_own(
 
 def test_nothing_where_nothing_is_asked_for_or_nothing_would_run(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     assert (planner(AREA, gpu_node()).plan(), planner(AREA, gpu_node()).notes()) == ([], [])
-    for values in (REPOSITORY, {"nccl_install": "wheel"}, {"nccl_install": "source"}):
+    for values in (REPOSITORY, WHEEL, {"nccl_install": "source"}):
         plans = planner(AREA, gpu_node(gpus=()), **values)
         assert (plans.plan(), plans.problems()) == ([], [])
         assert plans.notes() == ["nccl_library: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"]
@@ -91,7 +92,7 @@ def test_a_build_needs_its_tools_and_the_rest_is_said_to_come_later(gpu_node: Ca
     plans = planner(AREA, gpu_node(), nccl_install="source")
     assert plans.rows() == rows(("make", "g++"), None, "present")
     assert "before nccl-tests run" in plans.notes()[0]
-    assert planner(AREA, gpu_node(), nccl_install="wheel").plan() == []
+    assert planner(AREA, gpu_node(), **WHEEL).plan() == []
 
 
 @pytest.mark.parametrize(("driver", "fits"), [("575.57.08", False), ("580.65.06", True)])
@@ -141,7 +142,7 @@ def test_the_repository_and_the_hold_come_with_it_and_its_step_is_after_cudas(
 
 def test_no_repository_and_no_hold_for_a_wheel(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     node = gpu_node()
-    spec = planner(AREA, node, nccl_install="wheel").spec
+    spec = planner(AREA, node, **WHEEL).spec
     assert [change.what for change in make_plan(node, spec, ["repositories", AREA]).changes] == []
 
 

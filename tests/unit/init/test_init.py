@@ -49,7 +49,7 @@ def test_every_key_is_explained(fabric: str) -> None:
 ABOVE = {"gpu_driver_version": "gpu_driver_branch", "cuda_cudnn_version": "cuda_version"}
 # And these say how something is brought that is not brought by default.
 WITH = {
-    "nccl_version": {"nccl_install": "wheel"},
+    "nccl_version": {"nccl_install": "wheel", "nccl_wheel_index": "https://mirror.example.com/pypi"},
     "nccl_archive": {"nccl_install": "source"},
     "mpi_version": {"mpi_install": "openmpi"},
     "mpi_archive": {"mpi_install": "hpcx"},

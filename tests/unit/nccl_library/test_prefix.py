@@ -27,6 +27,9 @@ from nccl_files import elf, source, wheel
 
 H100 = Gpu("0000:1b:00.0", "0x2330", 0)
 WHEEL, SOURCE = "nccl-wheel-cu13-x86_64", "nccl-source"
+INDEX = "https://index.example/pypi"
+PLACE = ("packages/3f/34/c500f90c7ae641b8e0f98965b36b8a7ac79cc8b296e8d251fe3eb592ee54/"
+         "nvidia_nccl_cu13-2.30.7-py3-none-manylinux_2_18_x86_64.whl")
 
 
 class GpuHost(Host):
@@ -61,7 +64,8 @@ class Site:
 
     def __init__(self, root: Path, host: GpuHost, values: dict[str, Any], gpus: Sequence[Gpu] = (H100,)) -> None:
         self.root, self.prefix, self.host = root, root / "opt/nccl", host
-        given = {"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "rails": [], "nccl_prefix": str(self.prefix), **values}
+        given = {"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "rails": [], "nccl_prefix": str(self.prefix),
+                 "nccl_wheel_index": INDEX, **values}
         spec, findings = build_spec(given, "gpu1")
         assert spec is not None, findings
         self.spec: Spec = spec
@@ -244,14 +248,19 @@ def test_which_cuda_a_wheel_is_for(site: MakeSite, host: GpuHost, values: dict[s
     library = site(host, nccl_install="wheel", **values).look()
     assert (library.cuda, library.artifact) == (cuda, f"nccl-wheel-cu{cuda}-x86_64")
     assert library.url is not None
-    assert library.url.startswith("https://files.pythonhosted.org/packages/")
+    assert library.url.startswith(f"{INDEX}/packages/")
     assert f"/nvidia_nccl_cu{cuda}-2.30.7-py3-none-" in library.url
 
 
 def test_where_the_file_comes_from(site: MakeSite) -> None:
-    mirrored = site(nccl_install="wheel", cuda_version="13.0", artifact_mirror="http://m.example/x").look()
-    assert str(mirrored.url).startswith("http://m.example/x/files.pythonhosted.org/packages/3f/34/")
-    assert site(nccl_install="wheel", cuda_version="13.0", nccl_archive="/srv/n.whl").look().url is None
+    of_wheel = {"nccl_install": "wheel", "cuda_version": "13.0"}
+    taken = site(**of_wheel).look()
+    assert (taken.url, taken.sha256) == (f"{INDEX}/{PLACE}", "cefa7fdb9710efd0f39c5f1be1d61ff6fc9a996c451265bd7fbdcf9455ed4b50")
+    assert site(**of_wheel, nccl_wheel_index="file:///srv/pypi/").look().url == f"file:///srv/pypi/{PLACE}"
+    for index in (None, INDEX):  # one mirror stands in for every host: the place in it does not depend on the index
+        mirrored = site(**of_wheel, nccl_wheel_index=index, artifact_mirror="http://m.example/x/").look()
+        assert (mirrored.url, mirrored.sha256) == (f"http://m.example/x/nccl_wheel_index/{PLACE}", taken.sha256)
+    assert site(**of_wheel, nccl_wheel_index=None, nccl_archive="/srv/n.whl").look().url is None
     older = site(GpuHost(toolkit="13.0"), nccl_install="source", nccl_version="2.29.7", artifact_pins={SOURCE: "c" * 64}).look()
     assert str(older.url).endswith("/NVIDIA/nccl/archive/refs/tags/v2.29.7-1.tar.gz")
     assert older.sha256 == "c" * 64
