@@ -79,7 +79,7 @@ def test_the_source_of_nccl_tests_is_needed_by_whoever_builds_it(tmp_path: Path,
     (row,) = listed(capsys, "-i", str(built))
     assert (row["name"], row["version"], row["sha256"]) == ("nccl-tests", "2.19.5", "a" * 64)
     assert row["url"].endswith("/v2.19.5.tar.gz")
-    prebuilt = {"nccl_tests_archive": None, "nccl_tests_install": "prebuilt", "nccl_tests_path": "/opt/nccl-tests"}
+    prebuilt: dict[str, Any] = {"nccl_tests_archive": None, "nccl_tests_install": "prebuilt", "nccl_tests_path": "/opt/nccl-tests"}
     assert listed(capsys, "-i", str(inventory(tmp_path / "prebuilt", rdma_stack="inbox", **prebuilt))) == []
 
 
