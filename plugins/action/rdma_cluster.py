@@ -11,7 +11,6 @@ import ipaddress
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
@@ -19,6 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
 
@@ -32,16 +32,13 @@ OPTIONS = {
 RAIL_FIELDS = ("name", "label", "address", "mtu", "netdev", "hca", "port", "gid_index", "gid_needed")  # checks.node.rail_views
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """The only look across hosts."""
 
     _requires_connection = False
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         everybody = names(variables, "ansible_play_hosts_all")
         results = {node: result_of(variables, node, options["check"]) for node in everybody}
         views = {node: view for node, view in results.items() if view is not None and usable(view)}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import PREFIX
@@ -20,6 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDI
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, share, wishes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 
 MODES = ["look", "plan", "start", "poll", "stop", "collect", "judge"]
@@ -31,15 +31,12 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "roles" / "ddp_benchmark" / "fil
 SCRIPT_NAMES = ("ddp_benchmark.py", "ddp_report.py")
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """One step of the role."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         here, mode = str(variables["inventory_hostname"]), options["mode"]
         if mode == "look":
             spec = host_spec(self._templar, variables)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.gdr_traffic import CHECK, KEY
@@ -14,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 OPTIONS = {
     "mode": {"type": "str", "default": "traffic", "choices": ["explain", "source", "traffic"]},
@@ -29,15 +29,12 @@ SIZES = {
 MODULE = "railwright.rdma.rdma_gdr"
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """A node without a GPU, or without a pair to measure, costs no connection."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         node = str(variables["inventory_hostname"])
         spec = host_spec(self._templar, variables)
         if options["mode"] == "traffic":

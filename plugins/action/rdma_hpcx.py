@@ -3,31 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
-
-OPTIONS = {"mode": {"type": "str", "choices": ["look", "unpack", "place", "link", "clean"], "required": True}}
+from ansible_collections.railwright.rdma.plugins.plugin_utils.prefix_action import PrefixAction
 
 
-class ActionModule(ActionBase):
-    """An archive that is not the pinned one never leaves the controller."""
+class ActionModule(PrefixAction):
+    """HPC-X, for role mpi."""
 
-    TRANSFERS_FILES = False
-
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
-        spec = host_spec(self._templar, variables)
-        arguments = {"mode": options["mode"], "spec": spec.as_dict()}
-        result.update(self._execute_module(module_name="railwright.rdma.rdma_hpcx", module_args=arguments, task_vars=variables))
-        hpcx, archive = result.get("hpcx"), spec["mpi_archive"]
-        if archive is not None and isinstance(hpcx, dict) and hpcx.get("missing"):
-            wrong = wrong_archive("mpi_archive", str(archive), str(hpcx["artifact"]), str(hpcx["sha256"]))
-            if wrong is not None:
-                result.update(failed=True, changed=False, msg=f"mpi: {wrong}")
-        return result
+    module = "railwright.rdma.rdma_hpcx"
+    role = "mpi"
+    archive = "mpi_archive"
+    returned = "hpcx"

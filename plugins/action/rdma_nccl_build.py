@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirrored
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
@@ -14,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODES = ["look", "plan", "state", "choose", "build", "pack", "unpack", "verify"]
 REGISTERED = ("seen", "plan", "state", "choice", "made", "packed")
@@ -23,15 +23,12 @@ CACHE = "/var/cache/railwright/nccl-tests"
 ORIGINS = {"wheel": "prefix", "source": "prefix", "repository": "ldconfig", "distribution": "ldconfig"}  # of nccl_install
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """One step of the role's beginning."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         mode = str(options["mode"])
         spec = host_spec(self._templar, variables)
         registered = Registered(variables, options)

@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node, plan_run
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.seen import usable
@@ -21,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judged, run_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODES = ["look", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"]
 REGISTERED = ("look", "plan", "probe", "polled", "stopped", "collected")
@@ -35,15 +35,12 @@ MODULE = "railwright.rdma.rdma_nccl_tests"
 GAVE_UP = (124, 129, 137, None)  # exit statuses after which the next collective would hang as this one did
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """One step of the role."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         mode, node = str(options["mode"]), str(variables["inventory_hostname"])
         result["changed"] = False
         if mode == "look":

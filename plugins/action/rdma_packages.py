@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 OPTIONS = {
     "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
@@ -18,15 +18,12 @@ OPTIONS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """Passes on only what the module needs: a plan may be large."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         packages = options["plan"].get("packages")
         if not packages:
             raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")

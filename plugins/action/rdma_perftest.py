@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 OPTIONS = {
     "mode": {"type": "str", "required": True, "choices": ["start", "run", "stop"]},
@@ -36,15 +36,12 @@ SIZES = {
 THRESHOLDS = ("validate_min_bandwidth_gbps", "validate_max_latency_us")
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """Start, run or stop; an idle node costs no connection."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         node = str(variables["inventory_hostname"])
         pair = pair_of(options["schedule"], options["round"], node)
         if self._task.check_mode or pair is None or (options["mode"] == "run" and pair[1] != node):

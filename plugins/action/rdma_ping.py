@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 OPTIONS = {
     "schedule": {"type": "dict", "required": True},
@@ -21,15 +21,12 @@ OPTIONS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """Pairs the rails of this node with those of its peers by name."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         node = str(variables["inventory_hostname"])
         mine = result_of(variables, node, options["check"])
         if mine is None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Mesh, Node, plan_mesh, twins
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODES = ["observe", "plan", "generate", "read", "key", "apply", "prove"]
 REGISTERED = ("seen", "plan", "made", "secret")
@@ -24,15 +24,12 @@ MODULE = "railwright.rdma.rdma_ssh_mesh"
 GROUP = "rdma"
 
 
-class ActionModule(ActionBase):
+class ActionModule(StepAction):
     """One step of the role."""
 
-    TRANSFERS_FILES = False
+    argument_spec = OPTIONS
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(argument_spec=OPTIONS)
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         spec = host_spec(self._templar, variables)
         if options["mode"] == "plan":
             result.update(changed=False, **plan(variables, str(options["seen"])))

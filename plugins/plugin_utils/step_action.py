@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How every action plugin with options begins: they are checked before anything else happens, then the plugin answers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from ansible.plugins.action import ActionBase
+
+
+class StepAction(ActionBase):
+    """A plugin that has ``argument_spec`` and says in ``answer`` what it does with the checked options."""
+
+    TRANSFERS_FILES = False
+    argument_spec: ClassVar[dict[str, Any]]
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=self.argument_spec)
+        return self.answer(result, task_vars or {}, options)
+
+    @abstractmethod
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        """``result``, as Ansible began it, with what came of the step."""
