@@ -53,44 +53,33 @@ hpcx:
   type: dict
 """
 
-from typing import Any, Callable, Dict
+from typing import Any, Dict, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import Wanted, as_result, clean, link, place, unpack, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-STEPS = {"unpack": unpack, "place": place, "link": link, "clean": clean}  # type: Dict[str, Callable[[Host, Wanted], None]]
+
+def release(host, spec):
+    # type: (Host, Spec) -> Optional[Wanted]
+    return wanted(spec, observe_identity(host, None))
 
 
-def step(host, spec, mode, check):
-    # type: (Host, Spec, str, bool) -> Dict[str, Any]
-    hpcx = wanted(spec, observe_identity(host, None))
-    if mode == "look":
-        found = as_result(host, hpcx) if hpcx is not None else None
-        return {"changed": bool(check and found and found["needed"]), "hpcx": found}
-    if hpcx is not None and not check:
-        STEPS[mode](host, hpcx)
-    return {"changed": hpcx is not None and mode != "clean"}
+def look(host, _spec, hpcx):
+    # type: (Host, Spec, Optional[Wanted]) -> Dict[str, Any]
+    return {"hpcx": as_result(host, hpcx) if hpcx is not None else None}
+
+
+BELOW = Below("rdma_hpcx", "mpi", release, "hpcx", look, {"unpack": unpack, "place": place, "link": link, "clean": clean})
 
 
 def main():
     # type: () -> None
-    modes = ["look", "unpack", "place", "link", "clean"]
-    arguments = {"mode": {"type": "str", "choices": modes, "required": True}, "spec": {"type": "dict"}}
-    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
-    if module.params["spec"] is None:
-        module.fail_json(msg="rdma_hpcx got no spec: its action plugin did not run; call it as railwright.rdma.rdma_hpcx")
-    try:
-        result = step(Host(), Spec(module.params["spec"]), module.params["mode"], module.check_mode)
-    except RailwrightError as error:
-        module.fail_json(msg="mpi: %s" % error)
-    except OSError as error:
-        module.fail_json(msg="mpi: %s: %s" % (error.filename, error.strerror))
-    module.exit_json(**result)
+    run_below(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 
 if __name__ == "__main__":

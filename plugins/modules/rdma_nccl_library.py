@@ -58,47 +58,36 @@ notes:
   elements: str
 """
 
-from typing import Any, Callable, Dict
+from typing import Any, Dict, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix_node import clean, link, place, unpack
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-STEPS = {"unpack": unpack, "place": place, "link": link, "clean": clean}  # type: Dict[str, Callable[[Host, Wanted], None]]
+
+def release(host, spec):
+    # type: (Host, Spec) -> Optional[Wanted]
+    return wanted(host, spec, observe_identity(host, None))
 
 
-def step(host, spec, mode, check):
-    # type: (Host, Spec, str, bool) -> Dict[str, Any]
-    library = wanted(host, spec, observe_identity(host, None))
-    if mode == "look":
-        found = as_result(library, host) if library is not None else None
-        without = library is None and spec["nccl_install"] in ("wheel", "source")
-        notes = ["nccl: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"] if without else []
-        return {"changed": bool(check and found and found["needed"]), "library": found, "notes": notes}
-    if library is not None and not check:
-        STEPS[mode](host, library)
-    return {"changed": library is not None and mode != "clean"}
+def look(host, spec, library):
+    # type: (Host, Spec, Optional[Wanted]) -> Dict[str, Any]
+    without = library is None and spec["nccl_install"] in ("wheel", "source")
+    notes = ["nccl: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"] if without else []
+    return {"library": as_result(library, host) if library is not None else None, "notes": notes}
+
+
+BELOW = Below("rdma_nccl_library", "nccl", release, "library", look, {"unpack": unpack, "place": place, "link": link, "clean": clean})
 
 
 def main():
     # type: () -> None
-    modes = ["look", "unpack", "place", "link", "clean"]
-    arguments = {"mode": {"type": "str", "choices": modes, "required": True}, "spec": {"type": "dict"}}
-    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True)
-    if module.params["spec"] is None:
-        module.fail_json(msg="rdma_nccl_library got no spec: its action plugin did not run; call it as railwright.rdma.rdma_nccl_library")
-    try:
-        result = step(Host(), Spec(module.params["spec"]), module.params["mode"], module.check_mode)
-    except RailwrightError as error:
-        module.fail_json(msg="nccl: %s" % error)
-    except OSError as error:
-        module.fail_json(msg="nccl: %s: %s" % (error.filename, error.strerror))
-    module.exit_json(**result)
+    run_below(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 
 if __name__ == "__main__":
