@@ -179,6 +179,12 @@ class Host(Writer):
         """Our own process, which is never among those that are to be ended."""
         return os.getpid()
 
+    @staticmethod
+    def login():
+        # type: () -> str
+        """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
+        return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
+
     @contextlib.contextmanager
     def shielded(self):
         # type: () -> Iterator[None]

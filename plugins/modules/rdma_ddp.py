@@ -131,8 +131,6 @@ ddp:
   type: dict
 """
 
-import os
-import pwd
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
@@ -161,15 +159,9 @@ ARGUMENTS = {
 }
 
 
-def login_user():
-    # type: () -> str
-    """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
-    return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
-
-
 def look(host, name, spec):
     # type: (Host, str, Spec) -> Dict[str, Any]
-    user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or login_user()
+    user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = node.Wanted(name, spec["ddp_benchmark_python"], spec["ddp_benchmark_backend"], spec["ddp_benchmark_processes"], user,
                          spec["ddp_benchmark_port"])
     return {"look": node.look(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}

@@ -147,8 +147,6 @@ bench:
   type: dict
 """
 
-import os
-import pwd
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
@@ -184,22 +182,13 @@ ARGUMENTS = {
 }
 
 
-def login_user():
-    # type: () -> str
-    """Who Ansible logged in as: become has put root in its place."""
-    return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
-
-
 def look_at(host, params):
     # type: (Host, Dict[str, Any]) -> Dict[str, Any]
     spec = Spec(params["spec"])
-    user = spec["nccl_tests_user"] or spec["ssh_mesh_user"] or login_user()
-    # The whole adapter (apply, every area) would be three times the module for this one question.
-    fields = os.environ.get("SSH_CONNECTION", "").split()
-    connection = fields[2] if len(fields) == 4 else ancestors_connection_address(host)
+    user = spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = look.Wanted(user, params["directory"], tuple(params["libraries"]), tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
                          {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
-    return {"seen": look.look(host, params["node"], spec, observe_identity(host, connection), wanted)}
+    return {"seen": look.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
 
 
 def launch_of(params):

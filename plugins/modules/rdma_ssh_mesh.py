@@ -120,8 +120,6 @@ private_key:
   type: str
 """
 
-import os
-import pwd
 from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
@@ -151,16 +149,10 @@ ARGUMENTS = {
 }
 
 
-def login_user():
-    # type: () -> str
-    """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
-    return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
-
-
 def step(host, params, dry):
     # type: (Host, Dict[str, Any], bool) -> Dict[str, Any]
     """What was asked for; its result."""
-    who = node.account(params["user"] or login_user())
+    who = node.account(params["user"] or host.login())
     mode = params["mode"]
     if mode == "observe":
         return {"changed": False, "node": node.observe(host, who, connection_address())}

@@ -3,17 +3,10 @@
 
 from typing import Any, Mapping, Sequence
 
+from ..spec.values import bytes_of
 from .launch import Sizes, purpose
 
 RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
-_UNITS = {"K": 10, "M": 20, "G": 30}
-
-
-def bytes_of(text):
-    # type: (str) -> int
-    """8, 32M or 16G, as nccl-tests reads it."""
-    unit = text[-1:].upper()
-    return int(text[:-1]) << _UNITS[unit] if unit in _UNITS else int(text)
 
 
 def sizes_of(wishes, memory, gpus):

@@ -7,26 +7,18 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ..catalogue.artifacts import ARTIFACTS
 from .findings import Findings, did_you_mean
 from .nccl_overrides import check_variable
-from .values import MISSING, as_number, type_name
+from .values import MISSING, as_number, bytes_of, type_name
 
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "sendrecv", "hypercube",
 )
 SOURCE = next(row for row in ARTIFACTS if row.name == "nccl-tests")
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 BUILD_ONLY = ("nccl_tests_version", "nccl_tests_archive")
 SLURM_ONLY = ("nccl_tests_slurm_options", "nccl_tests_slurm_host")
 SLURM_OWN = ("--job-name", "--nodes", "--nodelist", "--ntasks", "--ntasks-per-node", "--export", "--kill-on-bad-exit")
 RESERVED = ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE")  # the runs' own: what ends them, and where their log is read
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ABOVE = r"/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|run|sbin|srv|sys|tmp|usr|usr/local|var)?/*\Z"
-
-
-def size_of(text):
-    # type: (str) -> int
-    """Bytes of a size as nccl-tests reads it: digits, and one of K, M, G (binary)."""
-    unit = UNITS.get(text[-1].upper())
-    return int(text) if unit is None else int(text[:-1]) * unit
 
 
 def check_collectives(names, findings):
@@ -137,7 +129,7 @@ def _check_version(values, findings):
 def _check_sizes(values, findings):
     # type: (Mapping[str, Any], Findings) -> None
     begin, end = values.get("nccl_tests_begin"), values.get("nccl_tests_end")
-    if begin is not None and end is not None and size_of(begin) > size_of(end):
+    if begin is not None and end is not None and bytes_of(begin) > bytes_of(end):
         findings.error("nccl_tests_begin", begin, "is larger than nccl_tests_end, which is %s" % end, "at most nccl_tests_end")
 
 

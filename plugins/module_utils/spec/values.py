@@ -15,6 +15,7 @@ from .key import TYPE_WORDS, Key
 MISSING = object()
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
+_SHIFTS = {"K": 10, "M": 20, "G": 30}
 
 
 def plain(value):
@@ -65,6 +66,13 @@ def as_number(value):
     if isinstance(value, str) and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
         return float(value) if "." in value else int(value)
     return None
+
+
+def bytes_of(text):
+    # type: (str) -> int
+    """Of a size as nccl-tests reads it: digits (8), and one of K, M, G (32M, 16g), which are binary."""
+    unit = text[-1:].upper()
+    return int(text[:-1]) << _SHIFTS[unit] if unit in _SHIFTS else int(text)
 
 
 def as_bool(value):
