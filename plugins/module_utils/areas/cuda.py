@@ -7,13 +7,14 @@ at their versions is the repositories area's; the link /usr/local/cuda is the pa
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver, wanted_driver
+from ..catalogue.drivers import Wanted, cuda_packages, wanted_driver
 from ..host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.package_state import Hold, all_installed, held
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
-from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
+from .cuda_conflicts import cuda_conflicts
+from .package_plan import names_of, plan_packages
 
 NAME = "cuda"
 
@@ -72,17 +73,7 @@ def problems(spec, identity, desired):
 
 def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
-    """A driver that is too old; packages that must change and are held."""
-    if desired.wanted is None:
-        return []
-    if observed.installed is None:
-        return [missing_database(NAME, desired.identity.platform.package_manager)]
-    found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
-    driver, least = desired.driver or observed.driver, minimum_driver(desired.version)
-    if driver is not None and least and not driver_fits(desired.version, driver):
-        found.append(Problem(NAME, "cuda_version", "CUDA %s needs driver %s or newer, this node %s %s; set gpu_driver_branch to a newer "
-                             "one, or an older cuda_version" % (desired.version, least, "gets" if desired.driver else "has", driver)))
-    return found
+    return cuda_conflicts(NAME, desired, observed, plan(desired, observed), "cuda_version", "CUDA", desired.version)
 
 
 def notes(desired, observed):

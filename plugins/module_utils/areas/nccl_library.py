@@ -7,14 +7,15 @@ at their version is the repositories area's; what makes dnf heed it comes from h
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.drivers import Wanted, driver_fits, minimum_driver, wanted_driver
+from ..catalogue.drivers import Wanted, wanted_driver
 from ..catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
 from ..host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.package_state import VERSIONLOCK, Hold, all_installed, held
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
-from .package_plan import hold_conflicts, missing_database, names_of, plan_packages
+from .cuda_conflicts import cuda_conflicts
+from .package_plan import names_of, plan_packages
 from .packages import VERSIONLOCK_PACKAGE
 
 NAME = "nccl_library"
@@ -90,18 +91,7 @@ def problems(spec, identity, desired):
 
 def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
-    """A driver that is too old; packages that must change and are held."""
-    if desired.wanted is None:
-        return []
-    if observed.installed is None:
-        return [missing_database(NAME, desired.identity.platform.package_manager)]
-    found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
-    driver = desired.driver or observed.driver
-    if driver is not None and desired.cuda and not driver_fits(desired.cuda, driver):
-        found.append(Problem(NAME, "nccl_version", "NCCL for CUDA %s needs driver %s or newer, this node %s %s; set gpu_driver_branch to a "
-                             "newer one, or an older cuda_version" % (
-                                 desired.cuda, minimum_driver(desired.cuda), "gets" if desired.driver else "has", driver)))
-    return found
+    return cuda_conflicts(NAME, desired, observed, plan(desired, observed), "nccl_version", "NCCL for CUDA", desired.cuda)
 
 
 def notes(desired, observed):
