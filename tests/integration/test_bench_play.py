@@ -46,7 +46,7 @@ PLAY = """
           run_once: true
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the play becomes root, as on a node")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the play becomes root, as on a node")
 
 
 class Site:
@@ -67,8 +67,7 @@ class Site:
 
     def gpus(self) -> None:
         compiler = shutil.which("cc")
-        if compiler is None:
-            pytest.skip("no C compiler for a stand-in libcuda")
+        assert compiler is not None, "a C compiler makes the stand-in for libcuda: tools/need compiler"
         (self.directory / "cuda.c").write_text(CUDA)
         target = self.directory / "libcuda.so.1"
         subprocess.run((compiler, "-shared", "-fPIC", "-o", target, self.directory / "cuda.c"), check=True)
