@@ -4,6 +4,7 @@
 from typing import Any
 
 import pytest
+from tests.lib.module_double import Module
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
@@ -13,27 +14,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate impo
 from ansible_collections.railwright.rdma.plugins.modules import rdma_hpcx, rdma_nccl_library
 
 STEPS = ("unpack", "place", "link", "clean")
-
-
-class Ended(Exception):
-    """What exit_json and fail_json do instead of ending the process."""
-
-
-class Module:
-    """The part of AnsibleModule that the body uses."""
-
-    def __init__(self, mode: str, *, check: bool = False, spec: dict[str, Any] | None = None) -> None:
-        self.params = {"mode": mode, "spec": spec}
-        self.check_mode = check
-        self.result: dict[str, Any] = {}
-
-    def exit_json(self, **result: Any) -> None:
-        self.result = result
-        raise Ended
-
-    def fail_json(self, **result: Any) -> None:
-        self.result = {"failed": True, **result}
-        raise Ended
 
 
 class Site:
@@ -56,12 +36,9 @@ class Site:
     def run(self, mode: str, *, check: bool = False) -> dict[str, Any]:
         spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "mpi_install": "hpcx"}, "n1")
         assert spec is not None
-        module = Module(mode, check=check, spec=spec.as_dict())
         steps = {name: self.step(name) for name in STEPS}
         below = Below("rdma_thing", "thing", lambda _host, _spec: self.release, "found", self.look, steps)
-        with pytest.raises(Ended):
-            run_below(module, below)
-        return module.result
+        return Module({"mode": mode, "spec": spec.as_dict()}, check_mode=check).call(run_below, below)
 
 
 @pytest.mark.parametrize(("check", "needed", "changed"), [(False, True, False), (True, True, True), (True, False, False)])
@@ -102,7 +79,5 @@ def test_a_failure_names_the_role(error: Exception, said: str) -> None:
 def test_both_modules_have_every_step_and_say_when_their_action_plugin_did_not_run(kind: Any) -> None:
     assert ["look", *kind.BELOW.steps] == ARGUMENTS["mode"]["choices"]
     name = kind.__name__.rpartition(".")[2]
-    module = Module("look")
-    with pytest.raises(Ended):
-        run_below(module, kind.BELOW)
-    assert module.result["msg"] == f"{name} got no spec: its action plugin did not run; call it as railwright.rdma.{name}"
+    result = Module({"mode": "look", "spec": None}).call(run_below, kind.BELOW)
+    assert result["msg"] == f"{name} got no spec: its action plugin did not run; call it as railwright.rdma.{name}"

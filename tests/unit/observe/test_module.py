@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.lib.module_double import Module
 
 from ansible_collections.railwright.rdma.plugins.module_utils import adapter
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
@@ -14,38 +15,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHo
 from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
 
 
-class Ended(Exception):
-    """What exit_json and fail_json do instead of ending the process."""
-
-
-class Module:
-    """The part of AnsibleModule that the adapter uses."""
-
-    params: dict[str, Any]
-
-    def __init__(self) -> None:
-        self.params = {}
-        self.result: dict[str, Any] = {}
-
-    def exit_json(self, **result: Any) -> None:
-        self.result = result
-        raise Ended
-
-    def fail_json(self, **result: Any) -> None:
-        self.result = {"failed": True, **result}
-        raise Ended
-
-
-def call(module: Module) -> dict[str, Any]:
-    with pytest.raises(Ended):
-        adapter.run_facts(module)
-    return module.result
-
-
 @pytest.mark.core
 def test_facts_come_back_under_both_names(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
-    result = call(Module())
+    result = Module().call(adapter.run_facts)
     assert result["changed"] is False
     assert result["ansible_facts"] == {"rdma": result["rdma"]}
     assert json.loads(json.dumps(result["rdma"])) == json.loads((nodes / "rxe.facts.json").read_text())
@@ -55,7 +28,7 @@ def test_facts_come_back_under_both_names(nodes: Path, monkeypatch: pytest.Monke
 def test_the_controllers_address_reaches_the_identity(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
     monkeypatch.setenv("SSH_CONNECTION", "10.10.0.1 40000 10.10.0.11 22")
-    netdevs = call(Module())["rdma"]["netdevs"]
+    netdevs = Module().call(adapter.run_facts)["rdma"]["netdevs"]
     assert [netdev["name"] for netdev in netdevs if netdev["management"]] == ["eth0", "eth1"]
 
 
@@ -65,7 +38,7 @@ def test_errors_of_the_core_fail_the_module(monkeypatch: pytest.MonkeyPatch) -> 
         raise RailwrightError("nothing to read")
 
     monkeypatch.setattr(adapter, "observe_identity", broken)
-    assert call(Module()) == {"failed": True, "msg": "nothing to read"}
+    assert Module().call(adapter.run_facts) == {"failed": True, "msg": "nothing to read"}
 
 
 @pytest.mark.core
