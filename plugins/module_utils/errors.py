@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The errors that the core raises. The adapter alone turns them into module failures."""
+"""The errors that the core raises. Modules and their bodies turn them into module failures."""
 
 
 class RailwrightError(Exception):
