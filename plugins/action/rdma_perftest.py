@@ -12,8 +12,11 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
@@ -50,10 +53,15 @@ class ActionModule(StepAction):
         spec = host_spec(self._templar, variables)
         server_rails, client_rails = self._rails(variables, options["check"], pair)
         serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]))
+        profile, why_not = profile_of(spec)
+        if profile is not None:  # without its class the traffic would ride the queue of everybody, which may drop
+            serving, asking = ([test._replace(tclass=profile.tc) for test in tests] for tests in (serving, asking))
         is_server = pair[0] == node
+        own = serving if is_server else asking
         arguments = {
             "mode": options["mode"], "node": node, "peer": pair[1] if is_server else pair[0], "serve": is_server,
-            "tests": as_dicts(serving if is_server else asking),
+            "tests": as_dicts(own), "ports": ports_of(result_of(variables, node, options["check"]), own),
+            "lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not,
             "options": {name: spec[key] for name, key in SIZES.items()},
         }
         extra: list[Verdict] = []
@@ -92,6 +100,34 @@ def pair_of(schedule: dict[str, Any], number: int, node: str) -> tuple[str, str]
         if node in (server, client):
             return str(server), str(client)
     return None
+
+
+def profile_of(spec: Spec) -> tuple[QosProfile | None, str | None]:
+    """The QoS profile that the traffic rides, or why there is none."""
+    why = FABRIC_WITHOUT.get(spec.fabric)
+    profile = site_profile(spec["qos_profile"], spec["qos_custom"]) if why is None else None
+    return profile, None if profile is not None else why or "the inventory expects nothing (qos_profile)"
+
+
+def ports_of(view: dict[str, Any] | None, tests: list[Measurement]) -> list[dict[str, Any]]:
+    """Every HCA port of the tests once, with its driver and its interfaces, as the node itself has told them."""
+    facts = (view or {}).get("facts") or {}
+    qos = facts.get("qos")
+    drivers = {str(hca.get("name")): hca.get("driver") for hca in objects(facts.get("hcas"))}
+    nics = objects(qos.get("nics")) if isinstance(qos, dict) else []
+    rails = {(rail["hca"], rail["port"]): rail["netdev"] for rail in (view or {}).get("rails") or []}
+    found = {}
+    for test in tests:
+        place = (test.hca, test.port)
+        # Below a bond its members count, and the bond itself does not.
+        netdevs = [nic.get("netdev") for nic in nics if (nic.get("hca"), nic.get("port")) == place] or [rails.get(place)]
+        found[place] = {"rail": test.rail, "hca": test.hca, "port": test.port, "driver": drivers.get(test.hca),
+                        "netdevs": [str(netdev) for netdev in netdevs if netdev]}
+    return list(found.values())
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def not_run(node: str, peer: str, rail: str, why: str) -> Verdict:

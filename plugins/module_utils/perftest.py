@@ -36,6 +36,7 @@ class Measurement(NamedTuple):
     gid_index: Optional[int]  # None on InfiniBand: the path is by LID
     tcp_port: int
     address: str  # where the server listens
+    tclass: Optional[int] = None  # the traffic class of the site's QoS profile; None: the queue of everybody
 
 
 class Options(NamedTuple):
@@ -130,6 +131,8 @@ def arguments(test, options, tool, server=None, extra=()):
     argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F", "-u", QP_TIMEOUT]
     if test.gid_index is not None:
         argv += ["-x", str(test.gid_index)]
+    if test.tclass is not None:
+        argv.append("--tclass=%d" % test.tclass)
     if ":" in test.address:
         argv.append("--ipv6-addr")
     if test.name == "write_bw":

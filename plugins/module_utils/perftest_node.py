@@ -13,11 +13,14 @@ import signal
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from .checks import qos_counters
 from .checks.bandwidth import judge_figure, where_of
-from .checks.counters import FAULTS, SUSPECT, judge_deltas
+from .checks.counters import FAULTS, LINK, SUSPECT, judge_deltas
 from .checks.judge import Where, verdict
 from .errors import RailwrightError
 from .host import Host
+from .observe import parse
+from .observe.traffic_counters import Watched, snapshot
 from .perftest import TOOLS, Measurement, Options, arguments, figure, life_time, reason
 from .types import Verdict
 
@@ -25,6 +28,7 @@ RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
 READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
 POLL_S = 0.1
+COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + qos_counters.NAMES))
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
 
 
@@ -49,14 +53,24 @@ def check_test(test):
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 
 
+def check_port(port):
+    # type: (Watched) -> None
+    """Names become paths and words of a command line here."""
+    for name in (port.hca,) + port.netdevs:
+        if not parse.is_name(name):
+            raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
+
+
 def start(host, node, peer, tests, ports, options):
-    # type: (Host, str, str, Sequence[Measurement], Sequence[Measurement], Options) -> Tuple[List[Verdict], List[int]]
+    # type: (Host, str, str, Sequence[Measurement], Sequence[Watched], Options) -> Tuple[List[Verdict], List[int]]
     """Take the counters' baseline of ``ports`` and start a server for every test.
 
     Returns the verdicts of those that did not start, and the ports on which the others listen.
     """
     stop_servers(host)
-    record = {"servers": [], "counters": {_key(port): read_counters(host, port) for port in ports}}  # type: Dict[str, Any]
+    for port in ports:
+        check_port(port)
+    record = {"servers": [], "counters": {_key(port): snapshot(host, port, COUNTERS) for port in ports}}  # type: Dict[str, Any]
     host.write(RECORD, json.dumps(record), 0o600)
     started = []  # type: List[Tuple[Measurement, Server, str]]
     verdicts = []
@@ -143,19 +157,31 @@ def _client(host, node, peer, test, tool, options, thresholds):
     return judge_figure(node, peer, test, thresholds, found, why)
 
 
-def stop(host, node, peer, ports):
-    # type: (Host, str, str, Sequence[Measurement]) -> Tuple[List[Verdict], int]
-    """End what ``start`` recorded and judge how the error counters grew; returns the verdicts and how many were ended."""
+def stop(host, node, peer, ports, lossless, why_not=None):
+    # type: (Host, str, str, Sequence[Watched], Sequence[int], Optional[str]) -> Tuple[List[Verdict], int, List[Dict[str, Any]]]
+    """End what ``start`` recorded and judge how the counters grew; returns the verdicts, how many were ended, and the figures.
+
+    ``lossless``: the priorities of the site's QoS profile; ``why_not``: why there is nothing to hold the traffic against.
+    """
     record = read_record(host)
     ended = stop_servers(host)
-    baseline = record.get("counters") or {}
-    verdicts = []
+    baseline = record.get("counters")
+    verdicts, figures = [], []  # type: List[Verdict], List[Dict[str, Any]]
     for port in ports:
-        before = baseline.get(_key(port))
-        if isinstance(before, dict):
-            where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
-            verdicts.extend(judge_deltas(where, before, read_counters(host, port)))
-    return verdicts, ended
+        check_port(port)
+        before = baseline.get(_key(port)) if isinstance(baseline, dict) else None
+        if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
+            continue
+        after = snapshot(host, port, COUNTERS)
+        where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+        verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
+        found = qos_counters.traffic(before, after)
+        figures.append(qos_counters.figures(port, peer, found))
+        if why_not is not None:
+            verdicts.append(verdict(qos_counters.LOSSLESS, where, "skipped", None, None, why_not))
+        else:
+            verdicts.extend(qos_counters.judge_traffic(where, port, peer, lossless, found))
+    return verdicts, ended, figures
 
 
 def stop_servers(host):
@@ -225,22 +251,8 @@ def listening(host):
     return ports
 
 
-def read_counters(host, port):
-    # type: (Host, Measurement) -> Dict[str, Optional[int]]
-    check_test(port)
-    base = "/sys/class/infiniband/%s/ports/%d/" % (port.hca, port.port)
-    found = {}  # type: Dict[str, Optional[int]]
-    for name in FAULTS + SUSPECT:
-        for path in (base + "counters/" + name, base + "hw_counters/" + name):
-            if host.exists(path):
-                text = host.line(path) or ""  # "N/A (no PMA)", or EINVAL on a virtual function
-                found[name] = int(text) if text.isdigit() else None
-                break
-    return found
-
-
 def _key(port):
-    # type: (Measurement) -> str
+    # type: (Watched) -> str
     return "%s/%d" % (port.hca, port.port)
 
 

@@ -11,11 +11,13 @@ author: The railwright developers (@railwright)
 description:
   - Runs C(ib_write_bw) and C(ib_read_lat) of perftest between the two nodes of a pair, rail by rail, in three steps that the
     caller puts around a barrier, V(start), V(run) and V(stop).
-  - V(start) reads the error counters of both nodes and starts a server for each rail and test on one of them. A server ends by
-    itself after a bounded time, whatever becomes of the controller.
+  - V(start) reads the counters of both nodes (errors, and on RoCE pauses, discards, marks and CNPs of the HCA port and its
+    interfaces) and starts a server for each rail and test on one of them. A server ends by itself after a bounded time,
+    whatever becomes of the controller.
   - V(run) runs the clients one after the other on the other node and judges the average against the thresholds in the inventory.
     Without a threshold the figure is reported as V(skipped), never as passed.
-  - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the error counters.
+  - On RoCE the traffic carries the traffic class of the inventory's QoS profile, as that of NCCL does.
+  - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters since V(start).
     Put it under C(always).
   - A node that sits out a round skips the step without a connection.
 options:
@@ -52,6 +54,19 @@ options:
     description: The tests of this node. The action plugin fills it; do not set it.
     type: list
     elements: dict
+  ports:
+    description: The HCA ports whose counters are read. The action plugin fills it; do not set it.
+    type: list
+    elements: dict
+    default: []
+  lossless:
+    description: The priorities that the QoS profile pauses instead of dropping. The action plugin fills it; do not set it.
+    type: list
+    elements: int
+    default: []
+  why_not:
+    description: Why there is no QoS profile to judge the traffic by. The action plugin fills it; do not set it.
+    type: str
   options:
     description: Sizes and times. The action plugin fills it from the inventory; do not set it.
     type: dict
@@ -118,6 +133,14 @@ open_ports:
   returned: when O(mode=start)
   type: list
   elements: int
+traffic:
+  description:
+    - For each HCA port what its counters and those of its interfaces grew by since V(start), with C(rail), C(hca), C(port), C(peer)
+      and C(seconds).
+    - C(backwards) names the counters that were reset or wrapped in between.
+  returned: when O(mode=stop)
+  type: list
+  elements: dict
 ended:
   description: How many servers were still running and were ended.
   returned: when O(mode=stop)
@@ -131,6 +154,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 
@@ -144,6 +168,9 @@ ARGUMENTS = {
     "peer": {"type": "str"},
     "serve": {"type": "bool", "default": False},
     "tests": {"type": "list", "elements": "dict"},
+    "ports": {"type": "list", "elements": "dict", "default": []},
+    "lossless": {"type": "list", "elements": "int", "default": []},
+    "why_not": {"type": "str"},
     "options": {"type": "dict"},
     "open_ports": {"type": "list", "elements": "int", "default": []},
     "thresholds": {"type": "dict", "default": {}},
@@ -156,15 +183,15 @@ def step(host, params):
     node = params["node"]
     tests = [Measurement(**test) for test in params["tests"]]
     options = Options(**{name: int(value) for name, value in params["options"].items()})
-    ports = list({(test.hca, test.port): test for test in tests}.values())
+    ports = [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in params["ports"]]
     if params["mode"] == "start":
         verdicts, open_ports = perftest_node.start(host, node, params["peer"], tests if params["serve"] else [], ports, options)
         return {"verdicts": as_dicts(verdicts), "open_ports": open_ports}
     if params["mode"] == "run":
         verdicts = perftest_node.run_clients(host, node, params["peer"], tests, params["open_ports"], options, params["thresholds"])
         return {"verdicts": as_dicts(verdicts)}
-    verdicts, ended = perftest_node.stop(host, node, params["peer"], ports)
-    return {"verdicts": as_dicts(verdicts), "ended": ended}
+    verdicts, ended, traffic = perftest_node.stop(host, node, params["peer"], ports, params["lossless"], params["why_not"])
+    return {"verdicts": as_dicts(verdicts), "ended": ended, "traffic": traffic}
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documents `bench` and `ddp`: what of a task's result is kept, shown and stored.
+"""The documents `bench`, `ddp` and `traffic`: what of a task's result is kept, shown and stored.
 
 Programs on nodes wrote most of what is in them. Each key has a form and a bound here; what has another form
 becomes null or is left out, and what no key names is not kept. The forms: docs/architecture.md.
@@ -162,6 +162,26 @@ DDP = record(
     step_ms=record(p50=number, p75=number, p90=number, p95=number),
     versions=VERSIONS,
 )
+TRAFFIC = items(
+    record(
+        ("rail", "hca"),
+        rail=text(200),
+        hca=text(64),
+        port=integer,
+        peer=text(),
+        seconds=number,
+        counters=mapping(integer, 64),
+        interfaces=mapping(mapping(integer, 128), 16),
+        backwards=items(text(64), 128),
+    ),
+    128,  # ports of a node
+)
+
+
+def traffic_document(value: Any, node: str) -> list[dict[str, Any]]:
+    """What the counters of one node grew by while perftest ran; the node is whose answer it was, whatever it says."""
+    found: list[dict[str, Any]] = TRAFFIC(value)
+    return [{"node": node, **item} for item in found]
 
 
 def bench_document(value: Any) -> dict[str, Any] | None:

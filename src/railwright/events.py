@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from railwright.bench_progress import progress_text
-from railwright.documents import bench_document, ddp_document
+from railwright.documents import bench_document, ddp_document, traffic_document
 
 Object = dict[str, Any]
 
@@ -58,6 +58,7 @@ class RunOutcome:
     verdicts: list[Object] = field(default_factory=list)
     bench: Object | None = None  # nccl-tests: documents.py has the form
     ddp: Object | None = None  # the training benchmark
+    traffic: list[Object] = field(default_factory=list)  # growth of counters while perftest ran, a node, rail and peer each
     no_hosts: bool = False
     finished: bool = False  # the statistics event came: the playbook ran to its end
     canceled: bool = False
@@ -231,7 +232,10 @@ class Collector:
         if failed:
             _merge(host.refused, _objects(result.get("refused")), "key")
         _keep(host, result)
-        self._judgement(host, _action(data).rpartition(".")[2], result)
+        action = _action(data).rpartition(".")[2]
+        if action == "rdma_perftest":
+            self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
+        self._judgement(host, action, result)
 
     def _judgement(self, host: HostOutcome, action: str, result: Object) -> None:
         """Verdicts, and the document that comes with those on all nodes."""

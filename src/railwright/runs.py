@@ -39,6 +39,7 @@ class Run:
     summary: dict[str, Any] = field(default_factory=dict)
     bench: dict[str, Any] | None = None  # nccl-tests: documents.py has the form
     ddp: dict[str, Any] | None = None  # the training benchmark
+    traffic: list[dict[str, Any]] = field(default_factory=list)  # growth of counters while perftest ran: documents.py has the form
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:

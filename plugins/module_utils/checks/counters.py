@@ -12,23 +12,25 @@ from .judge import Where, unreadable, verdict
 
 # Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
 # (InfiniBand spec vol. 1 16.1.3.5 PortCounters; NVIDIA "Understanding mlx5 Linux counters"; NCCL troubleshooting guide).
-FAULTS = (
+LINK = (
     "link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors",
-    "local_link_integrity_errors", "excessive_buffer_overrun_errors",
-    "local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "out_of_sequence", "rx_icrc_encapsulated",
+    "local_link_integrity_errors", "excessive_buffer_overrun_errors", "rx_icrc_encapsulated",
 )
+SEQUENCE = ("local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "out_of_sequence")
+FAULTS = LINK + SEQUENCE
 # Growth means configuration (buffers, PFC, receivers too slow), not a broken link.
 SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
 
 
-def judge_deltas(where, before, after):
-    # type: (Where, Mapping[str, Any], Mapping[str, Any]) -> List[Verdict]
+def judge_deltas(where, before, after, faults=FAULTS):
+    # type: (Where, Mapping[str, Any], Mapping[str, Any], Tuple[str, ...]) -> List[Verdict]
     """One verdict for the faults and one for the suspects of a port.
 
     A counter that the driver does not have is not in ``before``; one that it has and will not tell is None there.
+    ``faults``: without ``SEQUENCE`` where ``qos.lossless`` judges lost packets, since one fault is one verdict.
     """
     verdicts = []
-    for check, names, status in (("port.errors", FAULTS, "fail"), ("port.discards", SUSPECT, "warn")):
+    for check, names, status in (("port.errors", faults, "fail"), ("port.discards", SUSPECT, "warn")):
         grown, readable = _growth(names, before, after)
         if not any(name in before for name in names):
             verdicts.append(verdict(check, where, "skipped", None, None, "the driver has none of these counters"))

@@ -139,6 +139,20 @@ def test_a_node_cannot_speak_for_another() -> None:
     assert outcome(event("runner_on_ok", "n1", {"verdicts": [cluster]}, "railwright.rdma.rdma_cluster")).verdicts == [cluster]
 
 
+def test_counters_of_every_round_are_kept_under_the_name_of_whose_answer_it_was() -> None:
+    one = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n2", "seconds": 12.5, "counters": {"sent_pkts": 4}}
+    one |= {"interfaces": {}, "backwards": []}
+    forged = one | {"node": "n9", "peer": "n1", "secret": "x", "counters": {"sent_pkts": "many", "rcvd_pkts": 1}}
+    result = outcome(
+        event("runner_on_ok", "n1", {"traffic": [one, "noise", {"rail": "rail1"}]}, "railwright.rdma.rdma_perftest"),
+        event("runner_on_ok", "n1", {"traffic": [one | {"peer": "n3"}]}, "railwright.rdma.rdma_perftest"),
+        event("runner_on_ok", "n2", {"traffic": [forged]}, "railwright.rdma.rdma_perftest"),
+        event("runner_on_ok", "n2", {"traffic": [one]}, "community.general.other"),
+    )
+    kept = {name: value for name, value in forged.items() if name != "secret"} | {"node": "n2", "counters": {"rcvd_pkts": 1}}
+    assert result.traffic == [one | {"node": "n1"}, one | {"node": "n1", "peer": "n3"}, kept]
+
+
 def test_the_last_of_two_equal_verdicts_holds() -> None:
     verdict = {"check": "port.state", "node": "n1", "hca": "rxe0", "port": 1, "subject": "rail0", "status": "fail"}
     other = verdict | {"port": 2}

@@ -22,6 +22,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 
 TOOL = """#!{python}
@@ -43,6 +44,8 @@ else:
     listener.accept()
 """
 OPTIONS = Options(1, 10, 65536, 1, 20)
+PORT = Watched("rail0 (eth1)", "mlx5_0", 1, "mlx5_core", ())
+LOSSLESS = (3,)
 THRESHOLDS: dict[str, float | None] = {"validate_min_bandwidth_gbps": 90, "validate_max_latency_us": None}
 
 
@@ -97,7 +100,7 @@ def ended(pid: int) -> bool:
 
 
 def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
-    verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [bandwidth], OPTIONS)
+    verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [PORT], OPTIONS)
     assert (verdicts, ports) == ([], [bandwidth.tcp_port])
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     assert os.getsid(pid) == pid != os.getsid(0)
@@ -105,17 +108,19 @@ def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
     assert [(item.check, item.status, item.found, item.expected, item.subject) for item in measured] == [
         ("perftest.write_bw", "pass", 96.42, 90, "rail0 (eth1) to node2")
     ]
-    stopped, _ended = perftest_node.stop(host, "node2", "node1", [bandwidth])
+    stopped, _ended, _traffic = perftest_node.stop(host, "node2", "node1", [PORT], (), "InfiniBand")
     assert ended(pid)
-    assert [(item.check, item.status) for item in stopped] == [("port.errors", "pass"), ("port.discards", "skipped")]
+    assert [(item.check, item.status) for item in stopped] == [
+        ("port.errors", "pass"), ("port.discards", "skipped"), ("qos.lossless", "skipped")
+    ]
     assert {item.subject for item in stopped} == {"rail0 (eth1) with node1"}  # one round's verdict must not replace another's
     assert host.listdir("/run/railwright") == []
 
 
 def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -> None:
-    perftest_node.start(host, "node2", "node1", [], [bandwidth], OPTIONS)
+    perftest_node.start(host, "node2", "node1", [], [PORT], OPTIONS)
     Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error").write_text("9\n")
-    stopped, _ended = perftest_node.stop(host, "node2", "node1", [bandwidth])
+    stopped, _ended, _traffic = perftest_node.stop(host, "node2", "node1", [PORT], (), "InfiniBand")
     assert [(item.status, item.found, item.hca, item.port) for item in stopped if item.check == "port.errors"] == [
         ("fail", "symbol_error +4", "mlx5_0", 1)
     ]
@@ -235,8 +240,11 @@ def test_an_address_is_never_an_option(host: Node, bandwidth: Measurement, addre
 def test_a_device_name_never_becomes_a_path(host: Node, bandwidth: Measurement, name: str) -> None:
     with pytest.raises(RailwrightError, match="no name of an RDMA device"):
         perftest_node.start(host, "node2", "node1", [bandwidth._replace(hca=name)], [], OPTIONS)
-    with pytest.raises(RailwrightError, match="no name of an RDMA device"):
-        perftest_node.read_counters(host, bandwidth._replace(hca=name))
+    for port in (PORT._replace(hca=name), PORT._replace(netdevs=(name,))):
+        with pytest.raises(RailwrightError, match="no name of an RDMA device"):
+            perftest_node.start(host, "node2", "node1", [], [port], OPTIONS)
+        with pytest.raises(RailwrightError, match="no name of an RDMA device"):
+            perftest_node.stop(host, "node2", "node1", [port], LOSSLESS)
 
 
 def test_signals_reach_the_whole_group(host: Node, tmp_path: Path) -> None:
@@ -251,6 +259,29 @@ def test_signals_reach_the_whole_group(host: Node, tmp_path: Path) -> None:
     assert ended(pid) and ended(int(child))
 
 
-def test_a_counter_that_refuses_to_tell_is_not_the_same_as_none(host: Node, bandwidth: Measurement) -> None:
-    assert perftest_node.read_counters(host, bandwidth) == {"symbol_error": 5, "link_downed": None}
-    assert perftest_node.read_counters(host, bandwidth._replace(port=2)) == {}
+def test_a_counter_that_refuses_to_tell_is_not_the_same_as_none(host: Node) -> None:
+    assert hca_counters(host, "mlx5_0", 1, perftest_node.COUNTERS) == {"symbol_error": 5, "link_downed": None}
+    assert hca_counters(host, "mlx5_0", 2, perftest_node.COUNTERS) == {}
+
+
+def test_lost_packets_are_judged_over_the_time_between_start_and_stop(host: Node) -> None:
+    """With a QoS profile lost packets are qos.lossless's, and port.errors has the rest."""
+    counters = Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/hw_counters")
+    counters.mkdir()
+    (counters / "out_of_sequence").write_text("4\n")
+    perftest_node.start(host, "node2", "node1", [], [PORT], OPTIONS)
+    time.sleep(0.2)
+    (counters / "out_of_sequence").write_text("6\n")
+    verdicts, _ended, traffic = perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS)
+    found = {item.check: item for item in verdicts}
+    lost = found["qos.lossless"]
+    assert (found["port.errors"].status, lost.status, lost.found) == ("pass", "fail", "out_of_sequence +2")
+    assert lost.subject == "rail0 (eth1) with node1"
+    assert [(item["rail"], item["peer"], item["counters"]) for item in traffic] == [("rail0 (eth1)", "node1", {"out_of_sequence": 2})]
+    assert 0.2 <= traffic[0]["seconds"] < 60
+
+
+@pytest.mark.parametrize("baseline", ['{"counters": []}', '{"counters": {"mlx5_0/1": {"hca": 7}}}', '{"counters": {"mlx5_0/1": 7}}', "{}"])
+def test_without_a_baseline_nothing_is_judged(host: Node, baseline: str) -> None:
+    host.write(perftest_node.RECORD, baseline)
+    assert perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS) == ([], 0, [])

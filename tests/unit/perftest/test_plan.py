@@ -109,6 +109,7 @@ def test_command_lines() -> None:
         "10",
     )
     assert arguments(bandwidth, OPTIONS, "/usr/bin/ib_write_bw", "10.0.0.2") == (*server, "10.0.0.2")
+    assert arguments(bandwidth._replace(tclass=106), OPTIONS, server[0]) == (*server[:12], "--tclass=106", *server[12:])
     latency = bandwidth._replace(name="read_lat", address="fd00::2")
     assert arguments(latency, OPTIONS, "ib_read_lat")[-5:] == ("--ipv6-addr", "-s", "2", "-n", "1000")
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an HCA port and its interfaces counted so far: read once before and once after traffic, the growth is judged.
+
+Bounded on purpose: named counters only, one ``ethtool -S`` and at most one ``dcb -s`` an interface. A counter that the
+driver does not have is not in the answer; one that it has and will not tell is None; what could not be asked at all is
+under ``missing`` with the reason. None of them is zero.
+
+Sources: drivers/net/ethernet/mellanox/mlx5/core/en_stats.c and the kernel's mlx5/counters.rst (pause counters of a
+priority are there only while PFC is on for it); NVIDIA "Understanding mlx5 Linux counters" (hw_counters);
+drivers/infiniband/sw/rxe/rxe_hw_counters.c; iproute2 dcb_pfc.c (requests are sent, indications received).
+"""
+
+import json
+import re
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host import Host
+from . import parse
+from .devices import CLASS_INFINIBAND, attribute
+from .qos_dcb import PRIORITIES, SECONDS, TOOL
+
+# Soft devices send over an interface like any program: it has no priorities of its own, and so no pauses.
+SOFT_DRIVERS = ("rdma_rxe", "siw")
+ETHTOOL = "ethtool"
+OUTPUT_LIMIT = 1024 * 1024  # mlx5 has some 30 counters a ring; 64 rings are 100 kB
+_WANTED = re.compile(
+    r"[rt]x_(?:prio[0-7]|global)_pause(?:_duration)?|rx_(?:prio[0-7]|global)_pause_transition"
+    r"|rx_prio[0-7]_(?:discards|buf_discard|cong_discard)|[rt]x_discards_phy|rx_out_of_buffer"
+    r"|tx_pause_storm_(?:warning|error)_events")
+_LINE = re.compile(r"\s*([a-z0-9_]{1,40}): ([0-9]{1,20})\s*\Z")
+
+
+class Watched(NamedTuple):
+    """A port whose counters are read, and the interfaces below it: of a bond its members."""
+
+    rail: str
+    hca: str
+    port: int
+    driver: Optional[str]
+    netdevs: Tuple[str, ...]
+
+    @property
+    def soft(self):
+        # type: () -> bool
+        return self.driver in SOFT_DRIVERS
+
+
+def snapshot(host, port, names):
+    # type: (Host, Watched, Sequence[str]) -> Dict[str, Any]
+    """Every counter of ``names`` that the HCA port has, the interfaces' statistics, and when they were read."""
+    hca = hca_counters(host, port.hca, port.port, names)
+    interfaces = {} if port.soft else {netdev: _interface(host, netdev) for netdev in port.netdevs}
+    # CLOCK_MONOTONIC counts from the boot, the same for every process of the node.
+    return {"at": time.monotonic(), "hca": hca, "interfaces": interfaces}
+
+
+def hca_counters(host, hca, port, names):
+    # type: (Host, str, int, Sequence[str]) -> Dict[str, Optional[int]]
+    base = "%s/%s/ports/%d" % (CLASS_INFINIBAND, hca, port)
+    found = {}  # type: Dict[str, Optional[int]]
+    for name in names:
+        for path in ("%s/counters/%s" % (base, name), "%s/hw_counters/%s" % (base, name)):
+            if host.exists(path):
+                found[name] = parse.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
+                break
+    return found
+
+
+def _interface(host, netdev):
+    # type: (Host, str) -> Dict[str, Any]
+    counters, why = _ethtool(host, netdev)
+    missing = {} if why is None else {ETHTOOL: why}
+    pauses, why = _dcb(host, netdev)
+    if why is not None:
+        missing[TOOL] = why
+    for name, value in pauses.items():  # mlx5 answers both from the same registers, dcb for all eight priorities
+        counters.setdefault(name, value)
+    return {"counters": counters, "missing": missing}
+
+
+def _ethtool(host, netdev):
+    # type: (Host, str) -> Tuple[Dict[str, int], Optional[str]]
+    if host.which(ETHTOOL) is None:
+        return {}, "no ethtool on this node"
+    result = host.run((ETHTOOL, "-S", netdev), SECONDS)
+    if result.rc != 0:
+        return {}, "ethtool -S: %s" % _first_line(result.err)
+    found = {}  # type: Dict[str, int]
+    for line in result.out[:OUTPUT_LIMIT].splitlines():
+        match = _LINE.match(line)
+        if match is not None and _WANTED.fullmatch(match.group(1)):
+            found[match.group(1)] = int(match.group(2))
+    return found, None if found else "ethtool -S shows no counter of pauses or discards"
+
+
+def _dcb(host, netdev):
+    # type: (Host, str) -> Tuple[Dict[str, int], Optional[str]]
+    """Pause frames of every priority, as the kernel's IEEE 802.1Qaz object has them."""
+    if host.which(TOOL) is None:
+        return {}, "no dcb (iproute2 5.11 or later) on this node"
+    result = host.run((TOOL, "-s", "-j", "pfc", "show", "dev", netdev), SECONDS)
+    if result.rc != 0:
+        return {}, "dcb pfc: %s" % _first_line(result.err)
+    try:
+        document = json.loads(result.out[:OUTPUT_LIMIT])
+    except (ValueError, RecursionError):
+        document = None
+    found = {}  # type: Dict[str, int]
+    for key, form in (("requests", "tx_prio%d_pause"), ("indications", "rx_prio%d_pause")):
+        values = _eight(document.get(key)) if isinstance(document, dict) else None
+        if values is None:
+            return {}, "dcb pfc: not the form that dcb prints"
+        found.update((form % priority, value) for priority, value in enumerate(values))
+    return found, None
+
+
+def _eight(values):
+    # type: (Any) -> Optional[List[int]]
+    if not isinstance(values, list) or len(values) != PRIORITIES:
+        return None
+    return values if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values) else None
+
+
+def _first_line(text):
+    # type: (str) -> str
+    return parse.token(text.strip().partition("\n")[0][:120]) or "failed"
