@@ -48,6 +48,7 @@ def test_every_fault_is_named_exactly_and_repaired(railwright: Any, on: Any) -> 
     assert (proof.code, [verdict for verdict in proof.document["verdicts"] if verdict["status"] == "fail"]) == (0, [])
     passed = {verdict["check"] for verdict in proof.document["verdicts"] if verdict["status"] == "pass"}
     assert {"perftest.write_bw", "perftest.read_lat", "ping.mtu", "port.active_mtu", "rail.gid"} <= passed, passed
+    assert {node: item["status"] for node, item in _lossless(proof.document).items()} == {"node1": "pass", "node2": "pass"}
 
 
 def _named(failing: list[dict[str, Any]], node: str, check: str, expected: Any, found: Any) -> None:
@@ -64,3 +65,29 @@ def test_without_consent_nothing_changes(railwright: Any, on: Any) -> None:
     assert on("node1", "cat", "/sys/class/net/eth1/mtu").strip() == "1500"
     assert railwright("apply").code == 0
     assert on("node1", "cat", "/sys/class/net/eth1/mtu").strip() == "9000"
+
+
+def test_packets_lost_on_one_nodes_rail_are_named_from_both_ends(railwright: Any, on: Any) -> None:
+    """netem drops what node2, the client of the pair, sends. The queue pairs repeat it, so that perftest ends all the same."""
+    on("node2", "tc", "qdisc", "add", "dev", "eth1", "root", "netem", "loss", "1%")
+    try:
+        judged = railwright("validate")
+    finally:
+        on("node2", "tc", "qdisc", "del", "dev", "eth1", "root")
+    found = _lossless(judged.document)
+    assert {node: (item["status"], item["subject"], item["hca"]) for node, item in found.items()} == {
+        "node1": ("warn", "rail0 (eth1) with node2", "rxe0"),
+        "node2": ("warn", "rail0 (eth1) with node1", "rxe0"),
+    }
+    # Who misses packets, and who was told so: together they name the direction.
+    assert "out_of_seq_request +" in found["node1"]["found"] and "packets from node2 are missing" in found["node1"]["message"]
+    assert "rcvd_seq_err +" in found["node2"]["found"] and "node1 missed packets of this node" in found["node2"]["message"]
+    grown = {item["node"]: item["counters"] for item in judged.document["traffic"]}
+    assert grown["node1"]["out_of_seq_request"] > 0 and grown["node2"]["rcvd_seq_err"] > 0, grown
+
+
+def _lossless(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The verdict of each node on lost packets; one rail, and so one of each."""
+    found = [item for item in document["verdicts"] if item["check"] == "qos.lossless"]
+    assert sorted(item["node"] for item in found) == ["node1", "node2"], found
+    return {item["node"]: item for item in found}
