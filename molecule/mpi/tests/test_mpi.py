@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from launching import Launching, strays
+from launching import Launching, Outcome, strays
 
 INSTALLS = ("openmpi", "mpich")
 KINDS = {"openmpi": "openmpi4", "mpich": "mpich"}
@@ -64,6 +64,21 @@ def answers(run: Any, node: str) -> list[dict[str, Any]]:
     return [item["answer"] for item in run.of("rdma_state", node)]
 
 
+def ended(launching: Launching, program: str, total: int) -> Outcome:
+    """MPICH 4.0.2 over UCX 1.13 (Debian 12) does not come out of MPI_Finalize in two to five of a hundred runs: docs/bench.md.
+
+    Tried again then, three times at most, and only when every rank has said all that it has to say: any other end counts.
+    """
+    for attempt in range(3):
+        launching.begin(f"sums-{attempt}", (program, *VALUES), VALUES, seconds=30 if launching.plan.kind == "mpich" else 120)
+        outcome = launching.wait()
+        if launching.plan.kind != "mpich" or outcome.rc != 124 or len(said(outcome.text)) != total:
+            break
+        launching.stop()
+        launching.remove()
+    return outcome
+
+
 @pytest.mark.parametrize("node", ["node1", "node2"])
 def test_the_plan_says_what_comes_and_nothing_changes_in_check_mode(runs: Any, node: str) -> None:
     assert [run.kind for run in runs[:3]] == ["check", "apply", "apply"]
@@ -94,8 +109,7 @@ def test_ranks_hosts_sums_and_values(launching: Launching, program: str, on: Cal
     """Open MPI has three ranks a node, whatever the number of cores."""
     each, total = launching.plan.per_node, 2 * launching.plan.per_node
     names = {node: on(node, ("hostname",)).strip() for node in launching.plan.nodes}
-    launching.begin("sums-1", (program, *VALUES), VALUES)
-    outcome = launching.wait()
+    outcome = ended(launching, program, total)
     assert outcome.rc == 0, outcome.text
     ranks = said(outcome.text)
     assert [(item.rank, item.ranks, item.host) for item in ranks] == [
