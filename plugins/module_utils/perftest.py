@@ -98,6 +98,8 @@ def plan_tests(client_rails, server_rails, base):
             left.append((str(rail["label"]), reason or "the peer has no such rail"))
             continue
         address = str(theirs["address"] or exchange)
+        if ":" in address and theirs.get("exchange"):
+            address = str(theirs["exchange"])  # IPv4: perftest 4.5 (Debian 12) knows no --ipv6-addr
         for name in TESTS:
             port = tcp_port(base, index, name)
             serving.append(Measurement(name, theirs["label"], theirs["hca"], theirs["port"], theirs["gid_index"], port, address))

@@ -40,9 +40,9 @@ RAILS = """
 | `match` | exactly one of `pci`, `mac`, `guid`. `pci: "0000:1a:00.0"` (the domain may be left out), \
 `mac: "52:54:00:aa:bb:cc"` (dashes and dots too; not on InfiniBand), \
 `guid: "b8ce:f603:00ab:cdef"` (node or port GUID, `0x…` too; not with soft_roce) |
-| `address` | IPv4 with prefix length. A RoCE rail needs one for its GID (a warning without, unless \
+| `address` | IPv4 or IPv6 with prefix length (IPv4 on eRDMA). A RoCE rail needs one for its GID (a warning without, unless \
 `network_manage_addresses` is false); an InfiniBand rail needs one for IPoIB only |
-| `gateway` | in the rail's subnet; needed when hosts have different subnets on the same rail |
+| `gateway` | in the rail's subnet; needed on every host of the rail when they have different subnets on it |
 | `mtu` | where one rail differs from the site's `mtu` |
 """
 
@@ -98,7 +98,7 @@ def profiles_page() -> str:
 SYSCTL_INTRO = """
 ## Sysctls
 
-`{nic}` stands for each rail's interface.
+`{nic}` stands for each rail's interface, `{nic6}` for each one whose rail has an IPv6 address.
 
 | sysctl | value | fabrics | why | source |
 |---|---|---|---|---|
@@ -151,5 +151,8 @@ def _nccl(profile: NcclProfile) -> str:
     if profile.address_range:
         why = "Set when all rails of the host are in one subnet."
         text += f"| `NCCL_IB_ADDR_RANGE` | the rails' subnet | {why} | alibabacloud-erdma-controller runbook [V] |\n"
-    text += "| `NCCL_IB_TC` | from the QoS profile | | |\n" if "roce" in profile.fabrics else ""
+    if "roce" in profile.fabrics:
+        why = "Set when the rails have IPv6 addresses: NCCL picks a GID by its family. NCCL before 2.21 picks none; name an index there."
+        text += f"| `NCCL_IB_ADDR_FAMILY` | `AF_INET6` | {why} | NCCL (src/transport/net_ib, since 2.21) |\n"
+        text += "| `NCCL_IB_TC` | from the QoS profile | | |\n"
     return text + NODE_ROW

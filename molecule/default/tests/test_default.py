@@ -61,7 +61,7 @@ def test_services(host: Any) -> None:
 
 
 def test_sysctls(host: Any) -> None:
-    wanted = {"rp_filter": 2, "arp_ignore": 2, "arp_announce": 1}
+    wanted = {"rp_filter": 2, "arp_ignore": 2, "arp_announce": 2}
     assert {key: int(host.file(f"/proc/sys/net/ipv4/conf/eth1/{key}").content_string) for key in wanted} == wanted
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 MANAGER = ["[Manager]", "DefaultLimitMEMLOCK=infinity", "DefaultLimitNOFILE=1024:1048576"]
-RAIL_KEYS = {"rp_filter": 2, "arp_ignore": 2, "arp_announce": 1}
+RAIL_KEYS = {"rp_filter": 2, "arp_ignore": 2, "arp_announce": 2}
 
 
 def lines(host: Any, path: str) -> list[str]:

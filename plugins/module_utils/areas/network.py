@@ -20,16 +20,16 @@ from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Nic, Op, Problem, run
 from .backends import evidence, nm, persistent
-from .backends.model import Observed, RailWish, recorded_addresses
+from .backends.model import RULE_PRIORITY, Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
 from .backends.persistent import Owned, carrying
-from .backends.routes import add_argv, extra_routes, missing_routes, route_words, wanted_routes
+from .backends.routes import add_argv, extra_routes, missing_routes, route_words, rule_argv, wanted_routes
 
 NAME = "network"
 SOURCE = "inventory: rails, mtu"
 WHY_MTU = "all ends of a fabric need one MTU: with different ones small messages pass and large ones hang (NCCL issue 1957)"
 WHY_ADDRESS = "the RoCE GID and the connection set-up of RDMA-CM come from the rail's address"
-WHY_ROUTE = "traffic from the rail's address must leave by the rail, over its own gateway"
+WHY_ROUTE = "traffic from the rail's address must leave by the rail, and over its own gateway if it has one"
 
 
 class Desired(NamedTuple):
@@ -65,7 +65,7 @@ def wish(target, nic, spec, identity):
     return RailWish(
         rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
         str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
-        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None,
+        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None, manage and spec.source_routed(rail),
     )
 
 
@@ -84,6 +84,7 @@ def plan(desired, observed):
             changes += live_changes(rail, observed, recorded.get(rail.rail, []))
     if not desired.manage_addresses:
         return changes + persistent.udev_changes(desired.rails, observed)
+    changes += stale_rule_changes(observed)
     owned = owners(desired, observed)
     changes += persistent.before_files(owned, observed)
     changes += persistent.file_changes(owned, observed)
@@ -124,8 +125,19 @@ def live_changes(rail, observed, recorded):
     if route_words(found) != route_words(wanted_routes(rail)):
         ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
         changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
-                              disruption, WHY_ROUTE, "inventory: rails (gateway)", ops))
+                              disruption, WHY_ROUTE, "inventory: rails (gateway), network_source_routing", ops))
     return changes
+
+
+def stale_rule_changes(observed):
+    # type: (Observed) -> List[Change]
+    """What is left of a rail that is gone or was another one of the list. The table goes unused with its last rule."""
+    if not observed.stale_rules:
+        return []
+    rules = [(address, str(table)) for address, table in observed.stale_rules]
+    ops = tuple(run(rule_argv("del", *rule), (rule_argv("add", *rule) + ("priority", str(RULE_PRIORITY)),)) for rule in rules)
+    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, "link",
+                   "no rail of this host has this table any more", "inventory: rails", ops)]
 
 
 def link_change(rail):
@@ -151,7 +163,8 @@ def address_ops(rail, stale, present, found):
     are taken away before, those that stay are put back after, here and in the undo alike.
     """
     device = ("dev", rail.netdev)
-    staying = [route for route in found if route in wanted_routes(rail) and route[0] != "from"]
+    # The default route after its subnet's: the kernel takes no gateway that it cannot reach yet.
+    staying = [route for route in wanted_routes(rail) if route in found and route[0] != "from"]
     back = tuple(add_argv(rail, route) for route in staying)
     ops = list(extra_routes(rail, found))
     ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev), *back)) for address in stale]
@@ -207,6 +220,8 @@ def conflicts(desired, observed):
         messages = []  # type: List[str]
         if link.max_mtu is not None and rail.kind != "infiniband" and rail.mtu > link.max_mtu:
             messages.append("MTU %d is above %d, the largest that the driver of %s takes" % (rail.mtu, link.max_mtu, rail.netdev))
+        if link.ipv6_off is not None and ":" in (rail.address or ""):
+            messages.append("%s cannot have its IPv6 address: %s" % (rail.netdev, link.ipv6_off))
         if desired.manage_addresses:
             backend, why = owner(rail, desired.backend, observed)
             if backend is None:

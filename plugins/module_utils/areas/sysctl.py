@@ -10,7 +10,7 @@ be written there is not asked for (see ``notes``); the file is written all the s
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.sysctls import Sysctl, canonical, wanted_sysctls
+from ..catalogue.sysctls import MAXIMUM, Sysctl, canonical, wanted_sysctls
 from ..host import Host
 from ..observe.match import match_rails
 from ..spec.model import Spec
@@ -43,12 +43,13 @@ class Override(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """``values``: the live value by key, None when this kernel does not have the key."""
+    """``values``: the live value by key, None when this kernel does not have the key. ``everywhere``: that of conf/all, for MAXIMUM."""
 
     file: FileState
     values: Dict[str, Optional[str]]
     read_only: bool
     overrides: Tuple[Override, ...]
+    everywhere: Dict[str, int]
 
 
 def desired(spec, identity):
@@ -61,7 +62,8 @@ def all_rows(spec, identity):
     # type: (Spec, Identity) -> List[Sysctl]
     """Catalogue and inventory for this node, unchecked. Order: as the file shows them."""
     targets, _problems = match_rails(spec, identity)
-    rows = wanted_sysctls(spec, [target.netdev for target in targets if target.netdev is not None])
+    netdevs = [(target.netdev, target.rail.address or "") for target in targets if target.netdev is not None]
+    rows = wanted_sysctls(spec, [netdev for netdev, _address in netdevs], [netdev for netdev, address in netdevs if ":" in address])
     overridden = [canonical(name) for name in spec["host_tuning_sysctls"]]
     if identity.has("numa_balancing") and NUMA_BALANCING.name not in overridden:
         rows.append(NUMA_BALANCING._replace(value="1" if spec["host_tuning_numa_balancing"] else "0"))
@@ -74,7 +76,9 @@ def observe(host, desired):
     for row in desired.rows:
         text = host.read(row.path)
         values[row.name] = None if text is None else normal(text)
-    return Observed(observe_file(host, FILE), values, read_only(host), tuple(find_overrides(host, desired)))
+    everywhere = {key: host.read("/proc/sys/net/ipv4/conf/all/" + key) or "" for key in MAXIMUM}
+    return Observed(observe_file(host, FILE), values, read_only(host), tuple(find_overrides(host, desired)),
+                    {key: int(text) for key, text in everywhere.items() if text.strip().isdigit()})
 
 
 def plan(desired, observed):
@@ -107,7 +111,27 @@ def conflicts(desired, observed):
         Problem(NAME, dotted(found.name), "%s sets %s, and comes after %s, which wants %s: remove the line there, or set the key in "
                 "host_tuning_sysctls" % (found.path, found.value, FILE, rows[found.name].value))
         for found in observed.overrides
+    ] + [
+        Problem(NAME, dotted(row.name), "the kernel takes the larger of conf.all and the interface's own: conf.all.%s is %d here, so %s "
+                "has no effect; lower conf.all.%s (host_tuning_sysctls can), or want %d" % (key, larger, row.value, key, larger))
+        for row, key, larger in outdone(desired, observed)
     ]
+
+
+def outdone(desired, observed):
+    # type: (Desired, Observed) -> List[Tuple[Sysctl, str, int]]
+    """Per-interface values that conf/all makes larger, unless the inventory sets conf/all itself."""
+    wanted = {row.name: row.value for row in desired.rows}
+    found = []  # type: List[Tuple[Sysctl, str, int]]
+    for row in desired.rows:
+        head, _slash, key = row.name.rpartition("/")
+        if key not in MAXIMUM or not head.startswith("net/ipv4/conf/") or head.endswith(("/all", "/default")):
+            continue
+        own = wanted.get("net/ipv4/conf/all/" + key, "")
+        larger = int(own) if own.isdigit() else observed.everywhere.get(key, 0)
+        if row.value.isdigit() and larger > int(row.value) and observed.values.get(row.name) is not None:
+            found.append((row, key, larger))
+    return found
 
 
 def notes(desired, observed):

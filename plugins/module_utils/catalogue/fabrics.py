@@ -88,6 +88,8 @@ def nccl_variables(spec):
         subnet = common_subnet(spec) if profile.address_range else None
         if subnet is not None:
             variables["NCCL_IB_ADDR_RANGE"] = subnet
+        if spec.fabric == "roce" and has_ipv6(spec):  # without it NCCL 2.21 and later look for an IPv4 GID; older ones find neither
+            variables["NCCL_IB_ADDR_FAMILY"] = "AF_INET6"
     qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
         variables["NCCL_IB_TC"] = str(qos.tc)
@@ -97,6 +99,12 @@ def nccl_variables(spec):
         else:
             variables[name] = value
     return variables
+
+
+def has_ipv6(spec):
+    # type: (Spec) -> bool
+    """Whether the rails have IPv6 addresses; of several rails all have, or none. On InfiniBand no GID holds them."""
+    return any(rail.address is not None and ":" in rail.address for rail in spec.rails)
 
 
 def common_subnet(spec):

@@ -12,7 +12,7 @@ from ..spec.model import Spec
 
 
 class Sysctl(NamedTuple):
-    name: str  # with slashes; {nic} stands for a rail's interface
+    name: str  # with slashes; {nic} stands for a rail's interface, {nic6} for one with an IPv6 address
     value: str
     fabrics: Tuple[str, ...]
     why: str
@@ -35,9 +35,15 @@ SYSCTLS = (
     Sysctl("net/ipv4/conf/{nic}/arp_ignore", "2", _ALL,
            "A rail answers ARP for its own address only, and only to senders of its subnet; else one rail draws the traffic of all.",
            _OCI + "; common multi-rail practice is 1 [K], which answers senders of other subnets too"),
-    Sysctl("net/ipv4/conf/{nic}/arp_announce", "1", _ALL,
-           "A rail asks with an address of the target's subnet as source, so peers do not learn another rail's address for it.",
-           _OCI + "; common multi-rail practice is 2 [K], which always takes the best local address"),
+    Sysctl("net/ipv4/conf/{nic}/arp_announce", "2", _ALL,
+           "A rail asks with an address of its own as source. With 1, in one subnet for all rails, a packet with another rail's address "
+           "makes it ask with that, and peers learn the wrong MAC (seen wherever source routing is not in place).",
+           "kernel ip-sysctl (arp_announce 2); common multi-rail practice [K]; oci-hpc sets 1 [V]"),
+    Sysctl("net/ipv6/conf/{nic6}/accept_ra", "0", _ALL,
+           "Router advertisements on a fabric would bring a default route and addresses that nobody planned.",
+           "kernel ip-sysctl (accept_ra)"),
+    Sysctl("net/ipv6/conf/{nic6}/accept_dad", "1", _ALL,
+           "A rail's address is used only when the kernel found nobody else with it.", "kernel ip-sysctl (accept_dad; 1 is its default)"),
     Sysctl("net/ipv4/neigh/default/gc_thresh1", "4096", _ALL,
            "Room for the neighbours of a large cluster: nodes times rails entries.", _AZURE),
     Sysctl("net/ipv4/neigh/default/gc_thresh2", "8192", _ALL, "Soft limit of the neighbour table, above gc_thresh1.", _AZURE),
@@ -45,6 +51,8 @@ SYSCTLS = (
     Sysctl("vm/zone_reclaim_mode", "1", _ALL, "Pages come from the NUMA node of the HCA before another node's memory is taken.",
            _AZURE + ", linux-system-roles/hpc [V]"),
 )  # type: Tuple[Sysctl, ...]
+# Of these the kernel takes the larger of conf/all and conf/INTERFACE (ip-sysctl; IN_DEV_MAXCONF in include/linux/inetdevice.h).
+MAXIMUM = ("rp_filter", "arp_ignore", "arp_announce")
 OVERRIDE_WHY = "the inventory's host_tuning_sysctls"
 
 
@@ -57,20 +65,27 @@ def canonical(name):
     return name
 
 
-def wanted_sysctls(spec, netdevs):
-    # type: (Spec, Sequence[str]) -> List[Sysctl]
+def wanted_sysctls(spec, netdevs, netdevs6=()):
+    # type: (Spec, Sequence[str], Sequence[str]) -> List[Sysctl]
     """Catalogue rows for the fabric, one a rail interface where needed, with the inventory's overrides."""
     rows = {}  # type: Dict[str, Sysctl]
     for row in SYSCTLS:
         if spec.fabric not in row.fabrics:
             continue
-        for name in ([row.name.replace("{nic}", netdev) for netdev in netdevs] if "{nic}" in row.name else [row.name]):
+        for name in _expanded(row.name, netdevs, netdevs6):
             rows[name] = row._replace(name=name)
     for key, value in spec["host_tuning_sysctls"].items():
-        name = canonical(key)
-        for expanded in ([name.replace("{nic}", netdev) for netdev in netdevs] if "{nic}" in name else [name]):
+        for expanded in _expanded(canonical(key), netdevs, netdevs6):
             if value is None:
                 rows.pop(expanded, None)
             else:
                 rows[expanded] = Sysctl(expanded, value, (spec.fabric,), OVERRIDE_WHY, "inventory")
     return list(rows.values())
+
+
+def _expanded(name, netdevs, netdevs6):
+    # type: (str, Sequence[str], Sequence[str]) -> List[str]
+    for word, names in (("{nic}", netdevs), ("{nic6}", netdevs6)):
+        if word in name:
+            return [name.replace(word, netdev) for netdev in names]
+    return [name]

@@ -37,6 +37,13 @@ class Spec:
         # type: (str) -> Any
         return self._values[key]
 
+    def source_routed(self, rail):
+        # type: (Rail) -> bool
+        """Whether traffic from a rail's address is to leave by the rail only. Its gateway is of no use otherwise."""
+        wanted = self._values["network_source_routing"]
+        several = len([other for other in self.rails if other.address is not None]) > 1
+        return rail.address is not None and (rail.gateway is not None or wanted == "true" or (wanted == "auto" and several))
+
     def as_dict(self):
         # type: () -> Dict[str, Any]
         return dict(self._values)

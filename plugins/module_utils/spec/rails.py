@@ -3,7 +3,7 @@
 
 import ipaddress
 import re
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Union
 
 from .findings import Findings, did_you_mean
 from .identifiers import FORMS, MATCH_KINDS, IdentifierError, normalise
@@ -13,7 +13,8 @@ RAIL_KEYS = ("name", "match", "address", "gateway", "mtu")
 RAIL_NAME = r"[a-z][a-z0-9_-]{0,11}"  # part of interface and file names; Linux allows an interface 15 characters
 RAIL_NAME_FORM = "up to 12 lower case letters, digits, - and _, a letter first"
 DEVICE_WORDS = ("name", "netdev", "interface", "device", "ifname", "hca")
-ADDRESS_FORM = "an IPv4 address with prefix length, like 192.0.2.11/24"
+ADDRESS_FORM = "an address with prefix length, like 192.0.2.11/24 or 2001:db8::11/64"
+Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 
 def check_rails(rails, mtu, findings):
@@ -87,7 +88,7 @@ def _check_address(rail, path, findings):
     if message is not None:
         findings.error(path + ".address", value, message, ADDRESS_FORM)
         return None
-    return ipaddress.IPv4Interface(value.strip()).with_prefixlen
+    return str(ipaddress.ip_interface(value.strip()).with_prefixlen)
 
 
 def _address_problem(value):
@@ -96,30 +97,46 @@ def _address_problem(value):
         return "must be text, not %s" % type_name(value)
     text = value.strip()
     address, slash, prefix = text.partition("/")
-    if ":" in address:
-        return "is IPv6; rails have IPv4 addresses in this release"
     try:
-        parsed = ipaddress.IPv4Address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
-        return "is not an IPv4 address"
+        return "is not an IP address"
+    if "%" in address:
+        return "names a zone; a rail's address is the same on every interface"  # Python 3.9 and later take one
     if not slash:
         return "has no prefix length"
-    if not re.fullmatch(r"[0-9]{1,2}", prefix) or int(prefix) > 32:
+    if not re.fullmatch(r"[0-9]{1,3}", prefix) or int(prefix) > parsed.max_prefixlen:
         return "has a netmask where the prefix length belongs" if "." in prefix else "has no valid prefix length"
-    return _interface_problem(parsed, ipaddress.IPv4Interface(text).network)
+    return _interface_problem(ipaddress.ip_interface(text))
 
 
-def _interface_problem(parsed, network):
-    # type: (ipaddress.IPv4Address, ipaddress.IPv4Network) -> Optional[str]
+def _interface_problem(interface):
+    # type: (Interface) -> Optional[str]
     """Well-formed, but nothing that one interface of a cluster can carry."""
-    if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or parsed == ipaddress.IPv4Address("255.255.255.255"):
+    parsed, network = interface.ip, interface.network
+    if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or str(parsed) == "255.255.255.255":
         return "is not an address that an interface of a cluster can have"
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.is_link_local:
+            return "is link-local: every interface has such an address, and no other subnet reaches it"
+        if parsed.ipv4_mapped is not None:
+            return "is an IPv4 address in the form of an IPv6 one; write %s" % parsed.ipv4_mapped
     if network.prefixlen == 0:
         return "has prefix length 0: the rail would be the route to everything"
-    if network.prefixlen < 31 and parsed == network.network_address:
-        return "is the network address of %s" % network
-    if network.prefixlen < 31 and parsed == network.broadcast_address:
-        return "is the broadcast address of %s" % network
+    reserved = reserved_address(interface, parsed)
+    return "is %s" % reserved if reserved is not None else None
+
+
+def reserved_address(interface, parsed):
+    # type: (Interface, Any) -> Optional[str]
+    """What an address of a subnet is that no host in it can have; RFC 4291, 2.6.1: an IPv6 subnet's first is any of its routers."""
+    network = interface.network
+    if network.max_prefixlen - network.prefixlen < 2:
+        return None
+    if parsed == network.network_address:
+        return "the %s of %s" % ("subnet-router anycast address" if network.version == 6 else "network address", network)
+    if network.version == 4 and parsed == network.broadcast_address:
+        return "the broadcast address of %s" % network
     return None
 
 
@@ -130,22 +147,25 @@ def _check_gateway(rail, address, path, findings):
         return None
     key = path + ".gateway"
     try:
-        gateway = ipaddress.IPv4Address(value.strip() if isinstance(value, str) else "")
+        gateway = ipaddress.ip_address(value.strip() if isinstance(value, str) else "")
     except ValueError:
-        findings.error(key, value, "is not an IPv4 address", "an IPv4 address of the rail's subnet, without prefix length")
+        findings.error(key, value, "is not an IP address", "an address of the rail's subnet, without prefix length")
         return None
     if address is None:
         if rail.get("address") is None:
             findings.error(key, value, "is the gateway of a rail without an address", "an address, or no gateway")
         return None
-    interface = ipaddress.IPv4Interface(address)
-    if gateway not in interface.network:
+    interface = ipaddress.ip_interface(address)
+    reserved = reserved_address(interface, gateway)
+    if gateway.version != interface.version:
+        findings.error(key, value, "is IPv%d, and the rail's address is IPv%d" % (gateway.version, interface.version),
+                       "an address in %s" % interface.network)
+    elif gateway not in interface.network:
         findings.error(key, value, "is outside the rail's subnet", "an address in %s" % interface.network)
     elif gateway == interface.ip:
         findings.error(key, value, "is the rail's own address", "another address in %s" % interface.network)
-    elif interface.network.prefixlen < 31 and gateway in (interface.network.network_address, interface.network.broadcast_address):
-        findings.error(key, value, "is the network or broadcast address of %s" % interface.network,
-                       "a host address in %s" % interface.network)
+    elif reserved is not None:
+        findings.error(key, value, "is %s" % reserved, "a host address in %s" % interface.network)
     return str(gateway)
 
 

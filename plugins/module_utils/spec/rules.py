@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys that contradict each other, or that a fabric makes dangerous. Pure; runs after every key is well-formed."""
 
-import ipaddress
 from typing import Any, Dict, List, Mapping
 
 from ..catalogue.fabrics import NCCL_PROFILES, nccl_profile
@@ -88,19 +87,6 @@ def check_fabric(values, rails, findings):
     if expected is not None and expected != LINK_LAYER[fabric]:
         findings.error("expect.link_layer", expected, "the link layer of fabric %s is %s" % (fabric, LINK_LAYER[fabric]),
                        LINK_LAYER[fabric])
-
-
-def check_subnets(rails, findings):
-    # type: (List[Dict[str, Any]], Findings) -> None
-    """Rails in one subnet work only as well as ARP and routing keep them apart."""
-    by_subnet = {}  # type: Dict[str, List[str]]
-    for rail in rails:
-        if rail["address"] is not None:
-            by_subnet.setdefault(str(ipaddress.IPv4Interface(rail["address"]).network), []).append(str(rail["name"]))
-    for subnet, names in sorted(by_subnet.items()):
-        if len(names) > 1:
-            findings.warning("rails", subnet, "%s are in one subnet; source routing per rail comes with a later release, until then "
-                             "traffic may leave on another rail" % " and ".join(names), "a subnet for each rail")
 
 
 def check_expect(expect, findings):

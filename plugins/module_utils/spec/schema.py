@@ -150,6 +150,11 @@ NETWORK = (
     Key("network_manage_addresses", "network", "bool", True,
         "Set the rails' addresses. false: something else does (DHCP, a cloud agent); only MTU and link are managed, addresses are judged.",
         "choice"),
+    Key("network_source_routing", "network", "str", "auto",
+        "A routing table and a rule for each rail, so that traffic from a rail's address leaves by that rail. auto: where the host has "
+        "more than one rail with an address; true: always; false: only rails with a gateway, which has no other use.",
+        "ip-rule(8); kernel (ip-sysctl, arp_filter: answers by the right interface need source based routing); choice of auto",
+        choices=("auto", "true", "false")),
 )
 
 IPOIB = (

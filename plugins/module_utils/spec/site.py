@@ -103,16 +103,9 @@ def _same_rail(name, places, fabric, findings):
     # type: (str, Places, str, Findings) -> None
     """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
-    groups = _groups([(host, str(ipaddress.IPv4Interface(rail.address or "").network)) for host, rail in addressed])
+    if not _families(name, addressed, findings):
+        _subnets(name, addressed, findings)
     rails = dict(places)
-    for subnet, minority in groups[1:]:
-        without = [host for host in minority if rails[host].gateway is None]
-        if without:
-            rail = rails[without[0]]
-            message = "%s is in %s on %s, but in %s on %s, and has no gateway" % (
-                name, subnet, _some(without), groups[0][0], _some(groups[0][1]))
-            _report(findings, "error", without[0], "rails[%d].address" % rail.index, rail.address, message,
-                    "an address in %s, or a gateway" % groups[0][0])
     own = _groups([(host, rail.mtu) for host, rail in places])
     for mtu, minority in own[1:]:
         rail = rails[minority[0]]
@@ -120,6 +113,34 @@ def _same_rail(name, places, fabric, findings):
             break  # said already, for all rails at once
         _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s%s" % (
             name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
+
+
+def _families(name, addressed, findings):
+    # type: (str, Places, Findings) -> bool
+    """Whether the rail is IPv4 here and IPv6 there, which no gateway mends."""
+    groups = _groups([(host, "IPv%d" % ipaddress.ip_interface(rail.address or "").version) for host, rail in addressed])
+    rails = dict(addressed)
+    for family, minority in groups[1:]:
+        rail = rails[minority[0]]
+        message = "%s has an %s address on %s, but %s on %s" % (name, family, _some(minority), groups[0][0], _some(groups[0][1]))
+        _report(findings, "error", minority[0], "rails[%d].address" % rail.index, rail.address, message, "one address family for a rail")
+    return len(groups) > 1
+
+
+def _subnets(name, addressed, findings):
+    # type: (str, Places, Findings) -> None
+    """A rail in several subnets needs a gateway on every node of it: the way back is a way too."""
+    groups = _groups([(host, str(ipaddress.ip_interface(rail.address or "").network)) for host, rail in addressed])
+    rails = dict(addressed)
+    for number, (subnet, hosts) in enumerate(groups if len(groups) > 1 else []):
+        without = [host for host in hosts if rails[host].gateway is None]
+        if not without or (number == 0 and any(rails[host].gateway is None for _subnet, others in groups[1:] for host in others)):
+            continue  # the most common subnet is the right one, as long as the others have not even a gateway
+        other, others = groups[0] if number else groups[1]
+        rail = rails[without[0]]
+        message = "%s is in %s on %s, but in %s on %s, and has no gateway" % (name, subnet, _some(without), other, _some(others))
+        _report(findings, "error", without[0], "rails[%d].address" % rail.index, rail.address, message,
+                "an address in %s, or a gateway" % other)
 
 
 def _path_mtus(mtu, other, fabric):

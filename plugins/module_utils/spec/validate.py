@@ -17,6 +17,7 @@ from .check_mpi import check_mpi
 from .check_nccl import check_nccl
 from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
 from .check_nccl_tests import check_nccl_tests
+from .check_network import check_network
 from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
 from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
@@ -29,7 +30,7 @@ from .findings import Findings, did_you_mean
 from .model import Finding, Spec
 from .nccl_overrides import check_overrides
 from .rails import check_rails
-from .rules import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles, check_subnets
+from .rules import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles
 from .schema import FABRICS, KEYS, ROLE_KEYS, SITE_KEYS, known_keys
 from .site import validate_site
 from .unknown import check_globs, check_unknown
@@ -120,7 +121,7 @@ def _check_together(checked, rails, findings):
         overrides = check_overrides(checked["nccl_env_overrides"], profile, findings)
         if overrides is not MISSING:
             checked["nccl_env_overrides"] = overrides
-    check_subnets(rails, findings)
+    check_network(checked, rails, findings)
     check_stack(checked, findings)
     check_nic_firmware(checked, findings)
     check_pci_tuning(checked, findings)

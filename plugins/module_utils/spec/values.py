@@ -103,6 +103,8 @@ def check_key(key, value, path, findings):
     # A memlock of 8388608 or a version 44 is naturally written as a number.
     if key.type == "str" and isinstance(value, int) and not isinstance(value, bool) and not key.choices:
         value = str(value)
+    if key.type == "str" and isinstance(value, bool) and "true" in key.choices:
+        value = "true" if value else "false"  # YAML reads the word as a boolean; Ansible's own check of arguments turns it back too
     good, converted = convert(key.type, value)
     if not good:
         findings.error(path, value, _wrong_type(key, value), key.allowed())

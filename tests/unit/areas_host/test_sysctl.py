@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import sysctl
 
 FILE = sysctl.FILE
-NIC = {"rp_filter": "2", "arp_ignore": "2", "arp_announce": "1"}  # per RDMA NIC, as OCI ships them
+NIC = {"rp_filter": "2", "arp_ignore": "2", "arp_announce": "2"}  # per RDMA NIC
 EXPECTED = {f"net.ipv4.conf.{nic}.{key}": value for nic in ("eth1", "eth2") for key, value in NIC.items()} | {
     "net.ipv4.neigh.default.gc_thresh1": "4096",
     "net.ipv4.neigh.default.gc_thresh2": "8192",
@@ -115,3 +115,26 @@ def test_a_read_only_proc_sys_gets_the_file_alone(planner: Callable[..., Any], n
     node.put("/proc/self/mounts", "proc /proc proc rw 0 0\nproc /proc/sys proc ro,nosuid 0 0\n")
     assert planner().keys("sysctl") == [f"file {FILE}"]
     assert len(planner().notes("sysctl")) == len(EXPECTED)
+
+
+@pytest.mark.parametrize(("key", "value", "everywhere", "fights"), [
+    ("rp_filter", None, 2, False), ("rp_filter", None, 1, False), ("rp_filter", 0, 1, True), ("rp_filter", 0, 2, True),
+    ("rp_filter", 0, 0, False), ("rp_filter", 1, 2, True), ("arp_ignore", None, 3, True), ("arp_ignore", None, 1, False),
+    ("arp_announce", None, 2, False), ("arp_announce", 0, 1, True),
+])  # fmt: skip
+def test_the_kernel_takes_the_larger_of_all_and_the_interfaces_own(
+    planner: Callable[..., Any], node: Any, key: str, value: int | None, everywhere: int, *, fights: bool
+) -> None:
+    node.put(f"/proc/sys/net/ipv4/conf/all/{key}", f"{everywhere}\n")
+    plans = planner(**({"host_tuning_sysctls": {f"net.ipv4.conf.{{nic}}.{key}": value}} if value is not None else {}))
+    found = plans.problems("sysctl")
+    assert [text.partition(":")[0] for text in found] == ([f"net.ipv4.conf.{nic}.{key}" for nic in ("eth1", "eth2")] if fights else [])
+    assert all(f"conf.all.{key} is {everywhere} here" in text for text in found)
+
+
+def test_conf_all_in_the_inventory_settles_it(planner: Callable[..., Any], node: Any) -> None:
+    node.put("/proc/sys/net/ipv4/conf/all/rp_filter", "1\n")
+    wishes = {"net.ipv4.conf.{nic}.rp_filter": 0, "net.ipv4.conf.all.rp_filter": 0}
+    assert planner(host_tuning_sysctls=wishes).problems("sysctl") == []
+    wishes["net.ipv4.conf.all.rp_filter"] = 1
+    assert len(planner(host_tuning_sysctls=wishes).problems("sysctl")) == 2

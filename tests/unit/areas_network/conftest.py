@@ -37,7 +37,8 @@ class Node:
         self.max_mtu = 9216
         self.values: dict[str, Any] = {
             "fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "network_backend": "auto",
-            "network_manage_addresses": True, "ipoib_mode": "datagram", "opensm_enabled": False, "rails": [],
+            "network_manage_addresses": True, "network_source_routing": "auto", "ipoib_mode": "datagram", "opensm_enabled": False,
+            "rails": [],
         }
         self.rail()
         self.link("eth0", "2", mtu=1500, addresses=["192.0.2.5/24"])
@@ -134,6 +135,22 @@ class Node:
             else:
                 commands.append(op.argv)
         return commands
+
+    def second_rail(self, address: str, gateway: str | None = None) -> None:
+        """One more rail beside the first, down and bare."""
+        mac = "02:00:00:00:01:02"
+        self.nics.append(Nic("eth2", mac, "0000:1b:00.0", "mlx5_core", "ethernet", management=False))
+        rail = {**self.values["rails"][0], "name": "rail1", "index": 1, "value": mac, "address": address, "gateway": gateway}
+        self.values["rails"].append(rail)
+        self.link("eth2", "4", mtu=1500, up=False)
+
+    def routing(self, family: str, rules: dict[str, int], tables: dict[int, list[dict[str, Any]]]) -> None:
+        """What ``ip`` says of rules (address: table) and of the tables."""
+        rows = [{"priority": 0, "src": "all", "table": "local"}]
+        rows += [{"priority": 4791, "src": address, "table": str(table)} for address, table in rules.items()]
+        self.record(("ip", "-j", family, "rule", "show"), json.dumps(rows))
+        for table, routes in tables.items():
+            self.record(("ip", "-j", family, "route", "show", "table", str(table)), json.dumps(routes))
 
     def live(self, mtu: int = 9000, addresses: Sequence[str] = ("10.10.0.11/24",)) -> None:
         """The rail as the plan's commands would leave it."""

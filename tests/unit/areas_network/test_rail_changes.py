@@ -170,6 +170,6 @@ def test_routes_that_stay_are_put_back_after_an_address_change(ready: "Node") ->
     ops = ready.change("address of rail0 (eth1)").ops
     assert [op.argv[1:5] for op in ops] == [
         ("-4", "rule", "del", "from"), ("addr", "del", "10.10.0.11/24", "dev"), ("addr", "replace", "10.10.0.12/24", "broadcast"),
-        ("-4", "route", "replace", "default"), ("-4", "route", "replace", "10.10.0.0/24")]
-    assert [argv[3:5] for argv in ops[1].undo[1:]] == [("replace", "default"), ("replace", "10.10.0.0/24")], "and in the undo"
+        ("-4", "route", "replace", "10.10.0.0/24"), ("-4", "route", "replace", "default")]
+    assert [argv[3:5] for argv in ops[1].undo[1:]] == [("replace", "10.10.0.0/24"), ("replace", "default")], "and in the undo"
     assert [op.argv[2:5] for op in ready.change("route of rail0 (eth1)").ops] == [("rule", "add", "from")]

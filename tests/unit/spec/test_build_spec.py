@@ -140,14 +140,6 @@ def test_a_roce_rail_without_address(judge: Judge) -> None:
     assert judge(rails=rails, network_manage_addresses=False)[1] == []
 
 
-def test_rails_in_one_subnet_are_a_warning(judge: Judge) -> None:
-    rails = [{"name": f"rail{index}", "match": {"pci": f"1{index}:00.0"}, "address": f"198.51.100.1{index}/25"} for index in range(2)]
-    spec, findings = judge(rails=rails)
-    assert spec is not None
-    assert keys_of(findings, "warning") == ["rails"]
-    assert "rail0 and rail1" in findings[0].message
-
-
 def test_a_misspelt_key_is_named_with_the_nearest(judge: Judge) -> None:
     for wrong, right in (
         ("mtus", "mtu"),

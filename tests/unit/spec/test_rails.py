@@ -91,8 +91,16 @@ def test_what_yaml_made_a_number_of_must_be_quoted(kind: str, unquoted: str) -> 
         "127.0.0.1/8",
         "0.0.0.0/0",
         "10.0.0.1/0",
-        "2001:db8::1/64",
-        "fe80::1",
+        "2001:db8::1",
+        "2001:db8::1/129",
+        "2001:db8::1/0",
+        "2001:db8::/64",
+        "2001:db8::1%eth1/64",
+        "fe80::1/64",
+        "ff02::1/64",
+        "::1/128",
+        "::/64",
+        "::ffff:192.0.2.11/120",
         "eth0",
         "",
         198,
@@ -120,6 +128,13 @@ def test_not_an_address_of_a_rail(judge: Judge, address: object) -> None:
         ("198.51.100.11/24", "198.51.100.11", False),
         ("198.51.100.11/24", "198.51.100.255", False),
         ("198.51.100.11/24", "198.51.100.1/24", False),
+        ("198.51.100.11/24", "2001:db8::1", False),
+        ("2001:db8::11/64", "2001:db8::1", True),
+        ("2001:db8::/127", "2001:db8::1", True),
+        ("2001:db8::11/64", "198.51.100.1", False),
+        ("2001:db8::11/64", "2001:db8:1::1", False),
+        ("2001:db8::11/64", "2001:db8::", False),
+        ("2001:db8::11/64", "2001:DB8::0:11", False),
         ("198.51.100.11/24", "router", False),
         ("198.51.100.11/24", 7, False),
         (None, "198.51.100.1", False),
@@ -149,3 +164,11 @@ def test_the_same_device_in_two_forms(judge: Judge) -> None:
         {"name": "rail1", "match": {"pci": "0000:1A:00.0"}, "address": "10.2.0.2/16"},
     ]
     assert [finding.key for finding in judge(rails=rails)[1]] == ["rails[1].match.pci"]
+
+
+@pytest.mark.parametrize("written", ["2001:DB8::0:B/64", "2001:db8:0:0::b/64", " 2001:db8::b/64"])
+def test_ipv6_address_in_one_spelling(judge: Judge, written: str) -> None:
+    spec, findings = judge(rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": written}])
+    assert findings == []
+    assert spec is not None
+    assert spec.rails[0].address == "2001:db8::b/64"

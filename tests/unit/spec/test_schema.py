@@ -68,8 +68,11 @@ def test_sysctls_for_each_rail_with_overrides() -> None:
     rows = {row.name: row for row in wanted_sysctls(spec(), ["eth1", "eth2.100"])}
     assert rows["net/ipv4/conf/eth1/rp_filter"].value == "2"
     assert rows["net/ipv4/conf/eth2.100/arp_ignore"].path == "/proc/sys/net/ipv4/conf/eth2.100/arp_ignore"
-    assert not any("{nic}" in name for name in rows)
-    assert len(rows) == len(SYSCTLS) + 3, "three rows are per rail, and there are two rails"
+    assert not any("{nic" in name for name in rows)
+    assert len(rows) == len(SYSCTLS) - 2 + 3, "three rows are per rail, and there are two rails; two are for IPv6"
+    six = {row.name: row.value for row in wanted_sysctls(spec(), ["eth1", "eth2"], ["eth2"])}
+    assert {name: value for name, value in six.items() if "ipv6" in name} == {
+        "net/ipv6/conf/eth2/accept_ra": "0", "net/ipv6/conf/eth2/accept_dad": "1"}
     overridden = spec(
         host_tuning_sysctls={
             "vm.zone_reclaim_mode": None,

@@ -97,7 +97,18 @@ def test_subnets_of_a_rail_need_a_gateway() -> None:
     other = rail(address="10.9.0.3/16")
     assert short(validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=other)})) == [("n3", "rails[0].address", "error")]
     routed = rail(address="10.9.0.3/16", gateway="10.9.0.1")
-    assert validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=routed)}) == []
+    found = validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=routed)})
+    assert short(found) == [("n1", "rails[0].address", "error")], "and the way back needs one too"
+    assert "rail0 is in 10.0.0.0/16 on n1, n2, but in 10.9.0.0/16 on n3, and has no gateway" in found[0].message
+    both = {f"n{number}": host(number, rails=rail(address=f"10.0.0.{number}/16", gateway="10.0.0.254")) for number in (1, 2)}
+    assert validate_site({**both, "n3": host(3, rails=routed)}) == []
+
+
+def test_a_rail_has_one_address_family() -> None:
+    found = validate_site({"n1": host(1), "n2": host(2), "n3": host(3, rails=rail(address="2001:db8::3/64"))})
+    assert short(found) == [("n3", "rails[0].address", "error")]
+    six = {f"n{number}": host(number, rails=rail(address=f"2001:db8::{number}/64")) for number in (1, 2)}
+    assert validate_site(six) == []
 
 
 def test_rails_that_others_have_and_hosts_without_any() -> None:

@@ -7,7 +7,7 @@ for ``key=value`` properties, never for text that is meant for people.
 
 import ipaddress
 import json
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...host import Host
 from ..files import FileState, observe_file
@@ -19,6 +19,7 @@ TOOLS = ("networkctl", "nmcli", "ifquery", "netplan")  # ifquery: EL has an ifup
 UDEV_DIRECTORY = "/etc/udev/rules.d"
 WAIT_ONLINE = ("/usr/lib/systemd/systemd-networkd-wait-online", "/lib/systemd/systemd-networkd-wait-online")
 IFF_UP = 1  # linux/if.h
+Rules = Mapping[str, Mapping[int, Sequence[routes.Route]]]  # by family and table
 RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
 
 
@@ -26,10 +27,11 @@ def observe(host, rails):
     # type: (Host, Sequence[RailWish]) -> Observed
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
     addresses = _addresses(host)
+    rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
     return Observed(
-        {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {})) for rail in rails},
+        {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {}), rules) for rail in rails},
         observe_units(host, UNITS), observe_files(host), tools, "networkctl" in tools and systemd_version(host) >= RELOAD_SINCE,
-        next((path for path in WAIT_ONLINE if host.exists(path)), None),
+        next((path for path in WAIT_ONLINE if host.exists(path)), None), stale_rules(rails, rules),
     )
 
 
@@ -65,8 +67,8 @@ def observe_files(host):
     return {state.path: state for state in found if state.text is not None}
 
 
-def observe_link(host, rail, row):
-    # type: (Host, RailWish, Dict[str, Any]) -> LinkState
+def observe_link(host, rail, row, rules):
+    # type: (Host, RailWish, Dict[str, Any], Rules) -> LinkState
     base = "/sys/class/net/" + rail.netdev
     ifindex = host.line(base + "/ifindex")
     flags = host.line(base + "/flags") or ""
@@ -78,21 +80,52 @@ def observe_link(host, rail, row):
         _assignments(host.read(base + "/uevent")).get("DEVTYPE"),
         tuple(_cidr(item) for item in _global_addresses(row)),
         tuple(_cidr(item) for item in _global_addresses(row) if _lacks_broadcast(item)),
-        tuple(" ".join(route) for route in observe_routes(host, rail)),
+        tuple(" ".join(route) for route in observe_routes(host, rail, rules)),
         networkd_state.get("NETWORK_FILE"),
-        ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"),
+        ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"), ipv6_off(host, rail.netdev),
     )
 
 
-def observe_routes(host, rail):
-    # type: (Host, RailWish) -> List[routes.Route]
-    """What the rail's own table holds. Asked by the rule first: a table nobody leads to is not in use."""
-    family = routes.family(rail)
-    rules = routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show")), rail.table)
-    if not rules and rail.gateway is None:
-        return []
-    # Exit 2 when the table does not exist yet: nothing there.
-    return routes.parse_routes(_json(host, ("ip", "-j", family, "route", "show", "table", str(rail.table)))) + rules
+def ipv6_off(host, netdev):
+    # type: (Host, str) -> Optional[str]
+    if host.exists("/proc/sys/net/ipv4") and not host.exists("/proc/sys/net/ipv6"):
+        return "this kernel runs without IPv6"
+    if host.line("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % netdev) == "1":
+        return "net.ipv6.conf.%s.disable_ipv6 is 1" % netdev.replace(".", "/")
+    return None
+
+
+def observe_routes(host, rail, rules):
+    # type: (Host, RailWish, Rules) -> List[routes.Route]
+    """What the rail's own table holds, in both families: its address may have been of the other one.
+
+    Asked by the rule first: a table nobody leads to is not in use.
+    """
+    found = []  # type: List[routes.Route]
+    for family in routes.FAMILIES:
+        leading = rules[family].get(rail.table, [])
+        if leading or any(routes.family_of(route) == family for route in routes.wanted_routes(rail)):
+            # Exit 2 when the table does not exist yet: nothing there.
+            rows = _json(host, ("ip", "-j", family, "route", "show", "table", str(rail.table)))
+            found += routes.parse_routes(rows, rail.netdev) + list(leading)
+    return found
+
+
+def stale_rules(rails, rules):
+    # type: (Sequence[RailWish], Rules) -> Tuple[Tuple[str, int], ...]
+    """Rules of a rail that is gone, or had another place in the list: no manager but networkd takes them away by itself."""
+    tables = {rail.table for rail in rails}
+    return tuple((route[1], table) for family in routes.FAMILIES for table, leading in sorted(rules[family].items())
+                 for route in leading if table not in tables and _is_address(route[1]))
+
+
+def _is_address(text):
+    # type: (str) -> bool
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _addresses(host):

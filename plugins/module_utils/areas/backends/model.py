@@ -11,6 +11,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..files import HEADER, FileState, is_ours
 
 TABLE_BASE = 47910  # routing table of rail 0: free for local use (rt_tables names 0 and 253 to 255); 4791 is RoCE v2's UDP port
+TABLES = range(TABLE_BASE, TABLE_BASE + 64)  # more rails than any host has ports; a rule to one of these tables is ours
 RULE_PRIORITY = 4791  # before 32766, where the main table with its default route is asked
 RECORD = re.compile(r"^# Rail ([a-z][a-z0-9_-]*) has address (\S+)$", re.MULTILINE)
 
@@ -30,11 +31,12 @@ class RailWish(NamedTuple):
     address: Optional[str]  # normalised CIDR, None: none of ours
     gateway: Optional[str]
     mode: Optional[str]  # IPoIB: datagram or connected
+    source_routed: bool = False  # network_source_routing, or a gateway
 
     @property
     def table(self):
         # type: () -> int
-        """The rail's own routing table, used only when the rail has a gateway."""
+        """The rail's own routing table, used only when the rail is source-routed."""
         return TABLE_BASE + self.number
 
 
@@ -54,6 +56,7 @@ class LinkState(NamedTuple):
     networkd_file: Optional[str]  # the .network file that networkd configured it by
     nm_managed: bool
     nm_uuid: Optional[str]
+    ipv6_off: Optional[str] = None  # what keeps the kernel from taking an IPv6 address
 
 
 class UnitState(NamedTuple):
@@ -77,6 +80,7 @@ class Observed(NamedTuple):
     tools: Tuple[str, ...]
     networkd_reloads: bool  # ``networkctl reload`` came with systemd 244
     networkd_wait: Optional[str]  # path of systemd-networkd-wait-online
+    stale_rules: Tuple[Tuple[str, int], ...]  # (address, table) of our rules that lead to a table of no rail
 
     def link(self, rail):
         # type: (RailWish) -> LinkState

@@ -13,7 +13,7 @@ from ...types import Op, run
 from ..files import FileState
 from . import networkd, nm
 from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
-from .routes import wanted_routes
+from .routes import ANYWHERE, family_of, wanted_routes
 
 NAME = "netplan"
 PATH = "/etc/netplan/60-railwright.yaml"
@@ -60,10 +60,13 @@ def _definition(rail, manager):
         lines.append("  addresses: [%s]" % quoted(rail.address))
     routes = wanted_routes(rail)
     if routes:
-        lines += ["  routes:", "    - to: " + quoted(routes[0][0]), "      scope: link", "      table: %d" % rail.table]
-        anywhere = "::/0" if ":" in (rail.gateway or "") else "0.0.0.0/0"
-        lines += ["    - to: " + quoted(anywhere), "      via: " + quoted(rail.gateway), "      table: %d" % rail.table]
-        lines += _policy(rail, routes[2][1], manager)
+        lines.append("  routes:")
+        for route in routes[:-1]:  # the last is the rule
+            target = ["    - to: " + quoted(route[0]), "      scope: link"]
+            if len(route) > 1:
+                target = ["    - to: " + quoted(ANYWHERE[family_of(route)]), "      via: " + quoted(route[2])]
+            lines += [*target, "      table: %d" % rail.table]
+        lines += _policy(rail, routes[-1][1], manager)
     return lines
 
 

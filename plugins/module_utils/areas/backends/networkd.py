@@ -6,13 +6,13 @@ same name in /etc hides the others. Ours sort at ``10-railwright-``.
 """
 
 import fnmatch
-import ipaddress
 from typing import Dict, List, Optional, Tuple
 
 from ...types import Op, run
 from ..files import FileState, is_ours
 from . import ini
 from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from .routes import Route, family_of, wanted_routes
 
 NAME = "networkd"
 UNIT = "systemd-networkd.service"
@@ -43,12 +43,21 @@ def text(rail):
         lines.append("Address=" + rail.address)
     if rail.mode is not None:
         lines += ["", "[IPoIB]", "Mode=" + rail.mode]
-    if rail.gateway is not None and rail.address is not None:
-        address = ipaddress.ip_interface(rail.address)
-        lines += ["", "[Route]", "Destination=%s" % address.network, "Scope=link", "Table=%d" % rail.table]
-        lines += ["", "[Route]", "Gateway=" + rail.gateway, "Table=%d" % rail.table]
-        lines += ["", "[RoutingPolicyRule]", "From=%s" % address.ip, "Table=%d" % rail.table, "Priority=%d" % RULE_PRIORITY]
+    for route in wanted_routes(rail):
+        lines += ["", *route_lines(route), "Table=%d" % rail.table]
+        if route[0] == "from":
+            lines.append("Priority=%d" % RULE_PRIORITY)
     return header((rail,)) + "\n".join(lines) + "\n"
+
+
+def route_lines(route):
+    # type: (Route) -> List[str]
+    """A route of the rail's table, or its rule. IPv6 routes have no scope."""
+    if route[0] == "from":
+        return ["[RoutingPolicyRule]", "From=" + route[1]]
+    if len(route) > 1:
+        return ["[Route]", "Gateway=" + route[2]]
+    return ["[Route]", "Destination=" + route[0]] + (["Scope=link"] if family_of(route) == "-4" else [])
 
 
 def match_lines(rail):

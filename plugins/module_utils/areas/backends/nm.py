@@ -9,6 +9,7 @@ from ...types import Op, run
 from ..files import is_ours
 from . import ini
 from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from .routes import ANYWHERE, family_of, wanted_routes
 
 NAME = "networkmanager"
 UNIT = "NetworkManager.service"
@@ -70,12 +71,11 @@ def _manual(rail):
     # type: (RailWish) -> List[str]
     address = ipaddress.ip_interface(rail.address or "")
     lines = ["method=manual", "address1=%s" % address]
-    if rail.gateway is not None:
-        anywhere = "::/0" if address.version == 6 else "0.0.0.0/0"
-        lines += ["route1=%s" % address.network, "route1_options=table=%d" % rail.table]
-        lines += ["route2=%s,%s" % (anywhere, rail.gateway), "route2_options=table=%d" % rail.table]
-        lines.append("routing-rule1=" + rule(rail))
-    return lines
+    routes = wanted_routes(rail)
+    for number, route in enumerate(routes[:-1], 1):  # the last is the rule
+        target = route[0] if len(route) == 1 else "%s,%s" % (ANYWHERE[family_of(route)], route[2])
+        lines += ["route%d=%s" % (number, target), "route%d_options=table=%d" % (number, rail.table)]
+    return lines + (["routing-rule1=" + rule(rail)] if routes else [])
 
 
 def rule(rail):

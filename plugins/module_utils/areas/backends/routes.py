@@ -1,50 +1,61 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The routes of a rail that has a gateway: its own table, asked for the rail's address only.
+"""The routes of a source-routed rail: its own table, asked for the rail's address only.
 
-A default route of a rail in the main table would compete with the management network's,
-and traffic of one rail would leave by another. So each rail with a gateway gets a table
-with its subnet and its gateway, and a rule that sends its own address there.
-Source: policy routing per rail, as kayobe and NVIDIA's multi-rail RoCE guides have it.
+A node with several rails has several ways out, and the main table knows the first one: with
+all rails in one subnet, traffic from the second rail's address would leave by the first rail,
+and a default route of a rail would compete with the management network's. So each rail gets
+a table with its subnet by its own interface (and its gateway, if it has one), and a rule that
+sends its own address there. What the table has no route for goes on to the main table.
+Source: ip-rule(8); policy routing per rail, as kayobe and NVIDIA's multi-rail RoCE guides have it.
 """
 
 import ipaddress
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ...types import Op, run
-from .model import RULE_PRIORITY, RailWish
+from .model import RULE_PRIORITY, TABLES, RailWish
 
 Route = Tuple[str, ...]  # the words after ``ip route add`` that name the route, or ("from", address)
+FAMILIES = ("-4", "-6")
+ANYWHERE = {"-4": "0.0.0.0/0", "-6": "::/0"}
 
 
 def wanted_routes(rail):
     # type: (RailWish) -> List[Route]
-    if rail.gateway is None or rail.address is None:
+    if rail.address is None or not rail.source_routed:
         return []
     address = ipaddress.ip_interface(rail.address)
-    return [(str(address.network),), ("default", "via", rail.gateway), ("from", str(address.ip))]
+    gateway = [("default", "via", rail.gateway)] if rail.gateway is not None else []  # type: List[Route]
+    return [(str(address.network),), *gateway, ("from", str(address.ip))]
 
 
-def family(rail):
-    # type: (RailWish) -> str
-    return "-6" if rail.address is not None and ":" in rail.address else "-4"
+def family_of(route):
+    # type: (Route) -> str
+    """An interface's name has no colon, so whatever has one is an IPv6 address."""
+    return "-6" if any(":" in word for word in route) else "-4"
 
 
 def add_argv(rail, route):
     # type: (RailWish, Route) -> Tuple[str, ...]
     table = str(rail.table)
     if route[0] == "from":
-        return ("ip", family(rail), "rule", "add", *route, "lookup", table, "priority", str(RULE_PRIORITY))
+        return rule_argv("add", route[1], table) + ("priority", str(RULE_PRIORITY))
     # No preferred source: an address that is still being checked for duplicates would make the kernel refuse it.
     # Protocol static, as the managers add it: with another one theirs would stand beside ours.
-    return ("ip", family(rail), "route", "replace", *route, "dev", rail.netdev, "table", table, "proto", "static")
+    device = () if "dev" in route else ("dev", rail.netdev)  # type: Tuple[str, ...]
+    return ("ip", family_of(route), "route", "replace", *route, *device, "table", table, "proto", "static")
 
 
 def del_argv(rail, route):
     # type: (RailWish, Route) -> Tuple[str, ...]
-    table = str(rail.table)
     if route[0] == "from":
-        return ("ip", family(rail), "rule", "del", *route, "lookup", table)
-    return ("ip", family(rail), "route", "del", *route, "table", table)
+        return rule_argv("del", route[1], str(rail.table))
+    return ("ip", family_of(route), "route", "del", *route, "table", str(rail.table))
+
+
+def rule_argv(action, address, table):
+    # type: (str, str, str) -> Tuple[str, ...]
+    return ("ip", family_of((address,)), "rule", action, "from", address, "lookup", table)
 
 
 def extra_routes(rail, found):
@@ -60,26 +71,30 @@ def missing_routes(rail, found):
     return tuple(run(add_argv(rail, route), (del_argv(rail, route),)) for route in wanted_routes(rail) if route not in found)
 
 
-def parse_routes(rows):
-    # type: (Any) -> List[Route]
-    """``ip -j route show table N``: only what a rail's table may hold."""
+def parse_routes(rows, netdev):
+    # type: (Any, str) -> List[Route]
+    """``ip -j route show table N``: only what a rail's table may hold. One by another interface says so, and is not the rail's."""
     found = []  # type: List[Route]
     for row in rows if isinstance(rows, list) else []:
         destination = row.get("dst")
         # The kernel puts multicast and link-local routes into any IPv6 table by itself.
         if not isinstance(destination, str) or destination.startswith(("fe80:", "ff00:")):
             continue
-        gateway = row.get("gateway")
-        found.append((destination, "via", str(gateway)) if gateway else (destination,))
+        gateway, device = row.get("gateway"), row.get("dev")
+        route = (destination, "via", str(gateway)) if gateway else (destination,)  # type: Route
+        found.append(route if device in (None, netdev) else (*route, "dev", str(device)))
     return found
 
 
-def parse_rules(rows, table):
-    # type: (Any, int) -> List[Route]
-    """``ip -j rule show``: the addresses that are sent to this table."""
-    if not isinstance(rows, list):
-        return []
-    return [("from", str(row.get("src"))) for row in rows if isinstance(row, dict) and str(row.get("table")) == str(table)]
+def parse_rules(rows):
+    # type: (Any) -> Dict[int, List[Route]]
+    """``ip -j rule show``: by table of ours, the addresses that are sent there."""
+    found = {}  # type: Dict[int, List[Route]]
+    for row in rows if isinstance(rows, list) else []:
+        table = str(row.get("table")) if isinstance(row, dict) else ""
+        if table.isdigit() and int(table) in TABLES and isinstance(row.get("src"), str):
+            found.setdefault(int(table), []).append(("from", row["src"]))
+    return found
 
 
 def route_words(routes):
