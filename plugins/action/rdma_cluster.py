@@ -15,8 +15,10 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import peers_of
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.reach import judge_reach
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import reachability, reachability_lines
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
@@ -25,6 +27,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import ow
 OPTIONS = {
     "mode": {"type": "str", "default": "judge", "choices": ["schedule", "judge"]},
     "check": {"type": "str", "required": True},
+    "ping": {"type": "str"},
     "collect": {"type": "list", "elements": "str", "default": []},
     "ping_peers": {"type": "int", "default": 4},
     "perftest": {"type": "bool", "default": True},
@@ -54,18 +57,27 @@ class ActionModule(StepAction):
             return result
         alive = set(names(variables, "ansible_play_hosts"))
         cluster = judge_cluster(views, [node for node in everybody if node not in views])
+        pings = pinged(variables, list(views), options["ping"])
+        cluster.extend(judge_reach(views, pings))
+        result["reachability"] = reachability(views, pings)
         cluster.extend(lost(node) for node in views if node not in alive)
         result["verdicts"] = as_dicts(cluster)
         sources = [options["check"], *options["collect"]]
         collected = [item for node in everybody for name in sources for item in verdicts_in(variables, node, name)]
         result["summary"] = summarise(everybody, [*collected, *result["verdicts"]])
-        self._display.display(verdict_table([*collected, *result["verdicts"]]))
+        self._display.display("\n".join([verdict_table([*collected, *result["verdicts"]]), *reachability_lines(result["reachability"])]))
         return result
 
 
 def not_looked_at(variables: dict[str, Any], alive: list[str], name: str) -> list[str]:
     """Nodes still in the play that have no result at all, not even a failed one: a later batch, or a strategy without barriers."""
     return [node for node in alive if variable_of(variables, node, name) is None]
+
+
+def pinged(variables: dict[str, Any], nodes: list[str], name: str | None) -> dict[str, dict[str, Any]]:
+    """What rdma_ping's action plugin registered, of the nodes that are judged. Its form is that plugin's own."""
+    found = {node: result_of(variables, node, name) for node in nodes} if name is not None else {}
+    return {node: value for node, value in found.items() if value is not None and "pings" in value}
 
 
 def lost(node: str) -> Verdict:

@@ -10,6 +10,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
@@ -34,11 +35,19 @@ class ActionModule(StepAction):
         peers = [str(peer) for peer in options["schedule"]["peers"].get(node, [])]
         theirs = {peer: view["rails"] for peer in peers if (view := result_of(variables, peer, options["check"])) is not None}
         wanted = probes(mine["rails"], theirs)
+        own = [{key: rail[key] for key in ("name", "netdev", "address")} for rail in mine["rails"] if rail["netdev"] and rail["address"]]
+        why = "no other node answered" if not theirs else "no rail has an address on both sides"
+        result.update(changed=False, pings=[], rails=[], verdicts=[])
         if not wanted:
-            why = "no other node answered" if not theirs else "no rail has an address on both sides"
-            skipped = verdict("ping.mtu", Where(node, None, None, "rails"), "skipped", None, None, why)
-            result.update(changed=False, verdicts=as_dicts([skipped]))
+            result["verdicts"] = as_dicts([verdict("ping.mtu", Where(node, None, None, "rails"), "skipped", None, None, why)])
+        if not own:
             return result
-        arguments = {"node": node, "probes": wanted, "count": options["count"], "wait": options["wait"]}
-        result.update(self._execute_module(module_name="railwright.rdma.rdma_ping", module_args=arguments, task_vars=variables))
+        arguments = {"probes": wanted, "rails": own, "count": options["count"], "wait": options["wait"]}
+        answer = self._execute_module(module_name="railwright.rdma.rdma_ping", module_args=arguments, task_vars=variables)
+        if answer.get("failed") or answer.get("unreachable"):
+            return {**result, **answer}
+        pings = merged(wanted, answer.get("pings"))
+        if pings is None:
+            raise AnsibleActionFail("the node's answer to the pings is not one to what it was asked")
+        result.update(pings=pings, rails=holders(own, answer.get("rails")))
         return result

@@ -11,10 +11,13 @@ import errno
 import fcntl
 import os
 import pwd
+import select
 import signal
+import socket
 import stat
 import subprocess
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .host_write import Result, Snapshot, Writer
 
@@ -22,6 +25,7 @@ __all__ = ["Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
 MAX_LINKS = 40
+FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
@@ -156,6 +160,33 @@ class Host(Writer):
                 env=_environment() if environment is None else environment, start_new_session=True)
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid
+
+    def exchange(self, netdev, protocol, frames, seconds, limit, wanted):
+        # type: (str, int, Sequence[bytes], float, int, Callable[[bytes], bool]) -> List[bytes]
+        """Send Ethernet frames out of an interface, and gather the wanted ones of a protocol that come in. Raises OSError.
+
+        They are spread over the first half of the time, so that the last one can be answered too. It ends after
+        ``seconds``, whatever comes in, or with ``limit`` frames.
+        """
+        found = []  # type: List[bytes]
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:  # protocol 0: deaf until it is bound
+            raw.bind((netdev, protocol))
+            begin = time.monotonic()
+            due = [begin + seconds / 2 * at / len(frames) for at in range(len(frames))]
+            sent = 0
+            while len(found) < limit:
+                now = time.monotonic()
+                if now >= begin + seconds:
+                    break
+                if sent < len(due) and now >= due[sent]:
+                    raw.send(frames[sent])
+                    sent += 1
+                    continue
+                until = due[sent] if sent < len(due) else begin + seconds
+                if select.select([raw], [], [], until - now)[0]:
+                    frame = raw.recv(FRAME_LIMIT)
+                    found += [frame] if wanted(frame) else []
+        return found
 
     def signal_group(self, leader, number):
         # type: (int, int) -> None
@@ -318,6 +349,10 @@ class TreeHost(Host):
     def spawn(self, argv, log, environment=None, owner=None):
         # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
         raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
+
+    def exchange(self, netdev, protocol, frames, seconds, limit, wanted):
+        # type: (str, int, Sequence[bytes], float, int, Callable[[bytes], bool]) -> List[bytes]
+        raise OSError(errno.EPERM, "a captured tree has no network", netdev)
 
     def signal_group(self, leader, number):
         # type: (int, int) -> None

@@ -1,48 +1,108 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Send the jumbo pings of one node, a bounded number at a time."""
+"""One node's look at its rails' networks: pings, the routes they take, and who answers for which address.
 
+Everything runs a bounded number at a time. What it means is judged on the controller, which sees all nodes.
+"""
+
+import ipaddress
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .checks.judge import Where, verdict
-from .checks.ping import ETHERNET_MTU, command, judge_probe, payload
+from .checks.ping import ETHERNET_MTU, command, payload, unanswered
 from .host import Host
-from .types import Verdict
+from .observe.who_has import who_has
 
 PARALLEL = 16  # processes at once; a rail of a node with eight peers on eight rails would otherwise start 64
+ASKED_PEERS = 4  # of a rail on which pings fail: their addresses are asked for by ARP; more would say no more
+NO_PING = "ping is not installed (package iputils-ping or iputils)"
+Probe = Mapping[str, Any]
 
 
-def ping_all(host, node, probes, count, wait):
-    # type: (Host, str, Sequence[Mapping[str, Any]], int, int) -> List[Verdict]
-    """A verdict for every probe, in their order."""
+def look(host, probes, rails, count, wait):
+    # type: (Host, Sequence[Probe], Sequence[Mapping[str, Any]], int, int) -> Dict[str, Any]
+    """An answer for every probe, and one for every rail (name, netdev, address), in their order."""
+    pings = ping_all(host, probes, count, wait)
+    failed = [(probe, ping) for probe, ping in zip(probes, pings) if unanswered(ping)]
+    wanted = {rail["netdev"]: [rail["address"]] for rail in rails}  # type: Dict[str, List[str]]
+    for netdev, addresses in wanted.items():
+        for probe in [item for item, _ping in failed if item["netdev"] == netdev][:ASKED_PEERS]:
+            addresses += [address for address in [probe["address"]] + list(probe["others"]) if address not in addresses]
+    answers = who_has(host, wanted)
+    for probe, ping in failed:
+        heard = answers.get(probe["netdev"]) or {}
+        ping["heard"] = {address: list(heard[address]) for address in [probe["address"]] + list(probe["others"]) if heard.get(address)}
+    doubted = dad_failed(host) if any(":" in rail["address"] for rail in rails) else []
+    return {"pings": pings, "rails": [_holders(rail, answers, doubted) for rail in rails]}
+
+
+def _holders(rail, answers, doubted):
+    # type: (Mapping[str, Any], Mapping[str, Any], Sequence[Tuple[str, str]]) -> Dict[str, Any]
+    """``macs``: who else answers for the rail's own address; None where nobody could be asked."""
+    found = answers.get(rail["netdev"])
+    macs = list(found.get(rail["address"], ())) if found is not None else None
+    failed = (rail["netdev"], str(ipaddress.ip_address(rail["address"]))) in doubted
+    return {"name": rail["name"], "macs": macs, "dad_failed": failed}
+
+
+def dad_failed(host):
+    # type: (Host) -> List[Tuple[str, str]]
+    """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
+    try:
+        rows = json.loads(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out)
+    except ValueError:
+        return []
+    found = []  # type: List[Tuple[str, str]]
+    for row in rows if isinstance(rows, list) else []:
+        found += [(str(row.get("ifname")), str(item.get("local"))) for item in row.get("addr_info") or [] if item.get("dadfailed")]
+    return found
+
+
+def ping_all(host, probes, count, wait):
+    # type: (Host, Sequence[Probe], int, int) -> List[Dict[str, Any]]
     ping = host.which("ping")
-    if ping is None:
-        return [verdict("ping.mtu", Where(node, probe["hca"], probe["port"], "%s to %s" % (probe["rail"], probe["peer"])), "unknown",
-                        "an answer", None, "ping is not installed (package iputils-ping or iputils)") for probe in probes]
     if not probes:
         return []
     with ThreadPoolExecutor(max_workers=min(PARALLEL, len(probes))) as pool:
-        return list(pool.map(lambda probe: _probe(host, ping, node, probe, count, wait), probes))
+        return list(pool.map(lambda probe: _probe(host, ping, probe, count, wait), probes))
 
 
-def _probe(host, ping, node, probe, count, wait):
-    # type: (Host, str, str, Mapping[str, Any], int, int) -> Verdict
+def _probe(host, ping, probe, count, wait):
+    # type: (Host, Optional[str], Probe, int, int) -> Dict[str, Any]
     full_size = payload(probe["mtu"], probe["address"])
-    full = _answers(host, ping, probe, full_size, count, wait)
-    small = None  # type: Optional[bool]
     least = payload(ETHERNET_MTU, probe["address"])
-    if full is False and least < full_size:
-        small = _answers(host, ping, probe, least, count, wait)
-    return judge_probe(node, probe, full, small)
+    full = small = None  # type: Optional[bool]
+    if ping is not None:
+        full = _answers(host, ping, probe, full_size, count, wait)
+        if full is False and least < full_size:
+            small = _answers(host, ping, probe, least, count, wait)
+    device, why = _route(host, probe)
+    found = {"full": full, "small": small, "device": device, "no_route": why, "heard": {}}  # type: Dict[str, Any]
+    return found if ping is not None else dict(found, why=NO_PING)
 
 
 def _answers(host, ping, probe, size, count, wait):
-    # type: (Host, str, Mapping[str, Any], int, int, int) -> Optional[bool]
+    # type: (Host, str, Probe, int, int, int) -> Optional[bool]
     """Whether one answer came back; None when ping itself could not run. Its exit codes: 0 answered, 1 no answer, 2 other.
 
     2 is also what it gives for a source address that is not on this node: that is no answer, not an unknown.
     """
-    result = host.run(command(ping, probe["address"], probe["source"], size, count, wait), timeout=count * wait + 10.0)
+    result = host.run(command(ping, probe, size, count, wait), timeout=count * wait + 10.0)
     if result.rc in (126, 127):
         return None
     return result.rc == 0
+
+
+def _route(host, probe):
+    # type: (Host, Probe) -> Tuple[Optional[str], Optional[str]]
+    """The interface that the kernel would send by, were it not told one; else ip's own words."""
+    result = host.run(("ip", "-j", "route", "get", probe["address"], "from", probe["source"]), 10.0)
+    try:
+        rows = json.loads(result.out) if result.ok else []
+    except ValueError:
+        rows = []
+    device = rows[0].get("dev") if rows and isinstance(rows[0], dict) else None
+    if isinstance(device, str):
+        return device, None
+    lines = result.err.strip().splitlines()
+    return None, lines[-1] if lines else "ip gave no route"

@@ -13,6 +13,7 @@ description:
   - V(schedule) decides who pings whom and who measures with whom, among the nodes that answered. Small clusters ping in full
     mesh, large ones along a ring; measurements run in rounds of disjoint pairs until every node was in one.
   - V(judge) compares the nodes (stack, kernel, MTU, HCA type, firmware, GID type for each rail; duplicate GUIDs and addresses),
+    judges what they pinged and heard (swapped rails, traffic that leaves by another rail, addresses held twice),
     collects all verdicts, and shows the ones that did not pass as a table. A node that did not answer is V(unknown), not V(fail).
 options:
   mode:
@@ -24,6 +25,9 @@ options:
     description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
     type: str
     required: true
+  ping:
+    description: The variable under which the result of M(railwright.rdma.rdma_ping) was registered on every host. For O(mode=judge).
+    type: str
   collect:
     description: More variables with verdicts, either registered results or lists of verdicts. For O(mode=judge).
     type: list
@@ -61,6 +65,7 @@ EXAMPLES = r"""
 - name: Judge the cluster
   railwright.rdma.rdma_cluster:
     check: check
+    ping: ping
     collect: [ping]
   run_once: true
   register: cluster
@@ -76,6 +81,12 @@ verdicts:
   elements: dict
 summary:
   description: For each node the number of its verdicts by status, those collected included.
+  returned: when O(mode=judge)
+  type: dict
+reachability:
+  description:
+    - Who reached whom. C(rails) counts the pings of each rail by what came back.
+    - C(pairs) has for pairs of nodes what each rail of the one saw of each rail of the other; those with a failure first, at most 64.
   returned: when O(mode=judge)
   type: dict
 peers:

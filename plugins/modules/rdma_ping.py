@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ping the peers of a node on every rail with full-size packets; the logic is in module_utils/checks/ping.py."""
+"""Ping the peers of a node on every rail with full-size packets; the logic is in module_utils/ping_node.py."""
 
 DOCUMENTATION = r"""
 module: rdma_ping
@@ -9,10 +9,13 @@ short_description: Ping peers on every rail with packets of the full MTU
 version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
-  - Sends C(ping -M do) with a payload that fills the MTU which the inventory gives the rail, from the rail's own address to the same
-    rail of every peer. Sixteen run at a time.
+  - Sends C(ping -M do) with a payload that fills the MTU which the inventory gives the rail, from the rail's own interface and address to
+    the same rail of every peer. Sixteen run at a time.
   - Where the full size does not come back, one ping of the Ethernet size tells a smaller MTU on the way from a peer that is not reachable.
-  - Needs C(ping) of iputils. A failed ping is a verdict, not a failed task.
+  - Asks the kernel by which interface it would send from the rail's address.
+  - Asks on every Ethernet rail, by ARP or neighbour discovery, who else has the rail's address, and where pings fail also for the
+    addresses of the peers on all rails. Less than a second, for all rails at once. Needs root.
+  - Needs C(ping) of iputils. What it finds is judged by M(railwright.rdma.rdma_cluster), which sees all nodes.
 options:
   schedule:
     description:
@@ -30,11 +33,12 @@ options:
     description: Seconds to wait for an answer.
     type: int
     default: 1
-  node:
-    description: The node's name in the inventory. The action plugin fills it; do not set it.
-    type: str
   probes:
     description: The pings to send. The action plugin fills it; do not set it.
+    type: list
+    elements: dict
+  rails:
+    description: The rails of this node that have an address. The action plugin fills it; do not set it.
     type: list
     elements: dict
 attributes:
@@ -55,12 +59,27 @@ EXAMPLES = r"""
   railwright.rdma.rdma_ping:
     schedule: "{{ schedule }}"
     check: check
+  become: true
   register: ping
 """
 
 RETURN = r"""
+pings:
+  description:
+    - One for each rail and peer.
+    - What was asked, whether the full and the small packet came back, the route, and which MACs were heard.
+  returned: success
+  type: list
+  elements: dict
+rails:
+  description:
+    - One for each rail with an address.
+    - The MACs of others that answer for it (null when nobody could be asked), and the kernel's C(dadfailed).
+  returned: success
+  type: list
+  elements: dict
 verdicts:
-  description: One verdict for each rail and peer, as M(railwright.rdma.rdma_check) returns them.
+  description: Why nothing was pinged, if so.
   returned: success
   type: list
   elements: dict
@@ -69,8 +88,7 @@ verdicts:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import ping_all
-from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import look
 
 
 def main():
@@ -81,15 +99,15 @@ def main():
             "check": {"type": "str"},
             "count": {"type": "int", "default": 2},
             "wait": {"type": "int", "default": 1},
-            "node": {"type": "str"},
             "probes": {"type": "list", "elements": "dict"},
+            "rails": {"type": "list", "elements": "dict"},
         },
         supports_check_mode=True,
     )
     params = module.params
-    if params["probes"] is None or params["node"] is None:
+    if params["probes"] is None or params["rails"] is None:
         module.fail_json(msg="rdma_ping got no probes: its action plugin did not run; call it as railwright.rdma.rdma_ping from a playbook")
-    module.exit_json(changed=False, verdicts=as_dicts(ping_all(Host(), params["node"], params["probes"], params["count"], params["wait"])))
+    module.exit_json(changed=False, **look(Host(), params["probes"], params["rails"], params["count"], params["wait"]))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
 ``ping -M do -s`` sets "do not fragment": a packet of the full MTU arrives or it does
 not. When it does not, one more ping of the Ethernet size tells a wrong MTU on the way
-from a peer that cannot be reached at all.
+from a peer that cannot be reached at all. Every ping is bound to its rail's interface and
+address, so that an answer over another rail is none.
 """
 
 import ipaddress
@@ -22,11 +23,13 @@ def payload(mtu, address):
     return mtu - HEADERS[ipaddress.ip_address(address).version]
 
 
-def command(ping, address, source, size, count, wait):
-    # type: (str, str, str, int, int, int) -> Tuple[str, ...]
-    """The command line of one probe; ``source`` is the rail's own address or interface."""
-    version = ipaddress.ip_address(address).version
-    return (ping, "-%d" % version, "-n", "-M", "do", "-s", str(size), "-c", str(count), "-W", str(wait), "-i", "0.2", "-I", source, address)
+def command(ping, probe, size, count, wait):
+    # type: (str, Mapping[str, Any], int, int, int) -> Tuple[str, ...]
+    """The command line of one probe. The interface alone would let the kernel choose the address, and the other way round."""
+    bound = ("-I", probe["netdev"]) if probe["netdev"] else ()  # type: Tuple[str, ...]
+    version = ipaddress.ip_address(probe["address"]).version
+    return (ping, "-%d" % version, "-n", "-M", "do", "-s", str(size), "-c", str(count), "-W", str(wait), "-i", "0.2") + bound + (
+        "-I", probe["source"], probe["address"])
 
 
 def peers_of(node, nodes, limit):
@@ -42,7 +45,10 @@ def peers_of(node, nodes, limit):
 
 def probes(rails, peers):
     # type: (Sequence[Mapping[str, Any]], Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Dict[str, Any]]
-    """One probe for each rail and peer that both have the rail with an address; rails are paired by name."""
+    """One probe for each rail and peer that both have the rail with an address; rails are paired by name.
+
+    ``others``: the peer's other rails. Should one of those answer on this interface, it is on that rail's network.
+    """
     found = []  # type: List[Dict[str, Any]]
     for rail in rails:
         for peer in sorted(peers):
@@ -50,25 +56,38 @@ def probes(rails, peers):
             if rail["address"] is None or not theirs or theirs[0]["address"] is None:
                 continue
             found.append({
-                "rail": rail["label"], "hca": rail["hca"], "port": rail["port"], "peer": peer, "address": theirs[0]["address"],
+                "name": rail["name"], "rail": rail["label"], "hca": rail["hca"], "port": rail["port"],
+                "peer": peer, "address": theirs[0]["address"],
                 "source": rail["address"], "netdev": rail["netdev"], "mtu": min(int(rail["mtu"]), int(theirs[0]["mtu"])),
+                "others": [other["address"] for other in peers[peer] if other["name"] != rail["name"] and other["address"] is not None],
             })
     return found
 
 
-def judge_probe(node, probe, full, small):
-    # type: (str, Mapping[str, Any], Optional[bool], Optional[bool]) -> Verdict
-    """``full`` and ``small`` say whether a packet of that size came back; None: not tried, or it could not be."""
-    where = Where(node, probe["hca"], probe["port"], "%s to %s" % (probe["rail"], probe["peer"]))
-    size = payload(probe["mtu"], probe["address"])
-    least = min(size, payload(ETHERNET_MTU, probe["address"]))
+def unanswered(ping):
+    # type: (Mapping[str, Any]) -> bool
+    """Not even a small packet came back."""
+    return ping["full"] is False and not ping["small"]
+
+
+def judge_probe(node, ping, cause=None, hint=""):
+    # type: (str, Mapping[str, Any], Optional[str], str) -> Verdict
+    """``full`` and ``small`` say whether a packet of that size came back; None: not tried, or it could not be.
+
+    ``cause``: what is known to be wrong with one of the two ends. Then that is the finding, and this path was not measured.
+    """
+    where = Where(node, ping["hca"], ping["port"], "%s to %s" % (ping["rail"], ping["peer"]))
+    size = payload(ping["mtu"], ping["address"])
+    least = min(size, payload(ETHERNET_MTU, ping["address"]))
     expected = "%d bytes unfragmented" % size
-    if full:
-        return verdict("ping.mtu", where, "pass", expected, expected, "%s answers at MTU %d" % (probe["address"], probe["mtu"]))
-    if full is None:
-        return verdict("ping.mtu", where, "unknown", expected, None, "ping could not be run on this node")
-    if small:
+    if ping["full"]:
+        return verdict("ping.mtu", where, "pass", expected, expected, "%s answers at MTU %d" % (ping["address"], ping["mtu"]))
+    if ping["full"] is None:
+        return verdict("ping.mtu", where, "unknown", expected, None, ping.get("why") or "ping could not be run on this node")
+    if ping["small"]:
         return verdict("ping.mtu", where, "fail", expected, "%d bytes" % least,
                        "%s answers at %d bytes but not at MTU %d: something on the way has a smaller MTU" % (
-                           probe["address"], least, probe["mtu"]))
-    return verdict("ping.mtu", where, "fail", expected, "no answer", "%s does not answer at any size" % probe["address"])
+                           ping["address"], least, ping["mtu"]))
+    if cause is not None:
+        return verdict("ping.mtu", where, "unknown", expected, "no answer", "not judged: " + cause)
+    return verdict("ping.mtu", where, "fail", expected, "no answer", "%s does not answer at any size%s" % (ping["address"], hint))

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.counters import judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import payload, peers_of, probes
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import judge_probe, payload, peers_of, probes
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
-from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import ping_all
+from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import ASKED_PEERS, look
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 
 PORT = Where("node1", "mlx5_0", 1, "rail0 (eth1)")
 
@@ -62,27 +65,43 @@ def rail(name: str, address: str | None, mtu: int = 9000) -> dict[str, Any]:
 def test_rails_are_paired_by_name_and_only_with_addresses() -> None:
     mine = [rail("rail0", "10.0.0.1"), rail("rail1", "10.0.1.1"), rail("rail2", None)]
     theirs = {"node2": [rail("rail2", "10.0.2.2"), rail("rail1", "10.0.1.2", 4200), rail("rail9", "10.0.9.2")]}
-    assert [(item["peer"], item["source"], item["address"], item["mtu"]) for item in probes(mine, theirs)] == [
-        ("node2", "10.0.1.1", "10.0.1.2", 4200)
-    ]
+    found = [(item["peer"], item["source"], item["address"], item["mtu"], item["others"]) for item in probes(mine, theirs)]
+    assert found == [("node2", "10.0.1.1", "10.0.1.2", 4200, ["10.0.2.2", "10.0.9.2"])]
 
 
 class Network(Host):
-    """Answers pings up to a size; keeps the command lines."""
+    """Answers pings up to a size, and ARP as told; keeps the command lines and what was asked for on which interface."""
 
-    def __init__(self, largest: int, rc: int = 1, installed: bool = True) -> None:
+    def __init__(self, largest: int, rc: int = 1, installed: bool = True, route: str = "eth1") -> None:
         self.largest, self.rc, self.installed, self.asked = largest, rc, installed, list[tuple[str, ...]]()
+        self.route, self.questions, self.addresses = route, dict[str, list[bytes]](), "[]"
 
     def which(self, tool: str) -> str | None:
         return "/usr/bin/" + tool if self.installed else None
 
     def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        if argv[0] == "ip":
+            routed = Result(0, json.dumps([{"dev": self.route}]), "") if self.route else Result(2, "", "RTNETLINK answers: No way\n")
+            return routed if "route" in argv else Result(0, self.addresses, "")
         self.asked.append(tuple(argv))
         size = int(argv[list(argv).index("-s") + 1])
         return Result(0 if size <= self.largest else self.rc, "", "")
 
+    def read(self, path: str, limit: int = 4096) -> str | None:
+        return "02:00:00:00:01:01\n" if path == "/sys/class/net/eth1/address" else None
+
+    def listdir(self, path: str) -> list[str]:
+        return []
+
+    def exchange(
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+    ) -> list[bytes]:
+        self.questions[netdev] = list(frames)
+        return []
+
 
 PROBE = {
+    "name": "rail0",
     "rail": "rail0 (eth1)",
     "hca": "mlx5_0",
     "port": 1,
@@ -91,7 +110,15 @@ PROBE = {
     "source": "10.0.0.1",
     "netdev": "eth1",
     "mtu": 9000,
+    "others": ["10.0.1.2"],
 }
+RAIL = {"name": "rail0", "netdev": "eth1", "address": "10.0.0.1"}
+
+
+def judged(network: Network, probe: dict[str, Any]) -> Verdict:
+    pings = merged([probe], look(network, [probe], [RAIL], 2, 1)["pings"])
+    assert pings is not None
+    return judge_probe("node1", pings[0])
 
 
 @pytest.mark.parametrize(
@@ -104,35 +131,67 @@ PROBE = {
 )
 def test_a_wrong_mtu_is_told_from_an_unreachable_peer(largest: int, status: str, found: str, word: str) -> None:
     network = Network(largest)
-    verdict = ping_all(network, "node1", [PROBE], 2, 1)[0]
+    verdict = judged(network, PROBE)
     assert (verdict.status, verdict.found, verdict.expected) == (status, found, "8972 bytes unfragmented")
     assert word in verdict.message and verdict.subject == "rail0 (eth1) to node2"
-    assert network.asked[0] == (
-        "/usr/bin/ping",
-        "-4",
-        "-n",
-        "-M",
-        "do",
-        "-s",
-        "8972",
-        "-c",
-        "2",
-        "-W",
-        "1",
-        "-i",
-        "0.2",
-        "-I",
-        "10.0.0.1",
-        "10.0.0.2",
-    )
+    line = "/usr/bin/ping -4 -n -M do -s 8972 -c 2 -W 1 -i 0.2 -I eth1 -I 10.0.0.1 10.0.0.2"
+    assert network.asked[0] == tuple(line.split()), "bound to interface and address"
 
 
 def test_without_ping_nothing_passes() -> None:
-    assert ping_all(Network(9000, installed=False), "node1", [PROBE], 2, 1)[0].status == "unknown"
-    assert ping_all(Network(0, rc=127), "node1", [PROBE], 2, 1)[0].status == "unknown"
+    verdict = judged(Network(9000, installed=False), PROBE)
+    assert verdict.status == "unknown" and "not installed" in verdict.message
+    assert judged(Network(0, rc=127), PROBE).status == "unknown"
 
 
 def test_an_ethernet_sized_rail_is_not_asked_twice() -> None:
     network = Network(0)
-    ping_all(network, "node1", [dict(PROBE, mtu=1500)], 2, 1)
+    judged(network, dict(PROBE, mtu=1500))
     assert len(network.asked) == 1
+
+
+def test_only_a_rail_without_answers_is_asked_by_arp_for_its_peers() -> None:
+    network = Network(1472)
+    judged(network, PROBE)
+    assert {frame[-4:] for frame in network.questions["eth1"]} == {bytes([10, 0, 0, 1])}, "its own address, for duplicates"
+    network = Network(0)
+    judged(network, PROBE)
+    assert {frame[-4:] for frame in network.questions["eth1"]} == {bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2]), bytes([10, 0, 1, 2])}
+
+
+def test_a_rail_asks_for_a_bounded_number_of_peers() -> None:
+    network = Network(0)
+    many = [dict(PROBE, peer=f"node{number}", address=f"10.0.0.{number}", others=[]) for number in range(2, 30)]
+    look(network, many, [RAIL], 1, 1)
+    assert len({frame[-4:] for frame in network.questions["eth1"]}) == 1 + ASKED_PEERS
+
+
+def test_the_way_that_the_kernel_would_take_is_told() -> None:
+    answer = look(Network(8972, route="eth0"), [PROBE], [RAIL], 1, 1)["pings"][0]
+    assert (answer["device"], answer["no_route"]) == ("eth0", None)
+    answer = look(Network(8972, route=""), [PROBE], [RAIL], 1, 1)["pings"][0]
+    assert (answer["device"], answer["no_route"]) == (None, "RTNETLINK answers: No way")
+
+
+def test_the_kernels_dadfailed_is_found_whatever_the_spelling_of_the_address() -> None:
+    network = Network(9000)
+    network.addresses = json.dumps([{"ifname": "eth1", "addr_info": [{"local": "fd00::1", "dadfailed": True}, {"local": "fd00::3"}]}])
+    rails = [dict(RAIL, address="FD00:0::1"), dict(RAIL, address="fd00::3")]
+    assert [item["dad_failed"] for item in look(network, [], rails, 1, 1)["rails"]] == [True, False]
+
+
+@pytest.mark.parametrize("answers", [None, {}, [], [{}, {}]])
+def test_answers_that_belong_to_no_probe_are_none(answers: Any) -> None:
+    assert merged([PROBE], answers) is None
+
+
+def test_a_node_answers_what_it_was_asked_and_nothing_else() -> None:
+    forged = {"full": "yes", "small": 1, "peer": "node9", "source": "10.9.9.9", "device": ["eth1"], "no_route": "x" * 999,
+              "heard": {"10.0.0.2": ["02:00:00:00:00:01", "<b>", 7] * 9, "10.9.9.9": ["02:00:00:00:00:02"]}}  # fmt: skip
+    pings = merged([PROBE], [forged])
+    assert pings is not None
+    heard = {"10.0.0.2": ["02:00:00:00:00:01"] * 2, "10.0.1.2": []}
+    assert pings == [{**PROBE, "full": None, "small": None, "device": None, "why": None, "no_route": "x" * 200, "heard": heard}]
+    assert holders([RAIL], [{"name": "rail0", "macs": "02:00:00:00:00:01", "dad_failed": 1}, 7]) == [
+        {"name": "rail0", "macs": None, "dad_failed": False}
+    ]

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which network is each rail's interface really on? From who reaches whom. Pure.
+
+A place is one rail of one node. Two places that hear each other (a ping, or an answer to an ARP question) are on one
+network, so the networks are the connected components of what was heard. A rail's own network is where most of its
+places are. Two rails of a node that lie crosswise against the others are swapped; where as many nodes lie one
+way as the other, nobody can say which of them are wrong, and nobody is blamed.
+"""
+
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+Place = Tuple[str, str]  # node, rail
+
+
+class Swapped(NamedTuple):
+    """``nodes`` have the two rails the other way round than ``others``. Camps of equal size: ``tie``."""
+
+    rails: Tuple[str, str]
+    nodes: Tuple[str, ...]
+    others: Tuple[str, ...]
+    tie: bool
+
+
+class Misplaced(NamedTuple):
+    """A rail of a node that is on the network of another rail."""
+
+    node: str
+    rail: str
+    network: str  # the rail whose network it is
+
+
+class Diagnosis(NamedTuple):
+    swapped: Tuple[Swapped, ...]
+    misplaced: Tuple[Misplaced, ...]
+
+
+def networks(heard):
+    # type: (Iterable[Tuple[Place, Place]]) -> Dict[Place, Place]
+    """Place -> the representative of its network. A place that nothing was heard of is in none."""
+    above = {}  # type: Dict[Place, Place]
+
+    def top(place):
+        # type: (Place) -> Place
+        above.setdefault(place, place)
+        while above[place] != place:
+            above[place] = above[above[place]]
+            place = above[place]
+        return place
+
+    for one, other in heard:
+        above[top(one)] = top(other)
+    return {place: top(place) for place in sorted(above)}
+
+
+def diagnose(rails, places, heard):
+    # type: (Sequence[str], Sequence[Place], Iterable[Tuple[Place, Place]]) -> Diagnosis
+    """``places``: all that were asked, heard or not; ``rails`` in the order in which they are named."""
+    network = networks(heard)
+    swapped = []  # type: List[Swapped]
+    settled = set()  # type: Set[Place]
+    for at, one in enumerate(rails):
+        for other in rails[at + 1:]:
+            found = _swapped(one, other, places, network)
+            swapped += found
+            settled.update((node, rail) for item in found for node in item.nodes + (item.others if item.tie else ()) for rail in item.rails)
+    homes = {rail: _home(rail, places, network) for rail in rails}
+    misplaced = []  # type: List[Misplaced]
+    for node, rail in sorted(set(places) - settled):
+        here = network.get((node, rail))
+        guests = [other for other in rails if other != rail and here is not None and homes[other] == here and homes[rail] != here]
+        misplaced += [Misplaced(node, rail, guests[0])] if guests else []
+    return Diagnosis(tuple(swapped), tuple(misplaced))
+
+
+def _swapped(one, other, places, network):
+    # type: (str, str, Sequence[Place], Dict[Place, Place]) -> List[Swapped]
+    """Nodes by the networks of their two rails; a group whose mirror image is a group too is crossed with it."""
+    groups = {}  # type: Dict[Tuple[Place, Place], List[str]]
+    for node in sorted({node for node, _rail in places}):
+        ends = network.get((node, one)), network.get((node, other))
+        if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+            groups.setdefault((ends[0], ends[1]), []).append(node)
+    found = []  # type: List[Swapped]
+    for ends in sorted(groups):
+        mirror = groups.get((ends[1], ends[0]))
+        if mirror is None or ends > (ends[1], ends[0]):
+            continue
+        few, many = sorted((groups[ends], mirror), key=lambda nodes: (len(nodes), nodes))
+        found.append(Swapped((one, other), tuple(few), tuple(many), len(few) == len(many)))
+    return found
+
+
+def _home(rail, places, network):
+    # type: (str, Sequence[Place], Dict[Place, Place]) -> Optional[Place]
+    """Where more than half of a rail's places are."""
+    mine = [network.get(place) for place in places if place[1] == rail]
+    for home in {item for item in mine if item is not None}:
+        if mine.count(home) * 2 > len(mine):
+            return home
+    return None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who has this address? The question as an Ethernet frame, and the answers read: ARP for IPv4, neighbour discovery for IPv6.
+
+The question is the one of address detection (RFC 5227 section 1.1, RFC 4862 section 5.4.2): it comes from no address
+(0.0.0.0, ::), so that nobody's neighbour table learns anything from it. Linux answers it also with ``arp_ignore`` 1 and 2
+(2 asks for a sender of the same subnet, but lets one without an address pass: ``confirm_addr_indev`` in net/ipv4/devinet.c),
+and leaves it alone where it is a proxy for others. Questions of others claim nothing and are not heard.
+
+Pure. IPoIB has other hardware addresses and is not spoken here.
+"""
+
+import socket
+import struct
+from typing import List, NamedTuple, Optional
+
+ETHERTYPE = {4: 0x0806, 6: 0x86DD}  # ARP, IPv6
+BROADCAST = b"\xff" * 6
+ARP_HEADER = struct.pack(">HHBB", 1, 0x0800, 6, 4)  # Ethernet, IPv4, lengths of their addresses
+ARP_REQUEST, ARP_REPLY = 1, 2
+ICMPV6, SOLICITATION, ADVERTISEMENT = 58, 135, 136  # RFC 4443, RFC 4861
+TARGET_LINK_ADDRESS = 2  # RFC 4861 section 4.6.1
+
+
+class Heard(NamedTuple):
+    """Somebody says that an address is his."""
+
+    address: str
+    mac: str
+
+
+def version_of(address):
+    # type: (str) -> int
+    return 6 if ":" in address else 4
+
+
+def question(mac, address):
+    # type: (str, str) -> bytes
+    """The frame that asks a whole network, from an interface with this MAC, who has the address."""
+    own = bytes.fromhex(mac.replace(":", ""))
+    if version_of(address) == 4:
+        body = ARP_HEADER + struct.pack(">H", ARP_REQUEST) + own + bytes(4) + bytes(6) + packed(address)
+        return BROADCAST + own + struct.pack(">H", ETHERTYPE[4]) + body
+    target = packed(address)
+    group = packed("ff02::1:ff00:0")[:13] + target[13:]
+    message = struct.pack(">BBHI", SOLICITATION, 0, 0, 0) + target
+    total = checksum(bytes(16) + group + struct.pack(">II", len(message), ICMPV6) + message)
+    message = message[:2] + struct.pack(">H", total) + message[4:]
+    header = struct.pack(">IHBB", 6 << 28, len(message), ICMPV6, 255) + bytes(16) + group
+    return b"\x33\x33" + group[12:] + own + struct.pack(">H", ETHERTYPE[6]) + header + message
+
+
+def checksum(data):
+    # type: (bytes) -> int
+    """The Internet checksum (RFC 1071) of an even number of bytes."""
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))  # type: int
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total
+
+
+def heard(frame):
+    # type: (bytes) -> Optional[Heard]
+    """Which address the sender of a frame says is his; None for a question without a sender, and for everything else."""
+    kind = frame[12:14]
+    if kind == struct.pack(">H", ETHERTYPE[4]):
+        return _heard_arp(frame[14:42])
+    return _heard_advertisement(frame[6:12], frame[14:]) if kind == struct.pack(">H", ETHERTYPE[6]) else None
+
+
+def _heard_arp(body):
+    # type: (bytes) -> Optional[Heard]
+    """Requests too: any packet's sender claims the address that it names (RFC 5227 section 1.1)."""
+    if len(body) < 28 or body[:6] != ARP_HEADER or struct.unpack(">H", body[6:8])[0] not in (ARP_REQUEST, ARP_REPLY):
+        return None
+    sender = body[14:18]
+    return Heard(socket.inet_ntop(socket.AF_INET, sender), mac_text(body[8:14])) if any(sender) else None
+
+
+def _heard_advertisement(source, packet):
+    # type: (bytes, bytes) -> Optional[Heard]
+    """Hop limit 255 says that no router passed it on (RFC 4861 section 7.1.2)."""
+    if len(packet) < 64 or packet[0] >> 4 != 6 or packet[6] != ICMPV6 or packet[7] != 255 or packet[40] != ADVERTISEMENT:
+        return None
+    option = packet[64:72]
+    named = len(option) == 8 and option[0] == TARGET_LINK_ADDRESS and option[1] == 1
+    return Heard(socket.inet_ntop(socket.AF_INET6, packet[48:64]), mac_text(option[2:] if named else source))
+
+
+def mac_text(mac):
+    # type: (bytes) -> str
+    return ":".join("%02x" % byte for byte in mac)
+
+
+def holders(frames, address, own):
+    # type: (List[bytes], str, List[str]) -> List[str]
+    """The MACs that claim an address in these frames, without the node's own, in the order in which they were heard."""
+    found = []  # type: List[str]
+    for item in [heard(frame) for frame in frames]:
+        if item is not None and packed(item.address) == packed(address) and item.mac not in own and item.mac not in found:
+            found.append(item.mac)
+    return found
+
+
+def packed(address):
+    # type: (str) -> bytes
+    return socket.inet_pton(socket.AF_INET6 if version_of(address) == 6 else socket.AF_INET, address)
