@@ -54,8 +54,8 @@ def test_pings_and_perftest_go_over_ipv6(make_node: Callable[[int], Any]) -> Non
     views = [node.view()["rails"] for node in (here, there)]
     probe = probes(views[0], {"node2": views[1]})[1]
     size = payload(probe["mtu"], probe["address"])
-    assert command("ping", probe["address"], probe["source"], size, 1, 2) == (
-        "ping", "-6", "-n", "-M", "do", "-s", "8952", "-c", "1", "-W", "2", "-i", "0.2", "-I", "fd00:10:1::1", "fd00:10:1::2")
+    assert command("ping", probe, size, 1, 2) == (
+        "ping", "-6", "-n", "-M", "do", "-s", "8952", "-c", "1", "-W", "2", "-i", "0.2", "-I", "eth2", "-I", "fd00:10:1::1", "fd00:10:1::2")
     serving, asking, left = plan_tests(views[0], views[1], 18515)
     assert left == []
     assert {test.address for test in serving + asking} == {"fd00:10::2", "fd00:10:1::2"}
