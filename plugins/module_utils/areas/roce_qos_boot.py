@@ -159,13 +159,18 @@ def removed(area, what, file, then, first=(), why="no NIC of this node has setti
 
 def rules_text(nics, systemctl):
     # type: (Sequence[BootNic], str) -> str
-    """``move`` is how the kernel tells that udev or rdma-core has renamed a device. Restart: it runs anew where it ran before."""
+    """``move`` is how the kernel tells that udev or rdma-core has renamed a device.
+
+    A new interface has taken its unit down (BindsTo), so that ``start`` will do; it waits until systemd knows the device. A new
+    RDMA device on an interface that stayed finds the unit active. Plain ``restart`` would be wrong for both: it does not wait for
+    the device, and at boot udev runs this before systemd has it (seen: systemd 252, "Bound to unit ..., but unit isn't active").
+    """
     rows = []  # type: List[str]
     for nic in sorted(nics, key=lambda item: item.netdev):
-        for subsystem, name in (("net", nic.netdev), ("infiniband", nic.hca)):
+        for subsystem, name, verbs in (("net", nic.netdev, ("start",)), ("infiniband", nic.hca, ("try-restart", "start"))):
             if name:
-                rows.append('ACTION=="add|move", SUBSYSTEM=="%s", KERNEL=="%s", RUN+="%s --no-block restart %s"\n' % (
-                    subsystem, name, systemctl, unit_of(nic.netdev)))
+                rows.append('ACTION=="add|move", SUBSYSTEM=="%s", KERNEL=="%s"%s\n' % (subsystem, name, "".join(
+                    ', RUN+="%s --no-block %s %s"' % (systemctl, verb, unit_of(nic.netdev)) for verb in verbs)))
     return HEADER + "# A NIC loses its QoS when the interface or the RDMA device is made anew: the unit sets it again.\n" + "".join(rows)
 
 

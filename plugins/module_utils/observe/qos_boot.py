@@ -58,6 +58,12 @@ def escape(name):
                    for at, char in enumerate(name))
 
 
+def with_boot(host, qos):
+    # type: (Host, Mapping[str, Any]) -> Dict[str, Any]
+    """The ``qos`` part of the facts, each NIC with what it will be after a reboot."""
+    return dict(qos, nics=[dict(nic, boot=observe_boot_form(host, nic["netdev"], nic)) for nic in qos["nics"]])
+
+
 def observe_boot_form(host, netdev, told):
     # type: (Host, str, Mapping[str, Any]) -> Dict[str, Any]
     """``facts["qos"]["nics"][i]["boot"]``; ``told``: the rest of that entry, which is the runtime."""
@@ -75,9 +81,10 @@ def observe_boot_form(host, netdev, told):
 def _unit(host, netdev):
     # type: (Host, str) -> Optional[Dict[str, str]]
     """What systemd says of the last run; None when it does not answer."""
-    values = parse.key_values(host.run(("systemctl", "show", "-p", "ActiveState,Result", unit_of(netdev)), SECONDS).out)
+    name = unit_of(netdev)
+    values = parse.key_values(host.run(("systemctl", "show", "-p", "ActiveState,Result", name), SECONDS).out)
     state, result = values.get("ActiveState", ""), values.get("Result", "")
-    return {"state": state, "result": result} if _STATE.match(state) and _STATE.match(result) else None
+    return {"name": name, "state": state, "result": result} if _STATE.match(state) and _STATE.match(result) else None
 
 
 def _profile(text):
@@ -137,8 +144,9 @@ def _dcb(name, words):
     if name == "app":
         return {"dscp_priority": {int(dscp): int(priority) for dscp, priority in pairs["dscp-prio"].items()}}
     if name == "ets":
-        return {"ets": {"tc": _row(pairs["prio-tc"]), "tsa": _words(pairs["tc-tsa"]), "percent": _row(pairs["tc-bw"])}}
-    return {_PART_OF[name]: {"of_priority": _row(pairs["prio-buffer"])}}
+        return {"ets": {"tc": _numbers(_words(pairs["prio-tc"])), "tsa": _eight(_words(pairs["tc-tsa"])),
+                        "percent": _numbers(_words(pairs["tc-bw"]), 101)}}
+    return {_PART_OF[name]: {"of_priority": _numbers(_words(pairs["prio-buffer"]))}}
 
 
 def _words(pairs):
@@ -146,9 +154,19 @@ def _words(pairs):
     return [pairs[str(number)] for number in range(PRIORITIES)]
 
 
-def _row(pairs):
-    # type: (Mapping[str, str]) -> List[int]
-    return [int(word) for word in _words(pairs)]
+def _eight(words):
+    # type: (List[str]) -> List[str]
+    if len(words) != PRIORITIES:
+        raise ValueError("not one for each priority or class")
+    return words
+
+
+def _numbers(words, below=PRIORITIES):
+    # type: (List[str], int) -> List[int]
+    found = [int(word) for word in _eight(words)]
+    if not all(0 <= number < below for number in found):
+        raise ValueError("no such priority, class, buffer or share")
+    return found
 
 
 def _mlnx_qos(words):
@@ -162,15 +180,17 @@ def _mlnx_qos(words):
         elif option == "--trust":
             found["trust"] = value
         elif option == "--pfc":
-            found["pfc"] = [priority for priority, flag in enumerate(fields) if flag == "1"]
+            found["pfc"] = [priority for priority, flag in enumerate(_eight(fields)) if flag == "1"]
         elif option == "--dscp2prio":
             found.setdefault("dscp_priority", {})[int(fields[1])] = int(fields[2])
         elif option == "-s":
-            found.setdefault("ets", {})["tsa"] = fields
-        elif option in ("-p", "-t"):
-            found.setdefault("ets", {})["tc" if option == "-p" else "percent"] = [int(field) for field in fields]
+            found.setdefault("ets", {})["tsa"] = _eight(fields)
+        elif option == "-p":
+            found.setdefault("ets", {})["tc"] = _numbers(fields)
+        elif option == "-t":
+            found.setdefault("ets", {})["percent"] = _numbers(fields, 101)
         elif option == "--prio2buffer":
-            found["buffers"] = {"of_priority": [int(field) for field in fields]}
+            found["buffers"] = {"of_priority": _numbers(fields)}
     return found
 
 
@@ -201,8 +221,10 @@ def _agrees(part, wanted, now):
         return all((priority in now[point]) == flag for (point, priority), flag in wanted.items())
     if part == "ets":
         return _ets_agrees(wanted, now)
-    if part == "forced_tc":
-        return bool(now == [wanted])
+    if part == "trust":  # the first selector that applies decides
+        return str(now).split()[:1] == str(wanted).split()[:1]
+    if part == "forced_tc":  # NICs set the ECN bits themselves; both together are a mark
+        return bool(now) and all(tc >> 2 == wanted >> 2 and tc & 3 != 3 for tc in now)
     if part in ("cnp", "rdma_cm", "buffers"):  # the NIC rounds the sizes of buffers, so that only their places are compared
         return all(now.get(key) == value for key, value in wanted.items())
     return bool(now == wanted)
@@ -210,8 +232,12 @@ def _agrees(part, wanted, now):
 
 def _ets_agrees(wanted, now):
     # type: (Mapping[str, Any], Mapping[str, Any]) -> bool
-    """Shares count for classes that share; those that do not may be called strict or vendor's, and have any number."""
-    if wanted.get("tc") != now["tc"] or not wanted.get("tsa") or not wanted.get("percent"):
-        return False
-    rows = zip(wanted["tsa"], wanted["percent"], now["tsa"], now["percent"])
-    return all((kind, share) == (found, percent) if kind == "ets" else found != "ets" for kind, share, found, percent in rows)
+    """Each priority with a share has it in a class of its own. Those without may be called strict or vendor's, and have any number."""
+    if set(wanted) != {"tc", "tsa", "percent"}:
+        return True
+    for priority, tc in enumerate(wanted["tc"]):
+        found = now["tc"][priority]
+        alone = now["tc"].count(found) == 1
+        if wanted["tsa"][tc] == "ets" and (now["tsa"][found], now["percent"][found], alone) != ("ets", wanted["percent"][tc], True):
+            return False
+    return True

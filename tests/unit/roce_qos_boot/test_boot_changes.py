@@ -77,11 +77,13 @@ def test_a_word_that_would_need_quoting_is_refused_before_anything_is_changed(no
 def test_the_udev_rules_start_the_unit_of_the_interface_and_of_the_rdma_device(node: Node) -> None:
     """Both members of a bond share an RDMA device; the tool has the path that this node has it at."""
     apply(node, NIC, OTHER._replace(hca="mlx5_0"))
-    start = 'ACTION=="add|move", SUBSYSTEM=="%s", KERNEL=="%s", RUN+="/bin/systemctl --no-block restart railwright-roce-qos@%s.service"'
-    assert (node.read(boot.RULES) or "").splitlines()[2:] == [
-        start % ("net", "eth1", "eth1"), start % ("infiniband", "mlx5_0", "eth1"),
-        start % ("net", "eth2", "eth2"), start % ("infiniband", "mlx5_0", "eth2"),
-    ]
+
+    def rows(netdev: str, hca: str) -> list[str]:
+        run = 'RUN+="/bin/systemctl --no-block %s railwright-roce-qos@' + netdev + '.service"'
+        event = 'ACTION=="add|move", SUBSYSTEM=="%s", KERNEL=="%s", '
+        return [event % ("net", netdev) + run % "start", event % ("infiniband", hca) + run % "try-restart" + ", " + run % "start"]
+
+    assert (node.read(boot.RULES) or "").splitlines()[2:] == rows("eth1", "mlx5_0") + rows("eth2", "mlx5_0")
 
 
 def test_the_network_area_does_not_take_the_rules_for_an_old_file_of_its_own(node: Node) -> None:
