@@ -181,6 +181,36 @@ def test_a_smaller_mtu_on_the_way_is_named_on_its_rail(ipv4: Fabric) -> None:
     assert {item.found for item in verdicts if item.status == "fail"} == {"1472 bytes"}
 
 
+CONFLICTS = f"""
+from {MODULES}.areas import network
+from {MODULES}.host import Host
+from {MODULES}.observe.identity import observe_identity
+from {MODULES}.spec.model import Spec
+desired = network.desired(Spec(given), observe_identity(Host()))
+observed = network.observe(Host(), desired)
+changes = [change.what for change in network.plan(desired, observed)]
+print(json.dumps([[problem.message for problem in network.conflicts(desired, observed) if "held" in problem.message], changes]))
+"""
+
+
+def test_an_address_that_another_node_has_is_a_conflict_of_the_plan_and_a_free_one_is_not(three: Fabric) -> None:
+    address = three.cidr("n3", 0)
+    rail = {"name": "rail0", "index": 0, "match": "mac", "value": three.mac("n3", 0), "address": address, "gateway": None, "mtu": MTU}
+    values = {"fabric": "roce", "mtu": MTU, "rdma_stack": "inbox", "network_backend": "auto", "network_manage_addresses": True,
+              "network_source_routing": "auto", "ipoib_mode": "datagram", "consent": [], "expect": {}, "rails": [rail]}
+    three.ip("n3", "addr", "del", address, "dev", "eth1")
+    problems, changes = three.python("n3", CONFLICTS, values)
+    assert problems == [] and "address of rail0 (eth1)" in changes
+    for ignore in (0, 2):
+        three.sysctl("n2", arp_ignore=ignore)
+        three.ip("n2", "addr", "replace", address, "dev", "eth1", *(("nodad",) if ":" in address else ()))
+        problems, _changes = three.python("n3", CONFLICTS, values)
+        assert [problem.partition("; ")[0] for problem in problems] == [
+            f"address {address.split('/')[0]} of rail0 is already held by another device on eth1: MAC {three.mac('n2', 0)} answers for it"]
+    three.ip("n3", "addr", "add", address, "dev", "eth1", *(("nodad",) if ":" in address else ()))
+    assert three.python("n3", CONFLICTS, values)[0] == [], "it is there already: rail.duplicate of validate judges that"
+
+
 PLAY = """
 - hosts: rdma
   gather_facts: false

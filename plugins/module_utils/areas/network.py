@@ -19,7 +19,7 @@ from ..host import Host
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Nic, Op, Problem, run
-from .backends import evidence, nm, persistent
+from .backends import duplicates, evidence, nm, persistent
 from .backends.model import RULE_PRIORITY, Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
 from .backends.persistent import Owned, carrying
@@ -71,7 +71,7 @@ def wish(target, nic, spec, identity):
 
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
-    return evidence.observe(host, desired.rails)
+    return duplicates.observe(host, desired.rails, evidence.observe(host, desired.rails))
 
 
 def plan(desired, observed):
@@ -231,4 +231,4 @@ def conflicts(desired, observed):
             if backend == nm.NAME and link.ifindex is not None and not link.nm_managed:
                 messages.append("NetworkManager is told to leave %s unmanaged; manage it, or set network_backend" % rail.netdev)
         found += [Problem(NAME, rail.label, message) for message in messages]
-    return found
+    return found + duplicates.conflicts(desired.rails, observed)

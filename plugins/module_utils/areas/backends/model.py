@@ -81,6 +81,7 @@ class Observed(NamedTuple):
     networkd_reloads: bool  # ``networkctl reload`` came with systemd 244
     networkd_wait: Optional[str]  # path of systemd-networkd-wait-online
     stale_rules: Tuple[Tuple[str, int], ...]  # (address, table) of our rules that lead to a table of no rail
+    holders: Tuple[Tuple[str, str], ...] = ()  # (interface, MAC) of others that have the address it is to get
 
     def link(self, rail):
         # type: (RailWish) -> LinkState
