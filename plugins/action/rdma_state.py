@@ -1,24 +1,101 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller side of rdma_state: build the Spec from the host's variables, then run the module."""
+"""Controller side of rdma_state: build the Spec from the host's variables, run the module, confirm a change of networking.
+
+A node takes back a change of its networking unless it is confirmed over a fresh connection; see docs/confirm.md.
+"""
 
 from __future__ import annotations
 
 import time
+import uuid
 from typing import Any
 
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+
+MODULE = "railwright.rdma.rdma_state"
+LOCAL = ("local", "ansible.builtin.local")
 
 
 class ActionModule(ActionBase):
-    """Adds what only the controller knows: the validated wishes and its clock."""
+    """Adds what only the controller knows: the validated wishes, its clock, and that it can still reach the node."""
 
     TRANSFERS_FILES = False
+    clock = confirmation.Clock()
+    _away = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        arguments = dict(self._task.args, spec=host_spec(self._templar, variables).as_dict(), now=time.time())
-        result.update(self._execute_module(module_name="railwright.rdma.rdma_state", module_args=arguments, task_vars=variables))
+        arguments = dict(self._task.args)
+        if arguments.get("mode") in ("confirm", "outcome"):
+            result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
+            return result
+        spec = host_spec(self._templar, variables)
+        arguments.update(spec=spec.as_dict(), now=time.time())
+        if arguments.get("mode") == "apply" and not self._task.check_mode:
+            result.update(self._guarded(arguments, int(spec["confirm_timeout_s"]), variables))
+        else:
+            result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
         return result
+
+    def _guarded(self, arguments: dict[str, Any], seconds: int, variables: dict[str, Any]) -> dict[str, Any]:
+        """The apply, and its confirmation where the node waits for one."""
+        token = uuid.uuid4().hex
+        arguments.update(confirm_seconds=seconds, confirm_token=token)
+        if not self._local:
+            self._low_level_execute_command("true")  # a node that is away now is unreachable, and nothing has been cut
+        try:
+            answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
+        except AnsibleConnectionFailure as error:
+            return self._lost(str(error), token, seconds, variables)
+        if answer.get("unreachable"):
+            return self._lost(str(answer.get("msg", "")), token, seconds, variables)
+        if answer.get("failed") or not answer.get("confirm"):
+            return answer
+        said = self._ask("confirm", str(answer["confirm"]["run"]), token, seconds, variables)
+        answer.update(confirmation.verdict(said, seconds))
+        return answer
+
+    def _lost(self, reason: str, token: str, seconds: int, variables: dict[str, Any]) -> dict[str, Any]:
+        """The apply goes on without us and is taken back then; its result is lost, so nothing is confirmed that nobody has seen."""
+        said = self._ask("outcome", "", token, seconds, variables)
+        return confirmation.verdict(said, seconds, lost=reason)
+
+    def _ask(self, mode: str, run: str, token: str, seconds: int, variables: dict[str, Any]) -> confirmation.Answer:
+        def question() -> dict[str, Any]:
+            asked = {"mode": mode, "run_id": run, "confirm_token": token}
+            try:
+                self._fresh()
+                answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=asked, task_vars=variables)
+            except AnsibleError as error:
+                raise confirmation.Unreachable(str(error)) from error
+            if not isinstance(answer.get("confirm"), dict):  # cut off half-way, or a node that is just going down
+                raise confirmation.Unreachable(str(answer.get("msg") or answer))
+            return dict(answer["confirm"])
+
+        try:
+            return confirmation.ask(question, seconds, self.clock)
+        except confirmation.Lost as lost:
+            self._away = True
+            raise AnsibleConnectionFailure(
+                confirmation.gone(run or "of this apply", seconds, str(lost))
+            ) from None  # said once, in one line
+
+    def _fresh(self) -> None:
+        """The next command makes a connection of its own: one that is still open proves nothing about the next one."""
+        if not self._local:
+            self._connection.reset()
+            self._remove_tmp_path(None)  # of the connection before; after a reboot it may be gone
+
+    def cleanup(self, force: bool = False) -> None:
+        """To clean up on a node that is away would fail as well, and that failure would hide ours."""
+        if not self._away:
+            super().cleanup(force)
+
+    @property
+    def _local(self) -> bool:
+        return str(self._connection.transport) in LOCAL

@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .apply import Applied, apply_plan, exclusive, refuse
+from .confirm import Switch, confirm, notes, outcome
 from .errors import ApplyError, RailwrightError
 from .host import Host
 from .observe.connection import ancestors_connection_address
@@ -17,6 +18,7 @@ from .package_downloads import downloads, needs_proof
 from .package_steps import package_steps
 from .plan import Plan, make_plan
 from .spec.model import Spec
+from .switch import TIMER
 from .types import as_dicts, change_as_dict
 
 
@@ -42,6 +44,9 @@ def run_state(module):
     # type: (Any) -> None
     """Body of the rdma_state module."""
     params = module.params
+    if params["mode"] in ("confirm", "outcome"):
+        run_confirmation(module)
+        return
     if params["spec"] is None:
         module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
     spec = Spec(params["spec"])
@@ -52,13 +57,14 @@ def run_state(module):
         with exclusive(host, wanted=applying):
             plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
             result = plan_result(plan, spec)
+            result["notes"] += notes(host)
             if params["areas"] is None and not applying:  # of the whole plan: a role's slice says nothing of the rest
                 result["drivers"] = observe_summary(host, plan.identity)
             refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:
                 run_id = params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-                applied = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"])
+                applied = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"], switch_of(params, plan))
             elif params["mode"] == "apply":
                 refuse(spec, plan, params["expected"], check=True)  # what apply would refuse, check mode must not call fine
     except ApplyError as error:
@@ -69,9 +75,31 @@ def run_state(module):
     changed = params["mode"] == "apply" and bool(plan.changes)
     if applying:
         result["reboot_needed"] = list(applied.reboots)
+        if applied.unconfirmed:
+            result["confirm"] = {"unit": TIMER, "seconds": params["confirm_seconds"], "run": applied.unconfirmed}
     result["notes"] += ["an earlier apply was cut off half-way; its restore point is %s" % path for path in applied.interrupted]
     module.exit_json(
         changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)
+
+
+def switch_of(params, plan):
+    # type: (Dict[str, Any], Plan) -> Optional[Switch]
+    """Only a controller that will come back to confirm asks for one, and only systemd has the timer."""
+    if not params["confirm_token"]:
+        return None
+    return Switch(params["confirm_seconds"] if plan.identity.has("systemd") else 0, params["confirm_token"])
+
+
+def run_confirmation(module):
+    # type: (Any) -> None
+    """Modes confirm and outcome: keep what waits for its confirmation, or only say what became of it."""
+    params = module.params
+    keep = params["mode"] == "confirm" and not module.check_mode
+    try:
+        answer = (confirm if keep else outcome)(Host(), params["run_id"] or "", params["confirm_token"] or "")
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, confirm=answer, restore_point=answer["restore_point"])
 
 
 def plan_result(plan, spec):

@@ -3,13 +3,15 @@
 
 import contextlib
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
+from .confirm import Switch, begin_wait, held, refuse_pending
 from .errors import ApplyError, RailwrightError
 from .host import Host
-from .journal import APPLYING, INCOMPLETE, ROOT, Journal, mark_interrupted, prune, snapshot_of
+from .journal import APPLIED, APPLYING, INCOMPLETE, LOCK, ROLLED_BACK, ROOT, Journal, mark_interrupted, prune
 from .observe.dkms import make_log_tail
 from .plan import Plan, check_expected, make_plan, without_consent
+from .rollback import roll_back
 from .spec.model import Spec
 from .types import Change, Op
 
@@ -21,11 +23,10 @@ class Applied(NamedTuple):
     remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
     interrupted: Tuple[str, ...] = ()  # journals of earlier applies that died half-way
     reboots: Tuple[str, ...] = ()  # keys of the changes that wait for a reboot now
+    unconfirmed: str = ""  # the run that the node takes back unless it is confirmed
 
 
-LOCK = "/run/railwright.lock"
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
-COMMAND_SECONDS = 120.0
 
 
 @contextlib.contextmanager
@@ -48,31 +49,36 @@ def exclusive(host, *, wanted=True):
         host.unlock(lock)
 
 
-def apply_plan(host, spec, plan, run_id, areas=None, expected=None):
-    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]]) -> Applied
+def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None):
+    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]], Optional[Switch]) -> Applied
     """Make the state changes of ``plan``; return what it left behind. The caller holds ``exclusive``.
 
     Refuses before anything changes: problems, changes without consent, changes that
     ``expected`` (the keys of the plan that was shown) does not hold, packages that are
     still missing. Raises RailwrightError then, ApplyError when an effect failed.
+    ``switch``: a change of networking waits for the controller's confirmation afterwards.
     """
     refuse(spec, plan, expected)
     changes = [change for change in plan.changes if not change.external]
     if not changes:
         return Applied("", (), (), reboots_of(plan.changes))
+    refuse_pending(host)
     try:
         interrupted = mark_interrupted(host)
     except OSError as error:
         raise RailwrightError("cannot write below %s: %s; nothing was changed" % (ROOT, error.strerror)) from error
     with host.shielded():
-        journal = Journal(host, run_id)
-        with undone_on_error(host, journal):
+        journal = Journal(host, run_id, switch.token if switch is not None else "")
+        with held(host, journal, changes, switch) as armed, undone_on_error(host, journal):
             carry_out(host, changes, journal)
             remaining, reboots = settle(host, spec, plan, areas, journal)
-            journal.close("applied")
+            if armed:
+                begin_wait(host, journal)
+            else:
+                journal.close(APPLIED)
         with contextlib.suppress(OSError):  # too many restore points are no reason to fail an apply that held
             prune(host)
-    return Applied(journal.path, remaining, tuple(interrupted), reboots)
+    return Applied(journal.path, remaining, tuple(interrupted), reboots, journal.run_id if armed else "")
 
 
 def reboots_of(changes):
@@ -192,53 +198,9 @@ def fail(host, journal, message):
     """Undo everything in the journal, then raise ApplyError saying what came of it."""
     troubles = roll_back(host, journal.entries)
     try:
-        journal.close(INCOMPLETE if troubles else "rolled back")
+        journal.close(INCOMPLETE if troubles else ROLLED_BACK)
     except OSError:  # a full disk, perhaps what made us fail: the journal on it still holds every entry
-        journal.state = INCOMPLETE if troubles else "rolled back"
+        journal.state = INCOMPLETE if troubles else ROLLED_BACK
     if troubles:
         raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False)
     raise ApplyError("%s. Everything was rolled back; the node is as it was." % message, True)
-
-
-def roll_back(host, entries):
-    # type: (Host, Sequence[Dict[str, Any]]) -> List[str]
-    """Undo journal entries from last to first; return what could not be undone.
-
-    Commands without an undo of their own are refreshes (daemon-reload and the like):
-    they are repeated afterwards, so that daemons see the restored files. The command
-    that failed may have had half an effect or none: its undo is tried, and may fail.
-    """
-    troubles = []  # type: List[str]
-    refreshes = []  # type: List[Tuple[List[str], float]]
-    for entry in reversed(entries):
-        may_fail = entry["kind"] == "run" and not entry["done"]
-        try:
-            undo_entry(host, entry)
-        except (OSError, RailwrightError) as error:
-            if not may_fail:
-                troubles.append("%s: %s" % (entry["change"], error))
-        if entry["kind"] == "run" and entry["done"] and not entry["undo"]:
-            refresh = entry["argv"], max(COMMAND_SECONDS, entry.get("seconds", 0))  # an initramfs takes as long the second time
-            if refresh not in refreshes:
-                refreshes.insert(0, refresh)
-    for argv, seconds in refreshes:
-        result = host.run(argv, timeout=seconds)
-        if not result.ok:
-            troubles.append("%s: exit %d" % (" ".join(argv), result.rc))
-    return troubles
-
-
-def undo_entry(host, entry):
-    # type: (Host, Dict[str, Any]) -> None
-    kind = entry["kind"]
-    if kind in ("write", "remove"):
-        host.restore(entry["path"], snapshot_of(entry))
-        for directory in entry["directories"]:
-            host.rmdir(directory)
-    elif kind == "value":
-        host.set_value(entry["path"], entry["content"])
-    elif kind == "run":
-        for argv in entry["undo"]:
-            result = host.run(argv, timeout=max(COMMAND_SECONDS, entry.get("seconds", 0)))  # a flash takes as long backwards
-            if not result.ok:
-                raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))

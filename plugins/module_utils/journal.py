@@ -11,7 +11,7 @@ effect: an undo that guesses would destroy it.
 
 import base64
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from .errors import RailwrightError
 from .host import Host, Snapshot
@@ -19,21 +19,29 @@ from .types import Op
 
 ROOT = "/var/lib/railwright/restore"
 KEEP = 20  # restore points kept on a node; older ones are removed after a successful apply
-APPLYING, INTERRUPTED, INCOMPLETE = "applying", "interrupted", "rollback incomplete"
+LOCK = "/run/railwright.lock"  # whoever writes a journal, or what is in it, holds it
+APPLYING, UNCONFIRMED, APPLIED, ROLLED_BACK = "applying", "unconfirmed", "applied", "rolled back"
+INTERRUPTED, INCOMPLETE, TAKEN_BACK = "interrupted", "rollback incomplete", "taken back"
+OPEN = (APPLYING, UNCONFIRMED)  # what the node takes back when nobody confirms it
+NEEDED = (UNCONFIRMED, INTERRUPTED, INCOMPLETE)  # somebody, or the node itself, may still have to restore from these
+DOCUMENT_LIMIT = 256 * 1024 * 1024  # it holds whole files
 
 
 class Journal:
     """Entries in the order of their effects; each is JSON and enough to undo it."""
 
-    def __init__(self, host, run_id):
-        # type: (Host, str) -> None
+    def __init__(self, host, run_id, token=""):
+        # type: (Host, str, str) -> None
+        """``token``: the controller's own name for this run, by which it asks for it again (confirm.py)."""
         if not run_id or not all(char.isalnum() or char in "-_.:" for char in run_id) or run_id.startswith("."):
             raise RailwrightError("run id %r: letters, digits and -_.: only" % run_id)
         self._host = host
         self.run_id = unused(host, run_id)
-        self.path = "%s/%s/journal.json" % (ROOT, self.run_id)
+        self.path = document_path(self.run_id)
         self.entries = []  # type: List[Dict[str, Any]]
         self.state = APPLYING
+        self.token = token
+        self.seconds = 0  # how long it waits for its confirmation, if it does
 
     def record(self, key, op):
         # type: (str, Op) -> Dict[str, Any]
@@ -46,7 +54,7 @@ class Journal:
             entry["directories"] = missing_directories(self._host, op.path)
             entry.update(as_json(self._host.snapshot(op.path)))
         elif op.kind == "value":
-            entry["content"] = self._host.line(op.path)
+            entry["content"] = op.undo[0][0] if op.undo else self._host.line(op.path)
             if entry["content"] is None:
                 raise RailwrightError("%s cannot be read, so it could not be put back" % op.path)
         self.entries.append(entry)
@@ -59,14 +67,32 @@ class Journal:
 
     def close(self, state):
         # type: (str) -> None
-        """``state``: applied, rolled back, or rollback incomplete."""
+        """``state``: applied, unconfirmed, rolled back, or rollback incomplete."""
         self.state = state
         self.save()
 
     def save(self):
         # type: () -> None
-        document = {"version": 1, "run": self.run_id, "state": self.state, "entries": self.entries}
-        self._host.write(self.path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+        document = {"version": 1, "run": self.run_id, "state": self.state, "entries": self.entries}  # type: Dict[str, Any]
+        if self.token:
+            document.update(token=self.token, seconds=self.seconds)
+        write_document(self._host, self.path, document)
+
+
+def write_document(host, path, document):
+    # type: (Host, str, Dict[str, Any]) -> None
+    host.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+
+
+def document_path(run):
+    # type: (str) -> str
+    return "%s/%s/journal.json" % (ROOT, run)
+
+
+def set_state(host, path, document, state, troubles=()):
+    # type: (Host, str, Dict[str, Any], str, Sequence[str]) -> None
+    """Close the journal of an apply that has ended. ``troubles``: what could not be taken back."""
+    write_document(host, path, dict(document, state=state, **({"troubles": list(troubles)} if troubles else {})))
 
 
 def as_json(kept):
@@ -123,11 +149,10 @@ def mark_interrupted(host):
     """
     found = []  # type: List[str]
     for name in host.listdir(ROOT):
-        path = "%s/%s/journal.json" % (ROOT, name)
+        path = document_path(name)
         document = load(host, path)
-        if document is not None and document.get("state") == APPLYING:
-            document["state"] = INTERRUPTED
-            host.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+        if document is not None and document.get("state") in OPEN:
+            set_state(host, path, document, INTERRUPTED)
             found.append(path)
     return found
 
@@ -135,7 +160,7 @@ def mark_interrupted(host):
 def load(host, path):
     # type: (Host, str) -> Optional[Dict[str, Any]]
     try:
-        document = json.loads(host.read(path) or "")
+        document = json.loads(host.read(path, DOCUMENT_LIMIT) or "")
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
@@ -144,11 +169,16 @@ def load(host, path):
 def prune(host):
     # type: (Host) -> None
     """Drop the oldest restore points beyond ``KEEP``, but none that somebody may still have to restore from."""
-    runs = sorted(host.listdir(ROOT), key=lambda name: (host.modified("%s/%s/journal.json" % (ROOT, name)), name))
-    for name in runs[:-KEEP]:
-        path = "%s/%s/journal.json" % (ROOT, name)
+    for path in newest_first(host)[KEEP:]:
         document = load(host, path)
-        if document is not None and document.get("state") in (INTERRUPTED, INCOMPLETE):
+        if document is not None and document.get("state") in NEEDED:
             continue
         host.remove(path)
-        host.rmdir("%s/%s" % (ROOT, name))
+        host.rmdir(path.rpartition("/")[0])
+
+
+def newest_first(host):
+    # type: (Host) -> List[str]
+    """The journals on this node, by the time of their last entry."""
+    paths = [document_path(name) for name in host.listdir(ROOT)]
+    return sorted(paths, key=lambda path: (host.modified(path), path), reverse=True)

@@ -12,13 +12,18 @@ description:
   - Observes the node once, compares it with the wishes in the inventory, and returns every difference as a plan.
   - With O(mode=apply) the plan is carried out as one transaction. Every effect is journalled before it happens
     and everything is taken back when one of them fails or does not hold.
+  - A change of networking is guarded on a node with systemd. The node takes it back by itself unless the action plugin comes back over a
+    fresh connection and confirms it, within C(confirm_timeout_s) seconds of the inventory.
   - Packages are part of the plan but never installed by this module; the roles do that with M(ansible.builtin.apt)
     and M(ansible.builtin.dnf).
 options:
   mode:
-    description: Whether to return the plan only, or to carry it out.
+    description:
+      - Whether to return the plan only, or to carry it out.
+      - V(confirm) keeps a change of networking that waits for its confirmation, and says what became of the run; V(outcome) only says so.
+        The action plugin runs V(confirm) by itself after an apply.
     type: str
-    choices: [plan, apply]
+    choices: [plan, apply, confirm, outcome]
     default: plan
   areas:
     description:
@@ -34,7 +39,18 @@ options:
     type: list
     elements: str
   run_id:
-    description: The name of the restore point under C(/var/lib/railwright/restore). Made from the time when left out.
+    description:
+      - The name of the restore point under C(/var/lib/railwright/restore). Made from the time when left out.
+      - With O(mode=confirm) and O(mode=outcome) the run that is meant.
+    type: str
+  confirm_seconds:
+    description:
+      - How long the node waits for the confirmation of a change of networking before it takes it back; 0 leaves it unguarded. The action
+        plugin fills it from the inventory; do not set it, as only a caller that comes back may ask for it.
+    type: int
+    default: 0
+  confirm_token:
+    description: The name by which the action plugin asks for its own run again. Do not set it.
     type: str
   spec:
     description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
@@ -66,6 +82,12 @@ EXAMPLES = r"""
   railwright.rdma.rdma_state:
     mode: apply
     areas: [network]
+  become: true
+
+- name: Keep by hand what the controller of that run could not confirm any more
+  railwright.rdma.rdma_state:
+    mode: confirm
+    run_id: 20260101T120000Z
   become: true
 """
 
@@ -158,6 +180,33 @@ remaining:
   returned: success
   type: list
   elements: dict
+confirm:
+  description: What became of a guarded change of networking.
+  returned: by an apply that changed networking, and by the modes confirm and outcome
+  type: dict
+  contains:
+    state:
+      description: One of applied, taken back, rollback incomplete, rolled back, unconfirmed, applying, interrupted and none (no such run).
+      type: str
+    run:
+      description: The name of the restore point.
+      type: str
+    changes:
+      description: The keys of the changes of that run.
+      type: list
+      elements: str
+    troubles:
+      description: What could not be taken back.
+      type: list
+      elements: str
+    restore_point:
+      description: The journal of that run.
+      type: str
+taken_back:
+  description: The keys of the changes that the node took back by itself because nobody confirmed them.
+  returned: when that happened
+  type: list
+  elements: str
 restore_point:
   description: The journal on the node; empty when nothing was changed.
   returned: success
@@ -173,10 +222,12 @@ def main():
     # type: () -> None
     module = AnsibleModule(
         argument_spec={
-            "mode": {"type": "str", "choices": ["plan", "apply"], "default": "plan"},
+            "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome"], "default": "plan"},
             "areas": {"type": "list", "elements": "str"},
             "expected": {"type": "list", "elements": "str"},
             "run_id": {"type": "str"},
+            "confirm_seconds": {"type": "int", "default": 0},
+            "confirm_token": {"type": "str", "no_log": False},
             "spec": {"type": "dict"},
             "now": {"type": "float"},
         },

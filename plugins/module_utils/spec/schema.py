@@ -14,6 +14,7 @@ from typing import Dict, Tuple
 from ..types import DISRUPTIONS
 from .key import Key
 from .keys_access import ACCESS_KEYS, ACCESS_ROLES
+from .keys_confirm import CONFIRM_KEYS
 from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
 from .keys_nccl import PROOF_KEYS, PROOF_ROLES
 
@@ -86,7 +87,7 @@ SITE = (
         "choice: a hash that nobody here computed or read is not written down", example={"nv_peer_mem": "0" * 64}),
     Key("reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
         "choice: servers with much memory and many PCIe devices take ten minutes and more", minimum=30, maximum=7200),
-)
+) + CONFIRM_KEYS
 
 PREFLIGHT = (
     Key("preflight_min_free_mb", "preflight", "int", 1024, "Free space in MiB that / and /var must have before anything is installed.",

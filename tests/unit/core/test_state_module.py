@@ -33,7 +33,7 @@ class Module:
     def __init__(self, *, check_mode: bool, **params: Any) -> None:
         spec, _findings = build_spec({"fabric": "roce", "mtu": 9000}, "node1")
         assert spec is not None
-        base = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None}
+        base = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None, "confirm_seconds": 0, "confirm_token": None}
         self.params, self.check_mode = {**base, "spec": spec.as_dict(), **params}, check_mode
 
     def exit_json(self, **result: Any) -> None:

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Networking with confirmation: what a controller has not confirmed over a fresh connection, the node takes back by itself.
+
+Before the first effect the node arms a timer (``switch.py``) that undoes the journal of
+this run (``take_back.py``), from a copy of this very code. At the end of the effects the
+time begins anew; the next module run, with mode ``confirm``, stops it. See docs/confirm.md.
+"""
+
+import contextlib
+import sys
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+from .errors import RailwrightError
+from .host import Host
+from .journal import APPLIED, APPLYING, LOCK, TAKEN_BACK, UNCONFIRMED, Journal, load, newest_first, set_state
+from .switch import (
+    BASE,
+    CODE,
+    PACKAGE,
+    SERVICE,
+    STATE,
+    TIMER,
+    alive,
+    disarm,
+    note_pending,
+    pending,
+    systemctl,
+    unit_texts,
+)
+from .take_back import wait_for_lock
+from .types import Change
+
+CONFIRMED_AREAS = frozenset(("network", "ipoib", "roce_qos", "firewall"))
+PARTS = ("errors", "types", "host", "host_write", "journal", "rollback", "switch", "take_back")  # all that taking back needs
+MAIN = "from railwright_node.take_back import main\n\nmain()\n"
+NOTHING = "none"  # outcome of a run that the node knows nothing of
+LOCK_SECONDS = 5.0  # the controller asks again
+
+
+class Switch(NamedTuple):
+    """What the controller asks for: how long the node waits for it (0: not at all), and the name by which it will ask again."""
+
+    seconds: int
+    token: str
+
+
+def guarded(changes):
+    # type: (Sequence[Change]) -> bool
+    return any(change.area in CONFIRMED_AREAS and not change.external for change in changes)
+
+
+@contextlib.contextmanager
+def held(host, journal, changes, switch):
+    # type: (Host, Journal, Sequence[Change], Optional[Switch]) -> Iterator[bool]
+    """The switch is armed while the effects happen, and stays so only where they wait for their confirmation then."""
+    if switch is None or not switch.seconds or not guarded(changes):
+        yield False
+        return
+    arm(host, journal, switch)
+    try:
+        yield True
+    finally:
+        if journal.state != UNCONFIRMED:
+            disarm(host)
+
+
+def arm(host, journal, switch):
+    # type: (Host, Journal, Switch) -> None
+    """Raises RailwrightError when it cannot be armed; nothing has changed then, and nothing of it is left."""
+    journal.seconds = switch.seconds
+    try:
+        for directory, mode in ((STATE, 0o755), (BASE, 0o700), (CODE, 0o700), (PACKAGE, 0o700)):
+            host.make_directory(directory, mode)
+        for path, text in sorted(code().items()):
+            host.write(path, text, 0o600)
+        note_pending(host, {"run": journal.run_id, "token": switch.token, "seconds": switch.seconds})
+        for path, text in sorted(unit_texts(journal.run_id, switch.seconds, interpreter()).items()):
+            host.write(path, text)
+        systemctl(host, "daemon-reload")
+        systemctl(host, "enable", TIMER)
+        systemctl(host, "restart", TIMER)
+    except (OSError, RailwrightError) as error:
+        disarm(host)
+        raise RailwrightError("the timer that would take the change back cannot be armed, nothing was changed: %s" % error) from error
+
+
+def begin_wait(host, journal):
+    # type: (Host, Journal) -> None
+    """The effects hold: from now on the controller has its whole time. Call with the lock held, so that nothing is being taken back."""
+    journal.close(UNCONFIRMED)
+    systemctl(host, "stop", SERVICE)  # the effects took longer: it waits for the lock
+    systemctl(host, "restart", TIMER)
+
+
+def interpreter():
+    # type: () -> str
+    if not sys.executable:
+        raise RailwrightError("Python does not know its own path")
+    return sys.executable
+
+
+def code():
+    # type: () -> Dict[str, str]
+    """The files of the copy, from wherever this code was loaded: AnsiballZ's archive, or a directory."""
+    found = {CODE + "/__main__.py": MAIN, PACKAGE + "/__init__.py": ""}
+    package = __name__.rpartition(".")[0]
+    for part in PARTS:
+        loader = getattr(sys.modules["%s.%s" % (package, part)], "__loader__", None)  # type: Any
+        text = loader.get_source("%s.%s" % (package, part)) if hasattr(loader, "get_source") else None
+        if text is None:
+            raise RailwrightError("the source of %s cannot be had from %r" % (part, loader))
+        found["%s/%s.py" % (PACKAGE, part)] = text
+    return found
+
+
+def refuse_pending(host):
+    # type: (Host) -> None
+    """One run at a time waits: a second one on top of it could not be taken back in order. Call with the lock held."""
+    waiting = pending(host)
+    if waiting is None:
+        return
+    if alive(host):
+        raise RailwrightError("run %s is not confirmed; its controller confirms it, or this node takes it back within %s s. Nothing was "
+                              "changed: try again then." % (waiting.get("run"), waiting.get("seconds")))
+    disarm(host)  # somebody stopped the timer; the run's journal is named as interrupted
+
+
+def confirm(host, run, token):
+    # type: (Host, str, str) -> Dict[str, Any]
+    """Keep the change, if it waits for that, and say what became of the run; where the node is busy with it, how far that is."""
+    try:
+        lock = wait_for_lock(host, LOCK_SECONDS)
+    except OSError as error:
+        raise RailwrightError("cannot take the lock %s: %s (root is needed: become: true)" % (LOCK, error.strerror)) from error
+    if lock is None:
+        return outcome(host, run, token)
+    try:
+        with host.shielded():
+            path = find(host, run, token)
+            document = None if path is None else load(host, path)
+            if path is not None and document is not None and document.get("state") == UNCONFIRMED:
+                set_state(host, path, document, APPLIED)
+                disarm(host)
+    finally:
+        host.unlock(lock)
+    return outcome(host, run, token)
+
+
+def find(host, run, token):
+    # type: (Host, str, str) -> Optional[str]
+    """The journal of a run by its token, which is its alone, or by its name."""
+    for path in newest_first(host):
+        document = load(host, path) or {}
+        if (token and document.get("token") == token) or (not token and document.get("run") == run):
+            return path
+    return None
+
+
+def outcome(host, run, token):
+    # type: (Host, str, str) -> Dict[str, Any]
+    """What became of a run. One that has written nothing yet is under way as long as anybody holds the lock: it may be that one."""
+    path = find(host, run, token)
+    document = None if path is None else load(host, path)
+    if document is None:
+        return {"state": APPLYING if locked(host) else NOTHING, "run": run, "changes": [], "troubles": [], "restore_point": ""}
+    return {"state": document.get("state"), "run": document.get("run"), "changes": change_keys(document),
+            "troubles": document.get("troubles", []), "restore_point": path}
+
+
+def locked(host):
+    # type: (Host) -> bool
+    try:
+        lock = host.lock(LOCK)
+    except OSError:
+        return False
+    if lock is not None:
+        host.unlock(lock)
+    return lock is None
+
+
+def change_keys(document):
+    # type: (Dict[str, Any]) -> List[str]
+    """In the order of the effects, each once."""
+    found = []  # type: List[str]
+    for entry in document.get("entries", []):
+        if entry["change"] not in found:
+            found.append(entry["change"])
+    return found
+
+
+def notes(host):
+    # type: (Host) -> List[str]
+    """What a plan says of the run before it, when that one did not stay or is not sure to."""
+    paths = newest_first(host)
+    document = load(host, paths[0]) if paths else None
+    if document is None:
+        return []
+    keys = "; ".join(change_keys(document))
+    if document.get("state") == TAKEN_BACK:
+        return ["this node took back the last apply (run %s) by itself: its controller did not confirm it within %s s. Taken back: %s" % (
+            document.get("run"), document.get("seconds"), keys)]
+    if document.get("state") == UNCONFIRMED and alive(host):
+        return ["the last apply (run %s) waits for its confirmation; without it this node takes it back within %s s: %s" % (
+            document.get("run"), document.get("seconds"), keys)]
+    return []
