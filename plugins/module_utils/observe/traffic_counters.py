@@ -15,6 +15,7 @@ import re
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue import counter_names
 from ..host import Host
 from . import parse
 from .devices import CLASS_INFINIBAND, attribute
@@ -25,7 +26,7 @@ SOFT_DRIVERS = ("rdma_rxe", "siw")
 ETHTOOL = "ethtool"
 OUTPUT_LIMIT = 1024 * 1024  # mlx5 has some 30 counters a ring; 64 rings are 100 kB
 _WANTED = re.compile(
-    r"[rt]x_(?:prio[0-7]|global)_pause(?:_duration)?|rx_(?:prio[0-7]|global)_pause_transition"
+    r"[rt]x_(?:prio[0-7]|global)_pause(?:_duration|_transition)?"
     r"|rx_prio[0-7]_(?:discards|buf_discard|cong_discard)|[rt]x_discards_phy|rx_out_of_buffer"
     r"|tx_pause_storm_(?:warning|error)_events")
 _LINE = re.compile(r"\s*([a-z0-9_]{1,40}): ([0-9]{1,20})\s*\Z")
@@ -48,7 +49,7 @@ class Watched(NamedTuple):
 
 def snapshot(host, port, names):
     # type: (Host, Watched, Sequence[str]) -> Dict[str, Any]
-    """Every counter of ``names`` that the HCA port has, the interfaces' statistics, and when they were read."""
+    """Every counter of ``names`` that the HCA port has, whatever its driver calls it, the interfaces' statistics, and when."""
     hca = hca_counters(host, port.hca, port.port, names)
     interfaces = {} if port.soft else {netdev: _interface(host, netdev) for netdev in port.netdevs}
     # CLOCK_MONOTONIC counts from the boot, the same for every process of the node.
@@ -60,10 +61,11 @@ def hca_counters(host, hca, port, names):
     base = "%s/%s/ports/%d" % (CLASS_INFINIBAND, hca, port)
     found = {}  # type: Dict[str, Optional[int]]
     for name in names:
-        for path in ("%s/counters/%s" % (base, name), "%s/hw_counters/%s" % (base, name)):
-            if host.exists(path):
-                found[name] = parse.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
-                break
+        own = (name,) + counter_names.HCA.get(name, ())
+        paths = ["%s/%s/%s" % (base, directory, each) for each in own for directory in ("counters", "hw_counters")]
+        path = next((path for path in paths if host.exists(path)), None)
+        if path is not None:
+            found[name] = parse.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
     return found
 
 
@@ -89,8 +91,9 @@ def _ethtool(host, netdev):
     found = {}  # type: Dict[str, int]
     for line in result.out[:OUTPUT_LIMIT].splitlines():
         match = _LINE.match(line)
-        if match is not None and _WANTED.fullmatch(match.group(1)):
-            found[match.group(1)] = int(match.group(2))
+        name = counter_names.of_interface(match.group(1)) if match is not None else ""
+        if match is not None and _WANTED.fullmatch(name):
+            found[name] = int(match.group(2))
     return found, None if found else "ethtool -S shows no counter of pauses or discards"
 
 

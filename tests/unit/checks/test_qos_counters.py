@@ -172,6 +172,20 @@ def test_a_counter_that_ran_backwards_is_said_and_passes_nothing(fabric: Fabric,
     assert name not in fabric.figures["counters"] and name not in fabric.figures["interfaces"]["eth1"]
 
 
+@pytest.mark.parametrize(
+    ("lacks", "marked", "status"), [("rp_cnp_ignored", 0, "skipped"), ("rp_cnp_ignored", 4, "unknown"), ("np_cnp_sent", 4, "unknown")]
+)
+def test_a_driver_that_does_not_count_cnps_passes_none(fabric: Fabric, lacks: str, marked: int, status: str) -> None:
+    fabric.port = {name: value for name, value in MLX5_PORT.items() if name != lacks}
+    fabric.grow.update(np_ecn_marked_roce_packets=marked, np_cnp_sent=marked)
+    assert fabric.by_check()["qos.cnp"].status == status
+
+
+def test_without_the_time_no_share_of_it_passes(fabric: Fabric) -> None:
+    fabric.seconds = 0.0
+    assert fabric.by_check()["qos.storm"].status == "unknown"
+
+
 def test_without_traffic_nothing_was_proven(fabric: Fabric) -> None:
     fabric.grow.clear()
     found = fabric.by_check()["qos.lossless"]

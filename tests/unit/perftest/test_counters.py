@@ -32,6 +32,20 @@ def test_a_snapshot_of_a_tree_written_from_mlx5s_documented_format(tmp_path: Pat
     assert "rx_packets" not in eth1["counters"]
 
 
+def test_other_drivers_names_are_read_as_mlx5s_on_a_tree_written_from_bnxts_sources(tmp_path: Path) -> None:
+    port = {"oos_drop_count": 1, "seq_err_naks_rcvd": 2, "to_retransmits": 3, "missing_resp": 4, "rx_ecn_marked_pkts": 5, "tx_cnp_pkts": 6,
+            "rx_cnp_pkts": 7}  # fmt: skip
+    statistics = {"rx_pfc_ena_frames_pri3": 8, "tx_pfc_ena_frames_pri0": 9, "pfc_pri3_rx_duration_us": 10, "pfc_pri3_tx_transitions": 11}
+    found = snapshot(tree(tmp_path, port, statistics), MLX5._replace(driver="bnxt_re"), NAMES)
+    assert found["hca"] == {
+        "out_of_sequence": 1, "packet_seq_err": 2, "local_ack_timeout_err": 3, "implied_nak_seq_err": 4, "np_ecn_marked_roce_packets": 5,
+        "np_cnp_sent": 6, "rp_cnp_handled": 7,
+    }  # fmt: skip
+    assert found["interfaces"]["eth1"]["counters"] == {
+        "rx_prio3_pause": 8, "tx_prio0_pause": 9, "rx_prio3_pause_duration": 10, "tx_prio3_pause_transition": 11
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("pfc", "word"),
     [
