@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documents `bench`, `ddp` and `traffic`: what of a task's result is kept, shown and stored.
+"""The documents `bench`, `ddp`, `traffic` and `reachability`: what of a task's result is kept, shown and stored.
 
 Programs on nodes wrote most of what is in them. Each key has a form and a bound here; what has another form
 becomes null or is left out, and what no key names is not kept. The forms: docs/architecture.md.
@@ -176,6 +176,27 @@ TRAFFIC = items(
     ),
     128,  # ports of a node
 )
+
+REACHABILITY = record(
+    ("rails", "pairs"),
+    rails=items(record(("rail",), rail=text(200), asked=integer, full=integer, small=integer, none=integer, unknown=integer), 128),
+    pairs=items(
+        record(
+            ("node", "peer"),
+            node=text(),
+            peer=text(),
+            cells=items(record(("rail", "peer_rail", "seen"), rail=text(200), peer_rail=text(200), seen=text(16)), 1024),
+        ),
+        NODES,
+    ),
+    pairs_left_out=integer,
+)
+
+
+def reachability_document(value: Any) -> dict[str, Any] | None:
+    """Who reached whom on which rail, or None when it is no such document."""
+    found: dict[str, Any] | None = REACHABILITY(value)
+    return found
 
 
 def traffic_document(value: Any, node: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from railwright.bench_progress import progress_text
-from railwright.documents import bench_document, ddp_document, traffic_document
+from railwright.documents import bench_document, ddp_document, reachability_document, traffic_document
 
 Object = dict[str, Any]
 
@@ -59,6 +59,7 @@ class RunOutcome:
     bench: Object | None = None  # nccl-tests: documents.py has the form
     ddp: Object | None = None  # the training benchmark
     traffic: list[Object] = field(default_factory=list)  # growth of counters while perftest ran, a node, rail and peer each
+    reachability: Object | None = None  # who reached whom on which rail
     no_hosts: bool = False
     finished: bool = False  # the statistics event came: the playbook ran to its end
     canceled: bool = False
@@ -235,6 +236,8 @@ class Collector:
         action = _action(data).rpartition(".")[2]
         if action == "rdma_perftest":
             self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
+        if action == "rdma_cluster" and "reachability" in result:  # that one runs here
+            self.outcome.reachability = reachability_document(result["reachability"])
         self._judgement(host, action, result)
 
     def _judgement(self, host: HostOutcome, action: str, result: Object) -> None:

@@ -40,6 +40,7 @@ class Run:
     bench: dict[str, Any] | None = None  # nccl-tests: documents.py has the form
     ddp: dict[str, Any] | None = None  # the training benchmark
     traffic: list[dict[str, Any]] = field(default_factory=list)  # growth of counters while perftest ran: documents.py has the form
+    reachability: dict[str, Any] | None = None  # who reached whom on which rail
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:

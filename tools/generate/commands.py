@@ -46,9 +46,12 @@ evidence: [{what, value, source}]}}`; `null` for a node without an answer. With 
 | `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot) \
 and, after a refusal, `refused`; `verdicts` |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
-expected, found, message}], "traffic": [{node, rail, hca, port, peer, seconds, counters, interfaces, backwards}], "summary": {…}}`; \
+expected, found, message}], "traffic": [{node, rail, hca, port, peer, seconds, counters, interfaces, backwards}], \
+"reachability": {rails: [{rail, asked, full, small, none, unknown}], pairs: [{node, peer, cells: [{rail, peer_rail, seen}]}], \
+pairs_left_out}, "summary": {…}}`; \
 `node` is empty for a verdict on the cluster; `traffic` is what the counters of a port (`counters`) and of its interfaces \
-(`interfaces`: name to counters) grew by while perftest ran |
+(`interfaces`: name to counters) grew by while perftest ran; `reachability` counts the pings of a rail by what came back, and has \
+for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP) |
 | `bench` | as `validate`, and `bench` and `ddp`: [the documents](../architecture.md#the-final-proof-nccl-tests) of nccl-tests and of the \
 training benchmark, `null` for what was not run |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |

@@ -42,7 +42,7 @@ def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, 
     code = overall(outcome, *drift)
     nodes = {name: _document(host) for name, host in sorted(outcome.hosts.items())}
     summary = _summary(outcome, nodes, code)
-    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic)
+    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic, reachability=outcome.reachability)
     if form is Format.JSON:
         console.print_json({"nodes": nodes, "verdicts": outcome.verdicts, "summary": summary})
     else:

@@ -55,10 +55,10 @@ def command(
     code = overall(outcome)
     nodes = {name: node_document(host) | {"problems": host.problems} for name, host in sorted(outcome.hosts.items())}
     summary = node_counts(outcome) | {"verdicts": verdicts.counts(outcome.verdicts), "exit_code": int(code)}
-    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic)
+    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic, reachability=outcome.reachability)
     if form is Format.JSON:
-        judged_verdicts = verdicts.ordered(outcome.verdicts)
-        console.print_json({"nodes": nodes, "verdicts": judged_verdicts, "traffic": outcome.traffic, "summary": summary})
+        document = {"nodes": nodes, "verdicts": verdicts.ordered(outcome.verdicts), "traffic": outcome.traffic}
+        console.print_json({**document, "reachability": outcome.reachability, "summary": summary})
     else:
         for _name, host in sorted(outcome.hosts.items()):
             own = verdicts.counts(verdict for verdict in outcome.verdicts if verdict.get("node") == host.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railwright.report import bench_markdown, traffic
+from railwright.report import bench_markdown, reach, traffic
 from railwright.report.cases import Case
 from railwright.report.series import Plot
 from railwright.report.text import markdown_cell, markdown_table, short
@@ -40,7 +40,7 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
         chosen = [case for case in cases if case.result == result]
         if chosen:
             lines += ["", f"## {_title(result, run.verb)} ({len(chosen)})", "", *_cases(chosen)]
-    lines += traffic.markdown(run.traffic)
+    lines += reach.markdown(run.reachability) + traffic.markdown(run.traffic)
     if run.bench is not None:
         lines += bench_markdown.bench(run.bench, plots)
     if run.ddp is not None:

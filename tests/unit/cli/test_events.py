@@ -139,6 +139,17 @@ def test_a_node_cannot_speak_for_another() -> None:
     assert outcome(event("runner_on_ok", "n1", {"verdicts": [cluster]}, "railwright.rdma.rdma_cluster")).verdicts == [cluster]
 
 
+def test_who_reached_whom_comes_from_the_controller_and_in_its_form() -> None:
+    cells = [{"rail": "rail0", "peer_rail": "rail0", "seen": "none"}]
+    rails = [{"rail": "rail0", "asked": 2, "full": 1, "small": 0, "none": 1, "unknown": 0}]
+    pairs = [{"node": "n1", "peer": "n2", "cells": cells}]
+    document = {"rails": rails, "pairs": pairs, "pairs_left_out": 0}
+    given = document | {"pairs": [*pairs, {"node": "n1"}], "secret": "x"}
+    assert outcome(event("runner_on_ok", "n1", {"reachability": given}, "railwright.rdma.rdma_cluster")).reachability == document
+    assert outcome(event("runner_on_ok", "n1", {"reachability": given}, "railwright.rdma.rdma_ping")).reachability is None
+    assert outcome(event("runner_on_ok", "n1", {"peers": {}}, "railwright.rdma.rdma_cluster")).reachability is None
+
+
 def test_counters_of_every_round_are_kept_under_the_name_of_whose_answer_it_was() -> None:
     one = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n2", "seconds": 12.5, "counters": {"sent_pkts": 4}}
     one |= {"interfaces": {}, "backwards": []}
