@@ -83,11 +83,11 @@ def plan(desired, observed):
         if observed.link(rail).mtu is not None:
             changes += live_changes(rail, observed, recorded.get(rail.rail, []))
     if not desired.manage_addresses:
-        return changes + persistent.udev_changes(desired.rails, observed)
+        return changes + persistent.udev_changes(desired.rails, desired.others, observed)
     changes += stale_rule_changes(observed)
     owned = owners(desired, observed)
     changes += persistent.before_files(owned, observed)
-    changes += persistent.file_changes(owned, observed)
+    changes += persistent.file_changes(owned, desired.others, observed)
     return changes + persistent.after_files(owned, desired.others, observed)
 
 

@@ -95,6 +95,17 @@ def test_rail_that_left_the_inventory_loses_its_file_but_not_its_address(ready: 
     assert [op.argv for op in change.ops[1:]] == [("networkctl", "reload")]
 
 
+@pytest.mark.parametrize("named", ["Name=eth1", "MACAddress=02:00:00:00:01:01"])
+def test_a_rail_that_left_stays_management_where_the_controller_comes_in_by_it(ready: "Node", named: str) -> None:
+    """Its file goes and the manager is told: that may take off the very address that the controller talks to."""
+    ready.nics[1] = ready.nics[1]._replace(management=True)
+    text = (ready.root / FILE.removeprefix("file /")).read_text()
+    ready.write(FILE.removeprefix("file "), text.replace("MACAddress=02:00:00:00:01:01", named))
+    ready.values["rails"] = []
+    change, = ready.plan()
+    assert (change.what, change.after, change.disruption) == (FILE, None, "management")
+
+
 def test_stranger_with_our_kind_of_name_is_not_removed(ready: "Node") -> None:
     ready.write("/etc/systemd/network/90-railwright-notes.network", "[Match]\nName=eth7\n")
     assert ready.plan() == []

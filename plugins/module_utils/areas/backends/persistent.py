@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What must be on disk and enabled so that the rails come back after a reboot."""
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+import re
+from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
 
 from ...types import DISRUPTIONS, Change, Nic, Op, remove_file, run, write_file
 from ..files import HEADER, is_ours, plan_file
@@ -57,11 +58,11 @@ def wanted_files(owned, observed):
     return found
 
 
-def file_changes(owned, observed):
-    # type: (Sequence[Owned], Observed) -> List[Change]
+def file_changes(owned, others, observed):
+    # type: (Sequence[Owned], Sequence[Nic], Observed) -> List[Change]
     """Files of ours that should not be there any more, then those that should."""
     wanted = wanted_files(owned, observed)
-    changes = stale_files(set(wanted), observed)
+    changes = stale_files(set(wanted), reached_over([rail for group in owned for rail in group.rails], others), observed)
     for path in sorted(wanted):
         content, group = wanted[path]
         then = MODULES[group.backend].tell(group.rails, observed)
@@ -71,9 +72,22 @@ def file_changes(owned, observed):
     return changes
 
 
-def stale_files(wanted, observed):
-    # type: (set, Observed) -> List[Change]
-    """Files of an earlier apply: a rail that left the inventory, or a backend that changed."""
+def reached_over(rails, others):
+    # type: (Sequence[RailWish], Sequence[Nic]) -> Set[str]
+    """Names and MACs of the interfaces that the controller comes in by, as our files name an interface."""
+    names = [(rail.netdev, rail.mac) for rail in rails if rail.management] + [(nic.name, nic.mac) for nic in others if nic.management]
+    return {word.lower() for pair in names for word in pair if word}
+
+
+def words(text):
+    # type: (str) -> Set[str]
+    """Of a file of any manager: ``Name=eth1``, ``mac-address=02:…``, ``macaddress: "02:…"``."""
+    return {word.strip(":") for word in re.split(r"[\s=\"',;]+", text.lower())}
+
+
+def stale_files(wanted, management, observed):
+    # type: (Set[str], Set[str], Observed) -> List[Change]
+    """Files of an earlier apply: a rail that left the inventory, or a backend that changed. ``management``: see ``reached_over``."""
     changes = []  # type: List[Change]
     for path, state in sorted(observed.files.items()):
         if path in wanted or not is_ours(state.text or "") or "railwright" not in path.rpartition("/")[2]:
@@ -85,7 +99,8 @@ def stale_files(wanted, observed):
             then = nm.tell((), observed)
         elif path == netplan.PATH:
             then = netplan.tell((), observed)
-        changes.append(Change(AREA, "file " + path, state.text, None, "link" if then else "none",
+        touched = "management" if management.intersection(words(state.text or "")) else "link"
+        changes.append(Change(AREA, "file " + path, state.text, None, touched if then else "none",
                               "no rail of this host is configured by this file any more", "inventory: rails, network_backend",
                               (remove_file(path),) + then))
     return changes
@@ -146,11 +161,11 @@ def _unit_change(unit, what, disruption, ops):
                   if unit == networkd.UNIT else "interfaces(5)", ops)
 
 
-def udev_changes(rails, observed):
-    # type: (Sequence[RailWish], Observed) -> List[Change]
+def udev_changes(rails, others, observed):
+    # type: (Sequence[RailWish], Sequence[Nic], Observed) -> List[Change]
     """For interfaces that somebody else configures: their MTU by a udev rule, whoever that is."""
     paths = {"%s/70-railwright-%s.rules" % (UDEV_DIRECTORY, rail.rail): rail for rail in rails}
-    changes = stale_files(set(paths), observed)
+    changes = stale_files(set(paths), reached_over(rails, others), observed)
     for path in sorted(paths):
         changes += plan_file(AREA, observed.state(path), udev_text(paths[path]),
                              "network_manage_addresses is off: the MTU is set when the device appears, whichever manager has it", "udev(7)")
