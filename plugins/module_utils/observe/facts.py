@@ -26,6 +26,7 @@ from .nics import observe_netdevs
 from .packages import family_names, query_packages
 from .pci import link_facts
 from .qos import observe_qos
+from .qos_boot import with_boot
 from .stack import stack_facts
 from .storage import rdma_storage
 from .verbs import active_mtus
@@ -53,7 +54,7 @@ def observe_facts(host, identity=None):
         "storage": [dict(item._asdict()) for item in rdma_storage(host)],
         "hcas": _hcas(host, observe_hcas(host, active_mtus(host) if known.hcas else {})),
         "netdevs": observe_netdevs(host, known.nics),
-        "qos": observe_qos(host, known),
+        "qos": with_boot(host, observe_qos(host, known)),
         "modules": modules,
         "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
         "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),
