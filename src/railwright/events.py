@@ -45,6 +45,7 @@ class HostOutcome:
     facts: Object | None = None
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
+    taken_back: list[str] = field(default_factory=list)  # keys of changes that the node took back by itself, unconfirmed
     restore_point: str = ""
     judged: bool = False  # verdicts arrived from this node
     seen: bool = False  # at least one task ended on it
@@ -276,6 +277,8 @@ def _keep(host: HostOutcome, result: Object) -> None:
         host.facts = result["rdma"]
     if isinstance(result.get("explanation"), dict):
         host.explanation = result["explanation"]
+    if isinstance(result.get("taken_back"), list):
+        host.taken_back = [str(key) for key in result["taken_back"]]
     if isinstance(result.get("restore_point"), str) and result["restore_point"]:
         host.restore_point = result["restore_point"]
 

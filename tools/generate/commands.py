@@ -43,7 +43,8 @@ the other verbs print the same when they stop at an inventory's errors |
 evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
 | `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
 `drivers` tells kernel, stack, GPU driver, firmware, peer memory |
-| `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot) \
+| `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot), \
+`taken_back` (keys of changes of networking that the node took back by itself because nobody confirmed them) \
 and, after a refusal, `refused`; `verdicts` |
 | `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "traffic": [{node, rail, hca, port, peer, seconds, counters, interfaces, backwards}], \

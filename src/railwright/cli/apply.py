@@ -65,7 +65,7 @@ def _document(host: HostOutcome) -> dict[str, Any]:
     # Every planned change is made or the node fails; of a failed node only what a task reported done is known to be.
     done = set(host.applied)
     changes = [change | {"applied": host.status == "ok" or change.get("key") in done} for change in host.changes]
-    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed}
+    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "taken_back": host.taken_back}
     return node_document(host) | {"changes": changes, "problems": host.problems, "notes": host.notes} | left
 
 

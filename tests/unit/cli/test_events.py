@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from railwright.cli.session import overall
 from railwright.events import Collector, RunOutcome, Update, failure_message
+from railwright.exitcodes import ExitCode
 
 CHANGE = {
     "key": "network: MTU of rail0 (eth1)",
@@ -92,6 +94,16 @@ def test_what_drives_the_node_is_kept_and_only_text() -> None:
     first = event("runner_on_ok", "n1", {"plan": [], "drivers": {"stack": "doca 3.2.3", "odd": {"x": 1}}})
     later = event("runner_on_ok", "n1", {"plan": [], "drivers": ["no", "pairs"]})
     assert outcome(first, later).hosts["n1"].drivers == {"stack": "doca 3.2.3"}
+
+
+def test_a_node_that_took_its_change_back_has_failed_and_is_not_unreachable() -> None:
+    """The forms that plugin_utils/confirmation.py makes, after the plan and with the module's own result."""
+    line = "the change was not confirmed over a fresh connection within 20 s; the node rolled itself back and is as it was before run r1"
+    back = {"plan": [CHANGE], "changed": False, "taken_back": [CHANGE["key"]], "restore_point": "/var/lib/railwright/r1", "msg": line}
+    result = outcome(event("runner_on_ok", "n1", {"plan": [CHANGE]}), event("runner_on_failed", "n1", back), stats(failures={"n1": 1}))
+    host = result.hosts["n1"]
+    assert (host.status, host.message, host.applied, host.taken_back) == ("failed", line, [], [CHANGE["key"]])
+    assert overall(result) is ExitCode.FAILED
 
 
 def test_unreachable_is_not_failed() -> None:
