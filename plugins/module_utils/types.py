@@ -197,10 +197,10 @@ def remove_file(path):
     return Op("remove", path, "", 0, (), ())
 
 
-def set_value(path, value):
-    # type: (str, str) -> Op
-    """Write a kernel file (/proc/sys, /sys): no rename there, the old value is the undo."""
-    return Op("value", path, value, 0, (), ())
+def set_value(path, value, back=None):
+    # type: (str, str, Optional[str]) -> Op
+    """Write a kernel file (/proc/sys, /sys): no rename there, the old value is the undo; ``back`` where it is not written as it reads."""
+    return Op("value", path, value, 0, (), () if back is None else ((back,),))
 
 
 def run(argv, undo=(), seconds=120.0):

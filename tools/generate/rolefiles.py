@@ -26,6 +26,7 @@ TITLES = {
     "pci_tuning": "Set ACS, MaxReadReq, relaxed ordering and kernel arguments",
     "network": "Set address and MTU of every rail, now and after a reboot",
     "ipoib": "Set up IP over InfiniBand on the rails that have an address",
+    "roce_qos": "Make the host's side of lossless RoCE what the QoS profile says",
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",
     "nccl_env": "Write NCCL's environment for login shells and for everything else",
     "opensm": "Run a subnet manager for a small InfiniBand fabric",

@@ -44,8 +44,6 @@ class NicWish(NamedTuple):
     label: str  # rail0 (eth1)
     driver: Optional[str]  # of the interface
     pci: Optional[str]
-    management: bool
-    addressed: bool  # the rail is meant to have an address
     first: bool  # of the NICs that share the HCA's port: what belongs to the port is planned with this one
     profile: QosProfile
     dcbx_host: bool
@@ -176,6 +174,8 @@ def ets_argv(netdev, tool, classes, kinds, percents):
     # type: (str, str, Sequence[int], Sequence[str], Sequence[int]) -> Tuple[str, ...]
     """Both tools refuse percents that do not sum to 100, and mlnx_qos those of a class that does not share."""
     bound = [percent if kind == "ets" else 0 for kind, percent in zip(kinds, percents)]
+    if tool == DCB and sum(percents) == 100:
+        bound = list(percents)  # as it was: a class that is strict for now may keep the percents that it had
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "-p", csv(classes), "-s", ",".join(kinds), "-t", csv(bound))
     return ((DCB, "ets", "set", "dev", netdev, "prio-tc") + numbered(classes) + ("tc-tsa",) + numbered(kinds)
@@ -228,7 +228,12 @@ def _rdma_cm(nic, tool):
 
 def _forced(nic, tool):
     # type: (NicWish, str) -> Tuple[Setting, ...]
-    return (value(forced_path(nic), "%d" % nic.profile.tc),) if nic.force_tc else ()
+    return (force(nic),) if nic.force_tc else ()
+
+
+def force(nic):
+    # type: (NicWish) -> Setting
+    return value(forced_path(nic), "%d" % nic.profile.tc)
 
 
 def forced_path(nic):

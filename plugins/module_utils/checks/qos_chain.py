@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..catalogue.qos import QosProfile, dscp_of, site_profile
 from ..observe.match import RailTarget
-from ..observe.qos import WITHOUT_DCB
+from ..observe.qos import SOFTWARE, WITHOUT_DCB
+from ..qos_fit import marks, priorities_of, shares, trusts_dscp, without_dcb
 from ..spec.model import Spec
 from ..types import Verdict
 from .judge import Where, unreadable, verdict
@@ -19,7 +20,6 @@ from .wire import as_int
 CHECK = "qos.chain"
 HOLDS, BREAKS, UNKNOWN = "holds", "breaks", "unknown"
 VARIABLE = "NCCL_IB_TC"
-CONGESTED = 3  # both ECN bits set: what a switch writes when it marks a packet
 FABRIC_WITHOUT = {
     "infiniband": "InfiniBand has credit-based flow control; PFC, DSCP and ECN are for RoCE",
     "erdma": WITHOUT_DCB["erdma"],
@@ -43,22 +43,26 @@ def judge_qos(node, spec, targets, facts):
         if target.hca is None:
             continue
         where = Where(node, target.hca.name, target.port, target.label)
-        why = FABRIC_WITHOUT.get(spec.fabric) or WITHOUT_DCB.get(str(target.hca.driver))
+        nics = [nic for nic in qos.get("nics") or [] if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
+        why = FABRIC_WITHOUT.get(spec.fabric) or without_dcb(nics[0] if nics else {"driver": target.hca.driver})
         if why is not None or profile is None:
             verdicts.append(verdict(CHECK, where, "skipped", None, None, why or "the inventory expects nothing (qos_profile)"))
             continue
-        nics = [nic for nic in qos.get("nics") or [] if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         if not nics:
             verdicts.append(unreadable(CHECK, where, profile.name, "the QoS state of the rail's interface"))
         for nic in nics:
             subject = target.label if nic.get("netdev") == target.netdev else "%s, member %s" % (target.label, nic.get("netdev"))
-            verdicts.append(judge_chain(where._replace(subject=subject), chain(profile, nic, facts.get("nccl"), qos.get("lldpad"))))
+            links = chain(profile, nic, facts.get("nccl"), qos.get("lldpad"))
+            verdicts.append(judge_chain(where._replace(subject=subject), links, "fail" if spec["roce_qos_manage"] else "warn"))
     return verdicts
 
 
-def judge_chain(where, links):
-    # type: (Where, Sequence[Link]) -> Verdict
-    """The first link that breaks is the verdict; what breaks after it and what cannot be read is in the message."""
+def judge_chain(where, links, broken_status="fail"):
+    # type: (Where, Sequence[Link], str) -> Verdict
+    """The first link that breaks is the verdict; what breaks after it and what cannot be read is in the message.
+
+    ``broken_status``: only a warning where the inventory leaves the host's side to somebody else (roce_qos_manage).
+    """
     broken = [link for link in links if link.state == BREAKS]
     unknown = "; ".join("%s (%s)" % (link.name, link.found) for link in links if link.state == UNKNOWN)
     if broken:
@@ -66,23 +70,27 @@ def judge_chain(where, links):
         message = "%s is the first link that breaks: %s, not %s" % (first.name, first.found, first.expected)
         later = "; ".join("%s (%s, not %s)" % (link.name, link.found, link.expected) for link in broken[1:])
         message += ("; later ones that break: " + later if later else "") + ("; not readable: " + unknown if unknown else "")
-        # A warning as long as no role of railwright can mend the host's side: a failure must have a way out.
-        return verdict(CHECK, where, "warn", "%s: %s" % (first.name, first.expected), "%s: %s" % (first.name, first.found), message)
+        return verdict(CHECK, where, broken_status, "%s: %s" % (first.name, first.expected), "%s: %s" % (first.name, first.found), message)
     expected = ", ".join(link.expected for link in links)
     if unknown:
-        return verdict(CHECK, where, "unknown", expected, None, "no link is known to break; not readable: " + unknown)
+        holding = " -> ".join(link.name for link in links if link.state == HOLDS) or "none"
+        return verdict(CHECK, where, "unknown", expected, None, "no link is known to break; not readable: %s; these hold: %s" % (
+            unknown, holding))
     return verdict(CHECK, where, "pass", expected, expected, "every link holds: " + " -> ".join(link.name for link in links))
 
 
 def chain(profile, nic, nccl, lldpad):
     # type: (QosProfile, Mapping[str, Any], Optional[Mapping[str, Any]], Optional[bool]) -> List[Link]
-    """Every link in order. ``nic``: an entry of ``facts["qos"]["nics"]``; ``nccl``: ``facts["nccl"]``."""
+    """Every link in order. ``nic``: an entry of ``facts["qos"]["nics"]``; ``nccl``: ``facts["nccl"]``.
+
+    A software device has no reaction point and marks no CNPs: ECN is no link of its, and of CNP only the interface's map.
+    """
     links = [
-        _nccl(profile, nccl), _dscp(profile, nic), _trust(nic), _map(profile, nic), _priority(profile, nic), _pfc(profile, nic),
-        _ecn(profile, nic), _cnp(profile, nic), _rdma_cm(profile, nic), _dcbx(nic, lldpad)]
+        _nccl(profile, nccl), _dscp(profile, nic), _trust(nic), _map(profile, nic), _priority(profile, nic), _pfc(profile, nic)]
     if profile.ets:
-        links.insert(6, _ets(profile, nic))
-    return links
+        links.append(_ets(profile, nic))
+    links += [_cnp_map(profile, nic)] if nic.get("driver") in SOFTWARE else [_ecn(profile, nic), _cnp(profile, nic)]
+    return links + [_rdma_cm(profile, nic), _dcbx(nic, lldpad)]
 
 
 def _link(name, holds, expected, found):
@@ -106,13 +114,8 @@ def _nccl(profile, nccl):
     values = [(place, str(variables[VARIABLE])) for place, variables in places.items() if VARIABLE in variables]
     if not values:
         return _link(VARIABLE, False, expected, "not set in any file of NCCL's, so that it sends with class 0")
-    wrong = ["%s=%s in %s" % (VARIABLE, text, place) for place, text in values if not _marks(profile, as_int(text))]
+    wrong = ["%s=%s in %s" % (VARIABLE, text, place) for place, text in values if not marks(profile, as_int(text))]
     return _link(VARIABLE, not wrong, expected, ", ".join(wrong) or "%s=%s" % (VARIABLE, values[0][1]))
-
-
-def _marks(profile, tc):
-    # type: (QosProfile, Optional[int]) -> bool
-    return tc is not None and 0 <= tc <= 255 and dscp_of(tc) == profile.dscp and tc & 3 != CONGESTED
 
 
 def _dscp(profile, nic):
@@ -121,7 +124,7 @@ def _dscp(profile, nic):
     expected, forced = "DSCP %d" % profile.dscp, nic.get("forced_tc")
     if forced is None:
         return _unknown("DSCP", expected, nic, "forced_tc")
-    wrong = ["%d >> 2 = DSCP %d" % (tc, dscp_of(tc)) for tc in forced if not _marks(profile, tc)]
+    wrong = ["%d >> 2 = DSCP %d" % (tc, dscp_of(tc)) for tc in forced if not marks(profile, tc)]
     return _link("DSCP", not wrong, expected, "the driver forces class " + ", ".join(wrong) if wrong else expected)
 
 
@@ -130,19 +133,12 @@ def _trust(nic):
     expected, trust = "trust dscp", nic.get("trust")
     if trust is None:
         return _unknown("trust", expected, nic, "trust")
-    return _link("trust", trust.split()[:1] == ["dscp"], expected, "trust %s" % trust)
-
-
-def _mapped(nic, dscp):
-    # type: (Mapping[str, Any], int) -> Optional[List[int]]
-    """The priorities that the NIC maps a DSCP to."""
-    pairs = nic.get("dscp_priority")
-    return None if pairs is None else [pair[1] for pair in pairs if pair[0] == dscp]
+    return _link("trust", trusts_dscp(trust), expected, "trust %s" % trust)
 
 
 def _map(profile, nic):
     # type: (QosProfile, Mapping[str, Any]) -> Link
-    expected, mapped = "one entry for DSCP %d" % profile.dscp, _mapped(nic, profile.dscp)
+    expected, mapped = "one entry for DSCP %d" % profile.dscp, priorities_of(nic, profile.dscp)
     if mapped is None:
         return _unknown("DSCP map", expected, nic, "dscp_priority")
     if len(mapped) == 1:
@@ -152,7 +148,7 @@ def _map(profile, nic):
 
 def _priority(profile, nic):
     # type: (QosProfile, Mapping[str, Any]) -> Link
-    expected, mapped = "DSCP %d on priority %d" % (profile.dscp, profile.priority), _mapped(nic, profile.dscp)
+    expected, mapped = "DSCP %d on priority %d" % (profile.dscp, profile.priority), priorities_of(nic, profile.dscp)
     if mapped is None:
         return _unknown("priority", expected, nic, "dscp_priority")
     if len(mapped) != 1:
@@ -175,9 +171,8 @@ def _ets(profile, nic):
     expected, ets = "ETS %s" % _list(profile.ets), nic.get("ets")
     if ets is None:
         return _unknown("ETS", expected, nic, "ets")
-    shares = ["%d" % ets["percent"][tc] if ets["tc"].count(tc) == 1 else "%d shared" % ets["percent"][tc] for tc in ets["tc"]]
-    fits = all(ets["percent"][tc] == share and ets["tc"].count(tc) == 1 for tc, share in zip(ets["tc"], profile.ets) if share)
-    return _link("ETS", fits, expected, "ETS %s" % ", ".join(shares))
+    found = ["%d" % ets["percent"][tc] if ets["tc"].count(tc) == 1 else "%d shared" % ets["percent"][tc] for tc in ets["tc"]]
+    return _link("ETS", shares(profile, ets), expected, "ETS %s" % ", ".join(found))
 
 
 def _ecn(profile, nic):
@@ -193,7 +188,7 @@ def _cnp(profile, nic):
     # type: (QosProfile, Mapping[str, Any]) -> Link
     """How this NIC marks the CNPs that it sends, and where it puts those that come: the map of its own DSCPs."""
     form = "CNP with DSCP %d on priority %d"
-    expected, cnp, mapped = form % (profile.cnp_dscp, profile.cnp_priority), nic.get("cnp"), _mapped(nic, profile.cnp_dscp)
+    expected, cnp, mapped = form % (profile.cnp_dscp, profile.cnp_priority), nic.get("cnp"), priorities_of(nic, profile.cnp_dscp)
     if cnp is not None and (cnp["dscp"], cnp["priority"]) != (profile.cnp_dscp, profile.cnp_priority):
         return _link("CNP", False, expected, form % (cnp["dscp"], cnp["priority"]))
     if mapped is not None and mapped != [profile.cnp_priority]:
@@ -201,6 +196,15 @@ def _cnp(profile, nic):
     if cnp is None or mapped is None:
         return _unknown("CNP", expected, nic, "cnp" if cnp is None else "dscp_priority")
     return _link("CNP", True, expected, expected)
+
+
+def _cnp_map(profile, nic):
+    # type: (QosProfile, Mapping[str, Any]) -> Link
+    expected, mapped = "CNP DSCP %d on priority %d" % (profile.cnp_dscp, profile.cnp_priority), priorities_of(nic, profile.cnp_dscp)
+    if mapped is None:
+        return _unknown("CNP", expected, nic, "dscp_priority")
+    return _link("CNP", mapped == [profile.cnp_priority], expected,
+                 expected if mapped == [profile.cnp_priority] else "DSCP %d mapped to %s" % (profile.cnp_dscp, _list(mapped)))
 
 
 def _rdma_cm(profile, nic):

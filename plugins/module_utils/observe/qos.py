@@ -24,7 +24,8 @@ DEBUGFS = "/sys/kernel/debug/mlx5"
 UNIX_SOCKETS = "/proc/net/unix"
 LLDPAD_SOCKET = "@/com/intel/lldpad"  # its clients' end is .../PID
 MLX5 = "mlx5_core"
-# Drivers whose devices have no DCB of their own: what they send rides the interface below, or a fabric of the provider.
+# Drivers whose devices have no DCB of their own: what they send rides the interface below, which may have it, or a fabric of the provider.
+SOFTWARE = ("rdma_rxe", "siw")
 WITHOUT_DCB = {
     "rdma_rxe": "Soft-RoCE has no DCB: the kernel sends its packets like any others",
     "siw": "Soft-iWARP has no DCB: the kernel sends its packets like any others",
@@ -39,8 +40,8 @@ _MODES = ("IB/RoCE v1", "RoCE v2")
 def observe_qos(host, identity):
     # type: (Host, Identity) -> Dict[str, Any]
     """The ``qos`` part of the facts object."""
-    nics = [_nic(host, identity, *place) for place in roce_places(host, identity)]
-    return {"lldpad": _lldpad(host) if nics else None, "nics": nics}
+    nics = [observe_nic(host, identity, *place) for place in roce_places(host, identity)]
+    return {"lldpad": observe_lldpad(host) if nics else None, "nics": nics}
 
 
 def roce_places(host, identity):
@@ -57,18 +58,20 @@ def roce_places(host, identity):
     return found
 
 
-def _nic(host, identity, hca, port, netdev):
+def observe_nic(host, identity, hca, port, netdev):
     # type: (Host, Identity, Hca, int, str) -> Dict[str, Any]
+    """One entry of ``nics``. The interface below a software device is asked too: it is what the device's packets leave by."""
     nic = {"hca": hca.name, "port": port, "netdev": netdev, "driver": hca.driver}  # type: Dict[str, Any]
     told, missing, sources = {}, {}, {}  # type: Dict[str, Any], Dict[str, str], Dict[str, str]
     answers = []  # type: List[Tuple[str, Tuple[Any, str]]]
     none = WITHOUT_DCB.get(str(hca.driver))
-    if none is not None:
-        missing.update((part, none) for part in PARTS + ("ecn", "cnp"))
+    below = next((other for other in identity.nics if other.name == netdev), None)
+    if none is None or hca.driver in SOFTWARE:
+        told, missing, sources = _dcb(host, (below.driver if below is not None else None) or hca.driver, netdev)
+    if none is not None:  # nothing in software marks or answers by priority
+        missing.update((part, none) for part in ("ecn", "cnp") + (() if told else PARTS))
     else:
-        told, missing, sources = _dcb(host, hca, netdev)
-        pci = next((other.pci for other in identity.nics if other.name == netdev), None) or hca.pci
-        answers = [("ecn", _ecn(host, netdev)), ("cnp", _cnp(host, netdev, pci))]
+        answers = [("ecn", _ecn(host, netdev)), ("cnp", _cnp(host, netdev, (below.pci if below is not None else None) or hca.pci))]
     answers += [("rdma_cm", _rdma_cm(host, hca.name, port)), ("forced_tc", _forced(host, hca.name, port))]
     for part, (value, source) in answers:  # where a value is from, or, without one, why there is none
         if value is None:
@@ -79,12 +82,12 @@ def _nic(host, identity, hca, port, netdev):
     return dict(nic, sources=sources, missing=missing)
 
 
-def _dcb(host, hca, netdev):
-    # type: (Host, Hca, str) -> Tuple[Dict[str, Any], Dict[str, str], Dict[str, str]]
+def _dcb(host, driver, netdev):
+    # type: (Host, Optional[str], str) -> Tuple[Dict[str, Any], Dict[str, str], Dict[str, str]]
     """dcb first, mlnx_qos for what is left."""
     told, missing = read_dcb(host, netdev)
     sources = dict.fromkeys(told, "dcb")
-    if "trust" not in told and hca.driver == MLX5 and "dscp_priority" in told:
+    if "trust" not in told and driver == MLX5 and "dscp_priority" in told:
         # mlx5 keeps one state: with any entry in the table it trusts DSCP, with none PCP (mlx5e_dcbnl_ieee_setapp and _delapp).
         told["trust"], sources["trust"] = "dscp" if told["dscp_priority"] else "pcp", "dcb app"
         del missing["trust"]
@@ -161,7 +164,7 @@ def _forced(host, hca, port):
     return classes, "sysfs"
 
 
-def _lldpad(host):
+def observe_lldpad(host):
     # type: (Host) -> Optional[bool]
     """Whether lldpad listens: it takes what the switch says and writes it over what was set."""
     text = host.read(UNIX_SOCKETS)

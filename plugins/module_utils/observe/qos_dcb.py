@@ -19,6 +19,7 @@ PRIORITIES = 8
 DSCPS = 64
 ALGORITHMS = ("strict", "cbs", "ets", "vendor")
 SELECTORS = ("ethtype", "stream-port", "dgram-port", "port", "dscp", "pcp")
+DCBX_FLAGS = ("host", "lld-managed", "cee", "ieee", "static")
 # Part -> the object of the tool that holds it.
 OBJECTS = (("trust", "apptrust"), ("pfc", "pfc"), ("dscp_priority", "app"), ("ets", "ets"), ("buffers", "buffer"), ("dcbx", "dcbx"))
 
@@ -42,6 +43,13 @@ def read_dcb(host, netdev):
         else:
             missing[part] = "dcb %s: %s" % (name, _reason(result.err) if result.rc else "not the form that dcb prints")
     return told, missing
+
+
+def dcbx_flags(host, netdev):
+    # type: (Host, str) -> Tuple[str, ...]
+    """The words that ``dcb dcbx set`` takes for the mode as it is now; empty where it cannot be read."""
+    found = _document(host.run((TOOL, "-j", "dcbx", "show", "dev", netdev), SECONDS).out) or {}
+    return tuple(word for word in DCBX_FLAGS if found.get(word.replace("-", "_")) is True)
 
 
 def _reason(text):

@@ -23,6 +23,8 @@ from .check_nic_firmware import check_nic_firmware
 from .check_pci_tuning import check_pci_tuning
 from .check_qos import CHECKS as QOS_CHECKS
 from .check_qos import check_qos
+from .check_roce_qos import CHECKS as ROCE_QOS_CHECKS
+from .check_roce_qos import check_roce_qos
 from .check_ssh_mesh import CHECKS as MESH_CHECKS
 from .check_stack import CHECKS, check_stack
 from .dicts import check_pins, check_sysctls
@@ -97,7 +99,7 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted
@@ -132,6 +134,7 @@ def _check_together(checked, rails, findings):
     check_nccl(checked, findings)
     check_mpi(checked, findings)
     check_qos(checked, findings)
+    check_roce_qos(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

@@ -40,6 +40,7 @@ SECTIONS = {
     "pci_tuning": "PCIe",
     "network": "Rails' addresses and MTU",
     "ipoib": "IP over InfiniBand",
+    "roce_qos": "The host's side of lossless RoCE",
     "host_tuning": "Limits, sysctls, CPU",
     "nccl_env": "NCCL's environment",
     "opensm": "Subnet manager",

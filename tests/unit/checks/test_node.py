@@ -81,8 +81,8 @@ SICK = [
     (netdev("addresses", None), "rail.address", "unknown", "10.10.0.1/24", None),
     (port("gids", []), "rail.gid", "fail", "RoCE v2 GID with 10.10.0.1", None),
     (port("gids", None), "rail.gid", "unknown", "RoCE v2", None),
-    (qos("pfc", [4]), "qos.chain", "warn", "PFC: PFC on 3", "PFC: PFC on 4"),
-    (qos("trust", "pcp"), "qos.chain", "warn", "trust: trust dscp", "trust: trust pcp"),
+    (qos("pfc", [4]), "qos.chain", "fail", "PFC: PFC on 3", "PFC: PFC on 4"),
+    (qos("trust", "pcp"), "qos.chain", "fail", "trust: trust dscp", "trust: trust pcp"),
 ]
 
 

@@ -147,7 +147,7 @@ def test_every_single_break_written_from_documented_formats_is_named(tmp_path: P
         apply_edit(root, path, profile, edit)
         assert states(root, profile, BREAKS) == [name], (number, path)
         verdict = judged(root, profile)
-        assert (verdict.status, verdict.check) == ("warn", "qos.chain")
+        assert (verdict.status, verdict.check) == ("fail", "qos.chain")
         assert verdict.expected.startswith(name + ": ")
         assert verdict.found.startswith(name + ": ")
         assert verdict.expected != verdict.found
@@ -174,7 +174,7 @@ def test_every_single_break_in_the_documented_text_of_mlnx_qos_is_named(tmp_path
     tree_of.with_mlnx_qos(tmp_path / "node", profile)
     apply_edit(tmp_path / "node", tree_of.MLNX_QOS, profile, edit)
     assert states(tmp_path / "node", profile, BREAKS) == [name]
-    assert judged(tmp_path / "node", profile).status == "warn"
+    assert judged(tmp_path / "node", profile).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,48 @@ def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Pa
     found = of_node(tmp_path / "node", spec_of())
     assert [(item.status, item.hca, item.port, item.subject) for item in found] == [("pass", "mlx5_0", 1, "rail0 (eth1)")]
     found = of_node(tmp_path / "node", spec_of(qos_profile="scnet-dscp34-prio4"))
-    assert [item.status for item in found] == ["warn"]
+    assert [item.status for item in found] == ["fail"]
     assert found[0].expected == "NCCL_IB_TC: NCCL_IB_TC=136 (136 >> 2 = DSCP 34)"
+
+
+def test_a_broken_chain_that_the_inventory_leaves_to_somebody_else_only_warns(tmp_path: Path) -> None:
+    tree_of.with_dcb(tmp_path / "node", QOS_PROFILES[0])
+    apply_edit(tmp_path / "node", tree_of.DCB.format("pfc"), QOS_PROFILES[0], flags())
+    assert [item.status for item in of_node(tmp_path / "node", spec_of(roce_qos_manage=False))] == ["warn"]
+    assert [item.status for item in of_node(tmp_path / "node", spec_of())] == ["fail"]
+
+
+def soft_nic(root: Path) -> dict[str, Any]:
+    host = TreeHost(str(root))
+    identity = observe_identity(host)
+    identity = identity._replace(hcas=tuple(hca._replace(driver="rdma_rxe") for hca in identity.hcas))
+    nic: dict[str, Any] = json.loads(json.dumps(observe_qos(host, identity)["nics"][0]))
+    return nic
+
+
+def test_a_software_device_is_judged_by_the_dcb_of_its_interface_without_what_cannot_exist_there(tmp_path: Path) -> None:
+    profile = QOS_PROFILES[0]
+    tree_of.with_dcb(tmp_path, profile)
+    nic = soft_nic(tmp_path)
+    assert (nic["pfc"], nic["ecn"], nic["cnp"], nic["dcbx"]) == ([3], None, None, "host")
+    links = chain(profile, nic, {"conf": {"variables": {"NCCL_IB_TC": "106"}}, "profile_d": {}}, False)
+    assert [link.name for link in links] == [name for name in ALL_LINKS if name != "ECN"]
+    assert judge_chain(Where("node", "rxe0", 1, "rail0"), links).status == "pass"
+    broken = chain(profile, {**nic, "dscp_priority": [[26, 3], [48, 0]]}, {"conf": {"variables": {"NCCL_IB_TC": "106"}}}, False)
+    assert [(link.name, link.found) for link in broken if link.state == BREAKS] == [("CNP", "DSCP 48 mapped to 0")]
+
+
+def test_a_software_device_whose_interface_has_a_dcb_without_apptrust_hides_only_the_trust(tmp_path: Path) -> None:
+    """iproute2 6.1 has no apptrust, and the driver is not mlx5: who trusts what cannot be read, and the rest is judged."""
+    tree = tree_of.with_dcb(tmp_path, QOS_PROFILES[0])
+    (tmp_path / tree_of.DCB.format("apptrust")).unlink()
+    (tree.root / "sys/devices" / tree_of.PCI / "driver").unlink()
+    tree.link(f"sys/devices/{tree_of.PCI}/driver", "sys/bus/pci/drivers/virtio_net")
+    links = chain(QOS_PROFILES[0], soft_nic(tmp_path), {"conf": {"variables": {"NCCL_IB_TC": "106"}}}, False)
+    assert [link.name for link in links if link.state == UNKNOWN] == ["trust"]
+    verdict = judge_chain(Where("node", "rxe0", 1, "rail0"), links)
+    assert verdict.status == "unknown"
+    assert "these hold: NCCL_IB_TC -> DSCP -> DSCP map -> priority -> PFC" in verdict.message
 
 
 @pytest.mark.parametrize(

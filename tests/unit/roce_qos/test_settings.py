@@ -20,9 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 PROFILE = QOS_PROFILES[0]
 SHARES = PROFILE._replace(ets=(20, 0, 0, 80, 0, 0, 0, 0))
 BUFFERS = ((130944, 130944, 0, 0, 0, 0, 0, 0), (0, 0, 0, 1, 0, 0, 0, 0))
-NIC = NicWish(
-    "eth1", "b8:ce:f6:00:30:01", "mlx5_0", 1, "rail0 (eth1)", "mlx5_core", "0000:31:00.0", False, True, True, SHARES, True, BUFFERS, True
-)
+NIC = NicWish("eth1", "b8:ce:f6:00:30:01", "mlx5_0", 1, "rail0 (eth1)", "mlx5_core", "0000:31:00.0", True, SHARES, True, BUFFERS, True)
 DCB = dict.fromkeys(PARTS[:6], "dcb") | {"ecn": "sysfs", "cnp": "sysfs", "rdma_cm": "configfs", "forced_tc": "sysfs"}
 CM = "/sys/kernel/config/rdma_cm/mlx5_0"
 
