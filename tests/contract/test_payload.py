@@ -68,4 +68,4 @@ def test_what_judges_ships_nothing_that_changes_a_node() -> None:
 def test_size(name: str) -> None:
     """Bytes of one module as they are sent to every node in every run: each file deflated, the whole in base64 (AnsiballZ)."""
     sent = sum(len(zlib.compress(repo.text(file).encode())) for file in reached(name)) * 4 // 3
-    assert sent < 400_000
+    assert sent < 450_000
