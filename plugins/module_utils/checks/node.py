@@ -11,6 +11,7 @@ from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
 from .platform import judge_platform
+from .qos_boot import judge_qos_boot
 from .qos_chain import judge_qos
 from .rail import expected_device, judge_rail
 from .stack import judge_stack
@@ -34,6 +35,7 @@ def judge_node(node, spec, identity, facts):
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
     verdicts += judge_qos(node, spec, targets, facts)
+    verdicts += judge_qos_boot(node, spec, targets, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 

@@ -79,6 +79,13 @@ class Node:
             "forced_tc": [],
             "sources": {},
             "missing": {},
+            "boot": {
+                "file": f"/etc/railwright/roce-qos/eth{index + 1}",
+                "enabled": True,
+                "unit": {"name": f"railwright-roce-qos@eth{index + 1}.service", "state": "active", "result": "success"},
+                "profile": "dscp26-prio3",
+                "differs": [],
+            },
         }
 
     @staticmethod

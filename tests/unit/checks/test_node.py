@@ -25,6 +25,7 @@ RAIL_CHECKS = {
     "hca.fw_ver",
     "hca.hca_type",
     "qos.chain",
+    "qos.boot",
 }
 
 
@@ -83,6 +84,13 @@ SICK = [
     (port("gids", None), "rail.gid", "unknown", "RoCE v2", None),
     (qos("pfc", [4]), "qos.chain", "fail", "PFC: PFC on 3", "PFC: PFC on 4"),
     (qos("trust", "pcp"), "qos.chain", "fail", "trust: trust dscp", "trust: trust pcp"),
+    (
+        lambda node: node.facts["qos"]["nics"][0]["boot"].update(enabled=False),
+        "qos.boot",
+        "fail",
+        "as now after a reboot (dscp26-prio3)",
+        "its unit is not enabled: nothing sets the NIC at boot",
+    ),
 ]
 
 
@@ -228,7 +236,7 @@ def test_facts_that_could_not_be_read_never_pass_and_never_crash(node: Any, fact
     node.facts = facts
     verdicts = node.verdicts()
     assert "pass" not in {item.status for item in verdicts}
-    assert len(verdicts) == 6
+    assert len(verdicts) == 8
 
 
 def change(area: str, what: str, before: Any, after: Any) -> Change:

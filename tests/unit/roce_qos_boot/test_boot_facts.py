@@ -35,13 +35,11 @@ TOOLS: dict[str, Write] = {"dcb": tree_of.with_dcb, "mlnx_qos": tree_of.with_mln
 def text_of(profile: QosProfile, tool: str, cnp: str = "sysfs") -> str:
     """All that there is to set, by this tool."""
     buffers = (BUFFERS[0], tuple(int(priority in profile.lossless) for priority in range(8)))
-    values: dict[str, Any] = {
-        "netdev": "eth1", "mac": tree_of.MAC, "hca": "mlx5_0", "port": 1, "label": "rail0 (eth1)", "driver": "mlx5_core",
-        "pci": "0000:31:00.0", "management": False, "addressed": True, "first": True, "profile": profile, "dcbx_host": True,
-        "buffers": buffers, "force_tc": True}
-    wish = NicWish(**{name: values[name] for name in NicWish._fields})
+    wish = NicWish(
+        netdev="eth1", mac=tree_of.MAC, hca="mlx5_0", port=1, label="rail0 (eth1)", driver="mlx5_core", pci="0000:31:00.0", first=True,
+        profile=profile, dcbx_host=True, buffers=buffers, force_tc=True)
     tools = {**dict.fromkeys(DCB_PARTS, tool), **FILES, "cnp": cnp}
-    return settings_text(BootNic("eth1", tree_of.MAC, "rail0 (eth1)", "mlx5_0", 1, settings(wish, tools), profile.name))
+    return settings_text(BootNic("eth1", tree_of.MAC, wish.label, "mlx5_0", 1, settings(wish, tools), profile.name))
 
 
 def provision(root: Path, profile: QosProfile, tool: str, *, state: str = "active", result: str = "success") -> None:
