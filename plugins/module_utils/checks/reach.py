@@ -95,9 +95,11 @@ def _duplicate(node, rail, found, by_mac):
     if found["dad_failed"]:
         return verdict("rail.duplicate", where, "fail", expected, "dadfailed",
                        "the kernel found %s in use by another device when it was set, and does not use it" % rail["address"])
+    if found["macs"] is None and not rail["gid_needed"]:
+        return verdict("rail.duplicate", where, "skipped", expected, None, "InfiniBand: nobody is asked over IPoIB")
     if found["macs"] is None:
         return verdict("rail.duplicate", where, "unknown", expected, None,
-                       "nobody could be asked on %s: it is down, is no Ethernet, or raw sockets are not allowed" % rail["netdev"])
+                       "nobody could be asked on %s: it is down, or raw sockets are not allowed" % rail["netdev"])
     if not found["macs"]:
         return verdict("rail.duplicate", where, "pass", expected, expected, "nobody else on %s answers for it" % rail["netdev"])
     whose = ["%s (%s of %s)" % (mac, by_mac[mac][1], by_mac[mac][0]) if mac in by_mac else mac for mac in found["macs"]]

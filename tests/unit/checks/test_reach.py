@@ -31,7 +31,7 @@ class Cluster:
 
     def _view(self, number: int) -> dict[str, Any]:
         rails = [{"name": f"rail{at}", "label": f"rail{at} (eth{at + 1})", "address": f"10.10.{at}.{number}", "netdev": f"eth{at + 1}",
-                  "mtu": 9000, "hca": f"mlx5_{at}", "port": 1} for at in range(self.rails)]  # fmt: skip
+                  "mtu": 9000, "hca": f"mlx5_{at}", "port": 1, "gid_needed": True} for at in range(self.rails)]  # fmt: skip
         netdevs = [{"name": f"eth{at + 1}", "mac": f"02:00:00:00:{number:02x}:{at:02x}",
                     "addresses": [f"10.10.{at}.{number}/{self.prefix}"]}
                    for at in range(self.rails)]  # fmt: skip
@@ -218,6 +218,15 @@ def test_what_nobody_could_be_asked_is_unknown_and_the_kernels_word_counts() -> 
     assert [item.status for item in of(verdicts, "rail.duplicate")] == ["pass", "unknown", "pass", "pass"]
     verdicts = changed(Cluster(2), "n1", lambda rail: rail.update(macs=None, dad_failed=True), "rails")
     assert failed(verdicts) == [("rail.duplicate", "n1", "rail1 (eth2)")]
+
+
+def test_over_ipoib_nobody_is_asked() -> None:
+    cluster = Cluster(2)
+    views, results = cluster.views(), cluster.results()
+    for node in cluster.nodes:
+        for rail, found in zip(views[node]["rails"], results[node]["rails"], strict=True):
+            rail["gid_needed"], found["macs"] = False, None
+    assert {item.status for item in of(judge_reach(views, results), "rail.duplicate")} == {"skipped"}
 
 
 def test_networks_are_what_hears_each_other() -> None:
