@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The only file that knows AnsibleModule: parameters in, one JSON result out."""
+"""The body of the rdma_state module: parameters in, one JSON result out."""
 
 import json
-import os
 import time
 from typing import Any, Dict, List, Optional
 
 from .apply import Applied, apply_plan, exclusive, refuse
 from .confirm import Switch, confirm, notes, outcome
 from .errors import ApplyError, RailwrightError
+from .facts_module import connection_address
 from .host import Host
-from .observe.connection import ancestors_connection_address
-from .observe.facts import observe_facts
-from .observe.identity import observe_identity
 from .observe.summary import observe_summary
 from .package_downloads import downloads, needs_proof
 from .package_steps import package_steps
@@ -20,24 +17,6 @@ from .plan import Plan, make_plan
 from .spec.model import Spec
 from .switch import TIMER
 from .types import as_dicts, change_as_dict
-
-
-def connection_address():
-    # type: () -> Optional[str]
-    """The node's own address in the controller's ssh connection; where sudo has dropped it, a parent process has it."""
-    fields = os.environ.get("SSH_CONNECTION", "").split()
-    return fields[2] if len(fields) == 4 else ancestors_connection_address(Host())
-
-
-def run_facts(module):
-    # type: (Any) -> None
-    """Body of the rdma_facts module: the same object under its own name and as a host fact."""
-    host = Host()
-    try:
-        facts = observe_facts(host, observe_identity(host, connection_address()))
-    except RailwrightError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, rdma=facts, ansible_facts={"rdma": facts})
 
 
 def run_state(module):

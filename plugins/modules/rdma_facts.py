@@ -249,7 +249,7 @@ rdma:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import run_facts
 
 
 def main():

@@ -126,9 +126,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_apply as apply
 from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_node as node
-from ansible_collections.railwright.rdma.plugins.module_utils.adapter import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import member_from
 
 ARGUMENTS = {
@@ -155,7 +155,7 @@ def step(host, params, dry):
     who = node.account(params["user"] or host.login())
     mode = params["mode"]
     if mode == "observe":
-        return {"changed": False, "node": node.observe(host, who, connection_address())}
+        return {"changed": False, "node": node.observe(host, who, ancestors_connection_address(host))}
     if mode == "read":
         return {"changed": False, "private_key": "" if dry else node.read_key(host, who)}
     if mode == "prove":

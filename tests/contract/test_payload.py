@@ -64,6 +64,13 @@ def test_what_judges_ships_nothing_that_changes_a_node() -> None:
     assert not [file for file in reached("plugins/modules/rdma_check.py") if file.endswith(CHANGES)]
 
 
+@pytest.mark.parametrize("name", ["plugins/modules/rdma_facts.py", "plugins/modules/rdma_ssh_mesh.py"])
+def test_a_look_does_not_bring_the_plan(name: str) -> None:
+    """Facts are asked of every node in every run; they were four times as large while one file held the bodies of both modules."""
+    assert "plugins/module_utils/host.py" in reached(name)
+    assert "plugins/module_utils/plan.py" not in reached(name)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_size(name: str) -> None:
     """Bytes of one module as they are sent to every node in every run: each file deflated, the whole in base64 (AnsiballZ)."""

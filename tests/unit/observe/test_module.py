@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.lib.module_double import Module
 
-from ansible_collections.railwright.rdma.plugins.module_utils import adapter
+from ansible_collections.railwright.rdma.plugins.module_utils import facts_module
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
@@ -17,8 +17,8 @@ from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
 
 @pytest.mark.core
 def test_facts_come_back_under_both_names(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
-    result = Module().call(adapter.run_facts)
+    monkeypatch.setattr(facts_module, "Host", lambda: TreeHost(str(nodes / "rxe")))
+    result = Module().call(facts_module.run_facts)
     assert result["changed"] is False
     assert result["ansible_facts"] == {"rdma": result["rdma"]}
     assert json.loads(json.dumps(result["rdma"])) == json.loads((nodes / "rxe.facts.json").read_text())
@@ -26,9 +26,9 @@ def test_facts_come_back_under_both_names(nodes: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.core
 def test_the_controllers_address_reaches_the_identity(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "Host", lambda: TreeHost(str(nodes / "rxe")))
+    monkeypatch.setattr(facts_module, "Host", lambda: TreeHost(str(nodes / "rxe")))
     monkeypatch.setenv("SSH_CONNECTION", "10.10.0.1 40000 10.10.0.11 22")
-    netdevs = Module().call(adapter.run_facts)["rdma"]["netdevs"]
+    netdevs = Module().call(facts_module.run_facts)["rdma"]["netdevs"]
     assert [netdev["name"] for netdev in netdevs if netdev["management"]] == ["eth0", "eth1"]
 
 
@@ -37,8 +37,8 @@ def test_errors_of_the_core_fail_the_module(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(*_arguments: Any) -> None:
         raise RailwrightError("nothing to read")
 
-    monkeypatch.setattr(adapter, "observe_identity", broken)
-    assert Module().call(adapter.run_facts) == {"failed": True, "msg": "nothing to read"}
+    monkeypatch.setattr(facts_module, "observe_identity", broken)
+    assert Module().call(facts_module.run_facts) == {"failed": True, "msg": "nothing to read"}
 
 
 @pytest.mark.core

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The body of the rdma_facts module. Apart from rdma_state's: a look at a node must not bring everything that changes one."""
+
+import os
+from typing import Any, Optional
+
+from .errors import RailwrightError
+from .host import Host
+from .observe.connection import ancestors_connection_address
+from .observe.facts import observe_facts
+from .observe.identity import observe_identity
+
+
+def connection_address():
+    # type: () -> Optional[str]
+    """The node's own address in the controller's ssh connection; where sudo has dropped it, a parent process has it."""
+    fields = os.environ.get("SSH_CONNECTION", "").split()
+    return fields[2] if len(fields) == 4 else ancestors_connection_address(Host())
+
+
+def run_facts(module):
+    # type: (Any) -> None
+    """The same object under its own name and as a host fact."""
+    host = Host()
+    try:
+        facts = observe_facts(host, observe_identity(host, connection_address()))
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, rdma=facts, ansible_facts={"rdma": facts})
