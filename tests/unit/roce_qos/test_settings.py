@@ -36,9 +36,9 @@ def test_everything_by_dcb_and_sysfs_in_order() -> None:
         "dcb pfc set dev eth1 prio-pfc all:off 3:on",
         "dcb app replace dev eth1 dscp-prio 26:3 48:6",
         ("dcb ets set dev eth1 prio-tc 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7 "
-        "tc-tsa 0:ets 1:strict 2:strict 3:ets 4:strict 5:strict 6:strict 7:strict tc-bw 0:20 1:0 2:0 3:80 4:0 5:0 6:0 7:0"),
+         "tc-tsa 0:ets 1:strict 2:strict 3:ets 4:strict 5:strict 6:strict 7:strict tc-bw 0:20 1:0 2:0 3:80 4:0 5:0 6:0 7:0"),
         ("dcb buffer set dev eth1 prio-buffer 0:0 1:0 2:0 3:1 4:0 5:0 6:0 7:0 "
-        "buffer-size 0:130944 1:130944 2:0 3:0 4:0 5:0 6:0 7:0"),
+         "buffer-size 0:130944 1:130944 2:0 3:0 4:0 5:0 6:0 7:0"),
         "value /sys/class/net/eth1/ecn/roce_np/enable/3 1",
         "value /sys/class/net/eth1/ecn/roce_rp/enable/3 1",
         "value /sys/class/net/eth1/ecn/roce_np/cnp_dscp 48",
