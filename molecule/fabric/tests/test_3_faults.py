@@ -14,6 +14,7 @@ NODE2 = {
     "network: link of rail0 (eth1)",
     "kernel_modules: module rdma_rxe loaded",
     "rxe: RDMA link rxe0 on rail0 (eth1)",
+    "roce_qos: RDMA-CM default of rail0 (eth1)",  # the kernel keeps it with the device
 }
 
 
