@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from tests.fixtures import node_qos
+from tests.fixtures.double_of_dcb import Refused
 
+from ansible_collections.railwright.rdma.plugins.module_utils import apply
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import roce_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import BREAKS, UNKNOWN, chain
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
+from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Nic
 
 MakeNode = Callable[..., Any]
@@ -34,6 +38,10 @@ NODES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("mlnx_qos asked for", {"tools": ("dcb", "mlnx_qos"), "roce_qos_backend": "mlnx_qos"}, [f"DSCP trust{LINK}"]),
 ]
 by_node = pytest.mark.parametrize(("tools", "trust"), [row[1:] for row in NODES], ids=[row[0] for row in NODES])
+
+
+def refused(_dscp: int, _priority: int) -> None:
+    raise Refused("RTNETLINK answers: Invalid argument")
 
 
 def links(node: Any, state: str) -> list[str]:
@@ -185,12 +193,7 @@ def test_a_dcb_whose_kernel_refuses_is_found_by_reading_back(make_node: MakeNode
     """``dcb app replace`` exits 0 whatever happens."""
     node = make_node(mlx5=False, apptrust=True)
 
-    def refuse(_dscp: int, _priority: int) -> None:
-        from tests.fixtures.double_of_dcb import Refused
-
-        raise Refused("RTNETLINK answers: Invalid argument")
-
-    node.node.driver.add = refuse
+    node.node.driver.add = refused
     node.apply()
     assert node.whats() == [f"DSCP map{LINK}"]
 
@@ -247,7 +250,7 @@ def test_configfs_that_nobody_mounted_is_mounted(make_node: MakeNode) -> None:
     journal = node.apply()
     commands = [command for command in node.node.commands if command[0] in ("modprobe", "mkdir") or command[1:2] == ("start",)]
     assert commands == [("modprobe", "rdma_cm"), ("systemctl", "start", "sys-kernel-config.mount"),
-                        ("mkdir", "/sys/kernel/config/rdma_cm/mlx5_0")]  # fmt: skip
+                        ("mkdir", "-p", "/sys/kernel/config/rdma_cm/mlx5_0")]  # fmt: skip
     assert node.whats() == []
     assert node.taken_back(journal) == TAKEN_BACK
     assert not node.node.exists("/sys/kernel/config/rdma_cm/mlx5_0")
@@ -362,3 +365,22 @@ def test_members_of_a_bond_are_set_each_and_what_belongs_to_the_port_once(make_s
     whats = [change.what for change in roce_qos.plan(wanted, observed)]
     assert [what for what in whats if what.startswith("RDMA-CM")] == ["RDMA-CM default of rail0 (bond0), member eth1"]
     assert "PFC of rail0 (bond0), member eth1" in whats
+
+
+def test_an_apply_whose_map_the_kernel_refused_without_a_word_takes_everything_back(
+    make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole way of rdma_state: plan, journal, effects, reading back, roll back."""
+    node = make_node(mlx5=False, apptrust=True, consent=["link"])
+    monkeypatch.setattr(apply, "SETTLE_SECONDS", 0.0)
+    plan = make_plan(node.node, node.spec, ["roce_qos"])
+    assert plan.problems == ()
+    before = node.state()
+    monkeypatch.setattr(node.node.driver, "add", refused)
+    with pytest.raises(ApplyError, match=r"did not hold: roce_qos: DSCP map of rail0 \(eth1\)"):
+        apply.apply_plan(node.node, node.spec, plan, "run", ["roce_qos"])
+    monkeypatch.undo()
+    assert node.state() == before
+    applied = apply.apply_plan(node.node, node.spec, make_plan(node.node, node.spec, ["roce_qos"]), "run", ["roce_qos"])
+    assert applied.remaining == ()
+    assert make_plan(node.node, node.spec, ["roce_qos"]).changes == ()
