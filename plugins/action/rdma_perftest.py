@@ -14,6 +14,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import on_another_network
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -28,6 +29,7 @@ OPTIONS = {
     "round": {"type": "int", "required": True},
     "check": {"type": "str", "required": True},
     "started": {"type": "str", "required": True},
+    "ping": {"type": "str"},
 }
 SIZES = {
     "seconds": "validate_perftest_seconds",
@@ -52,7 +54,8 @@ class ActionModule(StepAction):
             return result
         spec = host_spec(self._templar, variables)
         server_rails, client_rails = self._rails(variables, options["check"], pair)
-        serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]))
+        serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]),
+                                               crossed_rails(variables, options["ping"], pair))
         profile, why_not = profile_of(spec)
         if profile is not None:  # without its class the traffic would ride the queue of everybody, which may drop
             serving, asking = ([test._replace(tclass=profile.tc) for test in tests] for tests in (serving, asking))
@@ -100,6 +103,17 @@ def pair_of(schedule: dict[str, Any], number: int, node: str) -> tuple[str, str]
         if node in (server, client):
             return str(server), str(client)
     return None
+
+
+def crossed_rails(variables: dict[str, Any], name: str | None, pair: tuple[str, str]) -> list[str]:
+    """Rails that cannot be measured between the two, as the pings of either found: servers and clients would only wait out their time."""
+    found: set[str] = set()
+    if name is None:
+        return []
+    for node, peer in (pair, pair[::-1]):
+        pings = (result_of(variables, node, name) or {}).get("pings") or []
+        found.update(str(ping["name"]) for ping in pings if ping["peer"] == peer and on_another_network(ping))
+    return sorted(found)
 
 
 def profile_of(spec: Spec) -> tuple[QosProfile | None, str | None]:

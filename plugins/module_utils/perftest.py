@@ -84,16 +84,23 @@ def tcp_port(base, index, name):
     return base + index * len(TESTS) + TESTS.index(name)
 
 
-def plan_tests(client_rails, server_rails, base):
-    # type: (Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], int) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]
-    """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name."""
+Rails = Sequence[Mapping[str, Any]]
+CROSSED = "the two ends are on different networks: one hears another rail of the peer where this one should be (rail.swapped, rail.segment)"
+
+
+def plan_tests(client_rails, server_rails, base, crossed=()):
+    # type: (Rails, Rails, int, Sequence[str]) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]
+    """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name.
+
+    ``crossed``: rails of which the one end is known to be on another network than the other.
+    """
     # Only the set-up goes over it, the traffic over the HCA: any address that the client reaches will do.
     exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
     exchange = exchange or next((rail["exchange"] for rail in server_rails if rail.get("exchange")), None)
     serving, asking, left = [], [], []  # type: List[Measurement], List[Measurement], List[Tuple[str, str]]
     for index, rail in enumerate(client_rails):
         theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
-        reason = _cannot(rail, theirs, exchange)
+        reason = CROSSED if rail["name"] in crossed else _cannot(rail, theirs, exchange)
         if reason is not None or theirs is None:
             left.append((str(rail["label"]), reason or "the peer has no such rail"))
             continue

@@ -40,6 +40,11 @@ options:
   started:
     description: The variable under which the result of V(start) is registered on every host.
     type: str
+  ping:
+    description:
+      - The variable under which the result of M(railwright.rdma.rdma_ping) was registered on every host.
+      - Rails that it found on another rail's network are not measured.
+    type: str
   node:
     description: The node's name in the inventory. The action plugin fills it; do not set it.
     type: str
@@ -164,6 +169,7 @@ ARGUMENTS = {
     "round": {"type": "int"},
     "check": {"type": "str"},
     "started": {"type": "str"},
+    "ping": {"type": "str"},
     "node": {"type": "str"},
     "peer": {"type": "str"},
     "serve": {"type": "bool", "default": False},

@@ -70,6 +70,13 @@ def unanswered(ping):
     return ping["full"] is False and not ping["small"]
 
 
+def on_another_network(ping):
+    # type: (Mapping[str, Any]) -> bool
+    """Other rails of the peer are heard on this interface, and this rail is not: not even RDMA comes through."""
+    heard = ping["heard"]
+    return unanswered(ping) and not heard.get(ping["address"]) and any(heard.get(address) for address in ping["others"])
+
+
 def judge_probe(node, ping, cause=None, hint=""):
     # type: (str, Mapping[str, Any], Optional[str], str) -> Verdict
     """``full`` and ``small`` say whether a packet of that size came back; None: not tried, or it could not be.

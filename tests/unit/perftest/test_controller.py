@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, usable, verdicts_in
-from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import pair_of
+from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import crossed_rails, pair_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import summarise
@@ -71,6 +71,25 @@ def test_a_node_speaks_for_itself_only_and_cannot_stop_the_judgement() -> None:
     assert [(item["node"], item["status"]) for item in found] == [("n1", "pass"), ("n1", "fail"), ("n1", "fail")]
     assert summarise(["n1", "n2"], found)["n2"]["pass"] == 0
     assert "fail" in verdict_table(found)
+
+
+PING = {"name": "rail0", "peer": "n2", "address": "10.0.0.2", "others": ["10.0.1.2"], "full": False, "small": False}
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ({"heard": {"10.0.1.2": ["02:00:00:00:02:01"]}}, ["rail0"]),
+        ({"heard": {"10.0.1.2": ["02:00:00:00:02:01"], "10.0.0.2": ["02:00:00:00:02:00"]}}, []),  # a firewall: RDMA may pass it
+        ({"heard": {}}, []),
+        ({"heard": {"10.0.1.2": ["02:00:00:00:02:01"]}, "small": True}, []),
+        ({"heard": {"10.0.1.2": ["02:00:00:00:02:01"]}, "peer": "n3"}, []),
+    ],
+)
+def test_a_rail_on_anothers_network_is_not_measured_whichever_end_found_it(answer: dict[str, Any], found: list[str]) -> None:
+    given = variables(n1={"ping": {"pings": [{**PING, **answer}]}}, n2={"ping": {"failed": True}})
+    assert crossed_rails(given, "ping", ("n1", "n2")) == crossed_rails(given, "ping", ("n2", "n1")) == found
+    assert crossed_rails(given, None, ("n1", "n2")) == crossed_rails(given, "pong", ("n1", "n2")) == []
 
 
 RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "10.10.0.1", "mtu": 9000, "netdev": "eth1", "hca": "mlx5_0", "port": 1,
