@@ -10,6 +10,7 @@ suite      Debian release, bookworm when left out
 packages   beside sshd, sudo and ping: what the role under test expects to find
 user       the login, root when left out; another one gets sudo
 rails      how many rail interfaces (eth1 …), 1 when left out
+wire       flat or six: the rails are on one wire, in one subnet, IPv4 or IPv6; left out: each on a network of its own
 groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
@@ -35,6 +36,7 @@ import yaml
 
 import harness
 import standins
+import wires
 from harness import Container, Link
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,13 +66,27 @@ class Node(NamedTuple):
         return bool(self.entry.get("managed", True))
 
     @property
+    def wire(self) -> str | None:
+        return self.entry.get("wire")
+
+    @property
     def rails(self) -> list[dict[str, Any]]:
         """As the inventory says them. 198.18.0.0/15 is reserved for tests between devices (RFC 2544)."""
         return [
-            {"name": f"rail{rail}", "match": {"mac": f"02:00:00:00:{self.place + 1:02x}:{rail:02x}"},
-             "address": f"198.18.{rail}.{self.place + 11}/24"}
+            {"name": f"{self.wire or 'rail'}{rail}", "match": {"mac": f"02:00:00:00:{self.place + 1:02x}:{rail:02x}"},
+             "address": self.address(rail)}
             for rail in range(int(self.entry.get("rails", 1)))
         ]
+
+    def address(self, rail: int) -> str:
+        if self.wire == "flat":
+            return f"198.19.0.{self.place + 11 + 100 * rail}/24"
+        return f"fd00:19::{rail + 1:x}:{self.place + 11:x}/64" if self.wire == "six" else f"198.18.{rail}.{self.place + 11}/24"
+
+    @property
+    def networks(self) -> list[str]:
+        """What the rails are plugged into."""
+        return [self.wire] if self.wire else [str(rail["name"]) for rail in self.rails]
 
 
 class Cluster:
@@ -88,6 +104,10 @@ class Cluster:
         self.key = self.directory / "id_ed25519"
         self.known_hosts = self.directory / "known_hosts"
 
+    @property
+    def networks(self) -> list[str]:
+        return sorted({name for node in self.nodes for name in node.networks})
+
     def container(self, name: str) -> Container:
         return Container(f"{self.prefix}-{name}")
 
@@ -98,8 +118,8 @@ class Cluster:
         argv = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.prefix, "-f", str(self.key))
         subprocess.run(argv, check=True, timeout=KEY_SECONDS)
         network = ipaddress.ip_network(harness.create_management_network(f"{self.prefix}-mgmt"))
-        for rail in range(max(len(node.rails) for node in self.nodes)):
-            harness.create_network(f"{self.prefix}-rail{rail}", SWITCH_MTU)
+        for name in self.networks:
+            harness.create_network(f"{self.prefix}-{name}", SWITCH_MTU)
         addresses = {node.name: str(network[node.place + 11]) for node in self.nodes}
         keys = [f"{addresses[node.name]} {self.boot(node, addresses[node.name])}" for node in self.nodes]
         self.known_hosts.write_text("\n".join(keys) + "\n", encoding="utf-8")
@@ -108,7 +128,10 @@ class Cluster:
     def boot(self, node: Node, address: str) -> str:
         """Start one node and let Ansible in; returns its host key."""
         image = harness.build((*PACKAGES, *node.entry.get("packages", ())), str(node.entry.get("suite", harness.SUITE)))
-        rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", rail["match"]["mac"]) for place, rail in enumerate(node.rails)]
+        macs = [rail["match"]["mac"] for rail in node.rails]
+        rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", macs[place]) for place, rail in enumerate(node.rails)]
+        if node.wire:
+            rails = [Link(f"{self.prefix}-{node.wire}", wires.WIRE)]
         kind = node.entry.get("standin")
         mounts = ("--volume", f"{standins.directory() / kind}:{standins.NODE_PATH}:ro") if kind else ()
         links = (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails)
@@ -117,6 +140,8 @@ class Cluster:
         container.run(*OPTIONAL_LIMITS)
         # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.
         container.run("mount", "-o", "remount,rw,bind", "/proc/sys")
+        if node.wire:
+            wires.lay(container, SWITCH_MTU, macs)
         home = "/root" if node.user == "root" else f"/home/{node.user}"
         if node.user != "root":
             container.run("useradd", "--create-home", "--shell", "/bin/bash", node.user)
@@ -151,8 +176,8 @@ class Cluster:
     def down(self) -> None:
         for node in self.nodes:
             self.container(node.name).remove()
-        for rail in range(max(len(node.rails) for node in self.nodes)):
-            harness.remove_network(f"{self.prefix}-rail{rail}")
+        for name in self.networks:
+            harness.remove_network(f"{self.prefix}-{name}")
         harness.remove_network(f"{self.prefix}-mgmt")
         shutil.rmtree(self.directory, ignore_errors=True)
 

@@ -22,6 +22,7 @@ from harness import Container, Link
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS, OTHER, STRANGER, GATEWAY = "10.10.0.11/24", "10.10.0.12/24", "192.0.2.99/32", "10.10.0.1"
+ADDRESS_6, GATEWAY_6 = "fd00:10::11/64", "fd00:10::1"
 TABLE = 47910
 NUMBERS = itertools.count(1)
 
@@ -57,11 +58,12 @@ class Node:
 
     def __init__(self, manager: Manager, container: Container, mac: str) -> None:
         self.manager, self.container, self.mac = manager, container, mac
-        self.address, self.gateway, self.mtu = ADDRESS, GATEWAY, 9000
+        self.address, self.gateway, self.mtu, self.routing = ADDRESS, GATEWAY, 9000, "auto"
 
     def ask(self, mode: str, consent: tuple[str, ...] = ("link",)) -> dict[str, Any]:
         rail = {"name": "rail0", "match": {"mac": self.mac}, "address": self.address, **({"gateway": self.gateway} if self.gateway else {})}
         spec, findings = build_spec({"fabric": "roce", "mtu": self.mtu, "consent": list(consent), "rails": [rail],
+                                     "network_source_routing": self.routing,
                                      "accept_eol": True, "preflight_min_free_mb": 1}, "node")
         assert spec is not None, findings
         request = {"spec": spec.as_dict(), "mode": mode, "areas": ["network"], "hardware": ["eth1"] if self.manager.hardware else []}
@@ -87,17 +89,21 @@ class Node:
 
     def policy(self) -> tuple[bool, list[str]]:
         """Whether the rail's address is sent to the rail's table, and that table."""
-        rules = self.container.json("ip", "-j", "rule", "show")
+        family = "-6" if ":" in self.address else "-4"
+        rules = self.container.json("ip", "-j", family, "rule", "show")
         ruled = any(rule.get("src") == self.address.partition("/")[0] and rule.get("table") == str(TABLE) for rule in rules)
-        routes = self.container.json("ip", "-j", "route", "show", "table", str(TABLE)) if ruled else []
-        return ruled, sorted({route["dst"] + (" via " + route["gateway"] if "gateway" in route else "") for route in routes})
+        routes = self.container.json("ip", "-j", family, "route", "show", "table", str(TABLE)) if ruled else []
+        return ruled, sorted({route["dst"] + (" via " + route["gateway"] if "gateway" in route else "") for route in routes
+                              if not route["dst"].startswith(("fe80:", "ff00:"))})
 
     def observed(self) -> tuple[object, ...]:
         """What an apply may change; link-local addresses are the manager's own business."""
         return self.link()["mtu"], self.addresses(), self.policy(), self.plan()
 
     def holds(self) -> bool:
-        wanted = (True, ["10.10.0.0/24", "default via " + GATEWAY]) if self.gateway else (False, [])
+        routed = bool(self.gateway) or self.routing == "true"
+        network = "fd00:10::/64" if ":" in self.address else "10.10.0.0/24"
+        wanted = (routed, sorted([network, *(["default via " + self.gateway] if self.gateway else [])]) if routed else [])
         return self.link()["mtu"] == self.mtu and self.address in self.addresses() and self.policy() == wanted
 
     def settles(self) -> None:
@@ -206,4 +212,35 @@ def test_changed_wishes_replace_only_what_was_ours(node: Node) -> None:
     assert ADDRESS not in node.addresses()
     if node.manager.id == "ifupdown":  # the others own the whole interface, and take strangers off themselves
         assert STRANGER in node.addresses()
+    assert node.plan() == []
+
+
+def test_a_rail_without_gateway_is_source_routed_when_asked_for(node: Node) -> None:
+    node.routing = "true"
+    assert {"route of rail0 (eth1)", f"file {node.manager.path}"} <= set(node.plan())
+    node.apply()
+    node.settles()
+    assert node.plan() == []
+    node.container.run("systemctl", "restart", node.manager.unit)
+    node.settles()
+    assert node.plan() == []
+
+
+@pytest.mark.parametrize("gateway", [GATEWAY_6, ""])
+def test_ipv6_rail_comes_and_stays(node: Node, gateway: str) -> None:
+    """From IPv4, whose address, rule and table go; then from one with a gateway to one without."""
+    node.address, node.gateway, node.routing = ADDRESS_6, gateway, "true"
+    node.apply()
+    node.settles()
+    assert OTHER not in node.addresses()
+    assert not [rule for rule in node.container.json("ip", "-j", "-4", "rule", "show") if rule.get("table") == str(TABLE)]
+    assert node.plan() == []
+    node.container.run("systemctl", "restart", node.manager.unit)
+    node.settles()
+    assert node.plan() == []
+
+
+def test_ipv6_rail_comes_back_after_a_reboot_with_no_apply(node: Node) -> None:
+    node.container.restart()
+    node.settles()
     assert node.plan() == []

@@ -10,9 +10,17 @@ UNIT = "systemd-networkd"
 
 
 def link(json_text: str) -> tuple[int, list[str]]:
-    """MTU and global IPv4 addresses from `ip -j addr show dev`."""
+    """MTU and global addresses from `ip -j addr show dev`."""
     found = json.loads(json_text)[0]
-    return found["mtu"], [f"{item['local']}/{item['prefixlen']}" for item in found["addr_info"] if item["family"] == "inet"]
+    return found["mtu"], [f"{item['local']}/{item['prefixlen']}" for item in found["addr_info"] if item["scope"] == "global"]
+
+
+def peer_of(scenario: str, node: str) -> Any:
+    """The other node of the pair."""
+    from cluster import Cluster
+
+    nodes = Cluster(scenario).nodes
+    return nodes[next(place for place, item in enumerate(nodes) if item.name == node) ^ 1]
 
 
 def test_mtu_and_address_hold_now(host: Any, rails: Any) -> None:
@@ -34,11 +42,10 @@ def test_the_manager_runs_now_and_at_boot(host: Any) -> None:
     assert host.service(UNIT).is_enabled
 
 
-def test_frames_of_the_full_mtu_reach_the_other_node(host: Any, rails: Any) -> None:
-    for _rail, netdev, address in rails:
-        network, _dot, last = address.partition("/")[0].rpartition(".")
-        peer = f"{network}.{23 - int(last)}"  # the nodes are .11 and .12
-        host.check_output(f"ping -n -c 1 -W 2 -M do -s 8972 -I {netdev} {peer}")
+def test_frames_of_the_full_mtu_reach_the_other_node(host: Any, scenario: str, node: str, rails: Any) -> None:
+    for (_rail, netdev, address), peer in zip(rails, peer_of(scenario, node).rails, strict=True):
+        payload = 8952 if ":" in address else 8972
+        host.check_output(f"ping -n -c 3 -W 2 -M do -s {payload} -I {netdev} {peer['address'].partition('/')[0]}")
 
 
 def test_the_management_interface_is_as_it_was(host: Any) -> None:

@@ -20,10 +20,10 @@ from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Nic, Op, Problem, run
 from .backends import duplicates, evidence, nm, persistent
-from .backends.model import RULE_PRIORITY, Observed, RailWish, recorded_addresses
+from .backends.model import Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
 from .backends.persistent import Owned, carrying
-from .backends.routes import add_argv, extra_routes, missing_routes, route_words, rule_argv, wanted_routes
+from .backends.routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
 
 NAME = "network"
 SOURCE = "inventory: rails, mtu"
@@ -84,7 +84,7 @@ def plan(desired, observed):
             changes += live_changes(rail, observed, recorded.get(rail.rail, []))
     if not desired.manage_addresses:
         return changes + persistent.udev_changes(desired.rails, desired.others, observed)
-    changes += stale_rule_changes(observed)
+    changes += stale_rule_changes(desired, observed)
     owned = owners(desired, observed)
     changes += persistent.before_files(owned, observed)
     changes += persistent.file_changes(owned, desired.others, observed)
@@ -129,14 +129,16 @@ def live_changes(rail, observed, recorded):
     return changes
 
 
-def stale_rule_changes(observed):
-    # type: (Observed) -> List[Change]
+def stale_rule_changes(desired, observed):
+    # type: (Desired, Observed) -> List[Change]
     """What is left of a rail that is gone or was another one of the list. The table goes unused with its last rule."""
     if not observed.stale_rules:
         return []
-    rules = [(address, str(table)) for address, table in observed.stale_rules]
-    ops = tuple(run(rule_argv("del", *rule), (rule_argv("add", *rule) + ("priority", str(RULE_PRIORITY)),)) for rule in rules)
-    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, "link",
+    management = [nic.netdev for nic in desired.rails if nic.management] + [nic.name for nic in desired.others if nic.management]
+    classes = ["none" if rule.netdev is None else "management" if rule.netdev in management else "link" for rule in observed.stale_rules]
+    rules = [(rule.address, str(rule.table)) for rule in observed.stale_rules]
+    ops = tuple(run(del_rule(*rule), (add_rule(*rule),)) for rule in rules)
+    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, persistent.highest(classes),
                    "no rail of this host has this table any more", "inventory: rails", ops)]
 
 

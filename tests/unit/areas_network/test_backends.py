@@ -74,7 +74,8 @@ def test_gateway_gets_a_table_of_its_own(node: "Node", setup: "Callable[[Node], 
     node.rail(gateway="10.10.0.1")
     change = node.change("route of rail0 (eth1)")
     assert change.after == ["10.10.0.0/24", "default via 10.10.0.1", "from 10.10.0.11"]
-    assert ("ip", "-4", "rule", "add", "from", "10.10.0.11", "lookup", "47910", "priority", "4791") in [op.argv for op in change.ops]
+    rule = ("ip", "-4", "rule", "add", "from", "10.10.0.11", "lookup", "47910", "priority", "4791", "protocol", "static")
+    assert rule in [op.argv for op in change.ops]
     content = next(op.content for op in node.change(f"file {path}").ops if op.kind == "write")
     assert "10.10.0.1" in content
     assert "47910" in content

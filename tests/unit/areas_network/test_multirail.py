@@ -86,7 +86,7 @@ def test_from_nothing_to_nothing_left(node: "Node", setup: "Callable[[Node], Non
         version, table = family(address), str(47910 + place)
         assert [op.argv for op in route.ops] == [
             ("ip", version, "route", "replace", network_of(address), "dev", f"eth{place + 1}", "table", table, "proto", "static"),
-            ("ip", version, "rule", "add", "from", host_part(address), "lookup", table, "priority", "4791")]
+            ("ip", version, "rule", "add", "from", host_part(address), "lookup", table, "priority", "4791", "protocol", "static")]
     assert {change.disruption for change in changes} == {"none"}, "rails that carry nothing need no consent"
     node.carry_out(changes)
     live(node, addresses)
@@ -129,7 +129,7 @@ def test_ifupdown_stanza_has_table_and_rule(node: "Node", addresses: tuple[str, 
     assert ("accept_ra 0" in lines) == six
     assert lines[-3:] == [
         f"up ip {version} route replace {network_of(addresses[1])} dev eth2 table 47911 proto static",
-        f"up ip {version} rule add from {host_part(addresses[1])} lookup 47911 priority 4791",
+        f"up ip {version} rule add from {host_part(addresses[1])} lookup 47911 priority 4791 protocol static",
         f"down ip {version} rule del from {host_part(addresses[1])} lookup 47911 || true"]
 
 
@@ -228,7 +228,8 @@ def test_a_rail_that_changes_its_family_leaves_no_rule_behind(node: "Node") -> N
         table, netdev = str(47910 + place), f"eth{place + 1}"
         assert ops.index(("ip", "-4", "rule", "del", "from", host_part(FLAT[place]), "lookup", table)) < ops.index(
             ("ip", "addr", "del", FLAT[place], "dev", netdev))
-        assert ("ip", "-6", "rule", "add", "from", host_part(FLAT_6[place]), "lookup", table, "priority", "4791") in ops
+        words = ("from", host_part(FLAT_6[place]), "lookup", table, "priority", "4791", "protocol", "static")
+        assert ("ip", "-6", "rule", "add", *words) in ops
 
 
 def test_rules_of_a_rail_that_is_gone_are_taken_away(node: "Node") -> None:
@@ -238,8 +239,17 @@ def test_rules_of_a_rail_that_is_gone_are_taken_away(node: "Node") -> None:
     assert (gone.before, gone.after, gone.disruption) == (["from 10.10.0.12 lookup 47911"], None, "link")
     assert [(op.argv, op.undo) for op in gone.ops] == [(
         ("ip", "-4", "rule", "del", "from", "10.10.0.12", "lookup", "47911"),
-        (("ip", "-4", "rule", "add", "from", "10.10.0.12", "lookup", "47911", "priority", "4791"),))]
+        (("ip", "-4", "rule", "add", "from", "10.10.0.12", "lookup", "47911", "priority", "4791", "protocol", "static"),))]
     assert changes["route of rail0 (eth1)"].after is None, "a single rail needs no table"
+
+
+@pytest.mark.parametrize(("holder", "disruption"), [("eth0", "management"), ("eth2", "link"), (None, "none")])
+def test_a_rule_left_behind_touches_who_has_the_address(node: "Node", holder: str | None, disruption: str) -> None:
+    ready(node).values["rails"].pop()
+    node.link("eth2", "4", mtu=9000, addresses=[FLAT[1]] if holder == "eth2" else [])
+    if holder == "eth0":
+        node.link("eth0", "2", mtu=1500, addresses=["192.0.2.5/24", FLAT[1]])
+    assert node.change("rules of rails that are gone").disruption == disruption
 
 
 def test_rules_of_strangers_are_nobodys(node: "Node") -> None:

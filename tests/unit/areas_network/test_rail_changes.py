@@ -118,7 +118,8 @@ def test_removed_gateway_takes_rule_and_routes_away(ready: "Node") -> None:
     change = ready.change("route of rail0 (eth1)")
     assert change.after is None
     assert [op.argv[2:4] for op in change.ops] == [("rule", "del"), ("route", "del"), ("route", "del")]
-    assert change.ops[0].undo == (("ip", "-4", "rule", "add", "from", "10.10.0.11", "lookup", "47910", "priority", "4791"),)
+    rule = ("ip", "-4", "rule", "add", "from", "10.10.0.11", "lookup", "47910", "priority", "4791", "protocol", "static")
+    assert change.ops[0].undo == (rule,)
     ready.rail(gateway="10.10.0.1")
     assert "route of rail0 (eth1)" not in ready.whats()
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...host import Host
 from ..files import FileState, observe_file
 from . import ifupdown, ini, netplan, networkd, nm, routes
-from .model import LinkState, Observed, RailWish, UnitState
+from .model import LinkState, Observed, RailWish, StaleRule, UnitState
 
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
 TOOLS = ("networkctl", "nmcli", "ifquery", "netplan")  # ifquery: EL has an ifup that is not ifupdown's
@@ -31,7 +31,7 @@ def observe(host, rails):
     return Observed(
         {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {}), rules) for rail in rails},
         observe_units(host, UNITS), observe_files(host), tools, "networkctl" in tools and systemd_version(host) >= RELOAD_SINCE,
-        next((path for path in WAIT_ONLINE if host.exists(path)), None), stale_rules(rails, rules),
+        next((path for path in WAIT_ONLINE if host.exists(path)), None), stale_rules(rails, rules, addresses),
     )
 
 
@@ -111,11 +111,13 @@ def observe_routes(host, rail, rules):
     return found
 
 
-def stale_rules(rails, rules):
-    # type: (Sequence[RailWish], Rules) -> Tuple[Tuple[str, int], ...]
+def stale_rules(rails, rules, addresses):
+    # type: (Sequence[RailWish], Rules, Mapping[str, Dict[str, Any]]) -> Tuple[StaleRule, ...]
     """Rules of a rail that is gone, or had another place in the list: no manager but networkd takes them away by itself."""
     tables = {rail.table for rail in rails}
-    return tuple((route[1], table) for family in routes.FAMILIES for table, leading in sorted(rules[family].items())
+    holders = {str(item["local"]): name for name, row in addresses.items() for item in _global_addresses(row)}
+    return tuple(StaleRule(route[1], table, holders.get(route[1]))
+                 for family in routes.FAMILIES for table, leading in sorted(rules[family].items())
                  for route in leading if table not in tables and _is_address(route[1]))
 
 

@@ -67,6 +67,14 @@ class UnitState(NamedTuple):
     enabled: str
 
 
+class StaleRule(NamedTuple):
+    """A rule of ours that leads to a table of no rail. ``netdev`` has the address now; None: no interface has."""
+
+    address: str
+    table: int
+    netdev: Optional[str]
+
+
 NO_UNIT = UnitState("", "", "")
 NO_LINK = LinkState(None, False, False, None, None, None, None, (), (), (), None, False, None)
 
@@ -80,7 +88,7 @@ class Observed(NamedTuple):
     tools: Tuple[str, ...]
     networkd_reloads: bool  # ``networkctl reload`` came with systemd 244
     networkd_wait: Optional[str]  # path of systemd-networkd-wait-online
-    stale_rules: Tuple[Tuple[str, int], ...]  # (address, table) of our rules that lead to a table of no rail
+    stale_rules: Tuple[StaleRule, ...]
     holders: Tuple[Tuple[str, str], ...] = ()  # (interface, MAC) of others that have the address it is to get
 
     def link(self, rail):

@@ -39,7 +39,7 @@ def add_argv(rail, route):
     # type: (RailWish, Route) -> Tuple[str, ...]
     table = str(rail.table)
     if route[0] == "from":
-        return rule_argv("add", route[1], table) + ("priority", str(RULE_PRIORITY))
+        return add_rule(route[1], table)
     # No preferred source: an address that is still being checked for duplicates would make the kernel refuse it.
     # Protocol static, as the managers add it: with another one theirs would stand beside ours.
     device = () if "dev" in route else ("dev", rail.netdev)  # type: Tuple[str, ...]
@@ -49,13 +49,20 @@ def add_argv(rail, route):
 def del_argv(rail, route):
     # type: (RailWish, Route) -> Tuple[str, ...]
     if route[0] == "from":
-        return rule_argv("del", route[1], str(rail.table))
+        return del_rule(route[1], str(rail.table))
     return ("ip", family_of(route), "route", "del", *route, "table", str(rail.table))
 
 
-def rule_argv(action, address, table):
-    # type: (str, str, str) -> Tuple[str, ...]
-    return ("ip", family_of((address,)), "rule", action, "from", address, "lookup", table)
+def add_rule(address, table):
+    # type: (str, str) -> Tuple[str, ...]
+    """Protocol static here too: networkd puts its own beside a rule without it (seen: systemd 252)."""
+    words = ("from", address, "lookup", table, "priority", str(RULE_PRIORITY), "protocol", "static")
+    return ("ip", family_of((address,)), "rule", "add", *words)
+
+
+def del_rule(address, table):
+    # type: (str, str) -> Tuple[str, ...]
+    return ("ip", family_of((address,)), "rule", "del", "from", address, "lookup", table)
 
 
 def extra_routes(rail, found):
