@@ -107,7 +107,8 @@ def ops_of(part, nic, tool, seen):
     for setting in made:
         if setting.kind == MKDIR:
             if not seen.cm_device:
-                found.append(run(("mkdir", setting.path), (("rmdir", setting.path),)))
+                # -p: a device that this apply made anew has started the NIC's boot unit, which may be quicker.
+                found.append(run(("mkdir", "-p", setting.path), (("rmdir", setting.path),)))
         elif setting.kind != RUN:
             found.append(set_value(setting.path, setting.content, _forced_back(seen) if part == "forced_tc" else None))
         elif setting.argv not in CONFIGFS_READY:

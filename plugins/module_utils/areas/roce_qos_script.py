@@ -22,7 +22,7 @@ LC_ALL=C
 export PATH LC_ALL
 TAB=$(printf '\t')
 WAIT=60  # seconds for what comes after the interface (its RDMA device), in all
-LIMIT=30 # seconds for one command
+LIMIT=60 # seconds for one command
 
 netdev=${1:-}
 case $netdev in

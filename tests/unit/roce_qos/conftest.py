@@ -64,7 +64,7 @@ class Node(TreeHost):
         if command[0] in self.tools and command[0] in self.doubles:
             return self.doubles[command[0]].run(command)
         if command[0] in ("mkdir", "rmdir"):
-            return self.configfs(*command)
+            return self.configfs(command)
         if command[0] == "systemctl":
             return self.systemctl(command[1], command[2:])
         if command[0] in ("modprobe", "true"):
@@ -76,10 +76,13 @@ class Node(TreeHost):
             Path(self.path("/sys/kernel/config")).mkdir(parents=True, exist_ok=True)
         return Result(0, "", "")
 
-    def configfs(self, command: str, path: str) -> Result:
+    def configfs(self, command: tuple[str, ...]) -> Result:
         """A directory of a device brings its ports with the kernel's defaults; one of no device is refused (ENODEV)."""
+        path = command[-1]
         full, name = Path(self.path(path)), path.rpartition("/")[2]
-        if command == "rmdir":
+        if command[0] == "mkdir" and full.is_dir():
+            return Result(0, "", "") if "-p" in command else Result(1, "", f"mkdir: cannot create directory '{path}': File exists")
+        if command[0] == "rmdir":
             for file in sorted(full.rglob("*"), reverse=True):
                 file.rmdir() if file.is_dir() else file.unlink()
             full.rmdir()

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from tests.fixtures.double_of_dcb import Driver
 
+from ansible_collections.railwright.rdma.plugins.module_utils import apply
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
+from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import lines_of, sets, with_boot
 
@@ -81,6 +83,16 @@ def test_what_the_plan_sees_changed_the_facts_see_changed(make_node: MakeNode, t
     planned.node.set_value("/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_tos", "0")
     assert boot_of(planned)["differs"] == ["cnp", "ets", "pfc", "rdma_cm"]
     assert [what.rpartition(" of ")[0] for what in planned.whats()] == ["PFC", "ETS", "CNP marking", "RDMA-CM default"]
+
+
+def test_a_boot_unit_that_is_quicker_than_the_apply_is_in_nobodys_way(make_node: MakeNode) -> None:
+    """An apply that makes the RDMA device anew (openibd, rxe) has udev start the unit between its plan and its own effects."""
+    planned = make_node(tools=("mlnx_qos",), **EVERYTHING)
+    changes = planned.plan()
+    text = next(op.content for change in changes for op in change.ops if op.path == SETTINGS)
+    carry_out(planned.node, text)
+    apply.carry_out(planned.node, changes, Journal(planned.node, "test"))
+    assert planned.plan() == []
 
 
 def test_every_part_that_is_set_is_read_back_from_the_file(make_node: MakeNode) -> None:
