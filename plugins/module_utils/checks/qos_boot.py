@@ -76,7 +76,7 @@ def disagreements(profile, boot):
     if unit is not None and unit["state"] == "failed":
         wrong.append("its unit failed (%s): journalctl -u %s says which setting" % (unit["result"], unit["name"]))
     elif unit is not None and unit["state"] != "active":
-        wrong.append("its unit did not run (%s)" % unit["state"])
+        wrong.append("its unit is %s: it has not done its work" % unit["state"])
     if boot.get("differs"):
         wrong.append("the NIC is now otherwise than the settings file says: %s" % ", ".join(boot["differs"]))
     return wrong

@@ -61,7 +61,7 @@ def test_inventory_file_unit_and_nic_that_agree_pass() -> None:
             {"unit": {"name": UNIT, "state": "failed", "result": "exit-code"}},
             f"its unit failed (exit-code): journalctl -u {UNIT} says which setting",
         ),
-        ({"unit": {"name": UNIT, "state": "inactive", "result": "success"}}, "its unit did not run (inactive)"),
+        ({"unit": {"name": UNIT, "state": "inactive", "result": "success"}}, "its unit is inactive: it has not done its work"),
         ({"differs": ["ecn", "pfc"]}, "the NIC is now otherwise than the settings file says: ecn, pfc"),
     ],
 )
