@@ -107,6 +107,8 @@ def test_dormant_networkd_is_enabled_and_started_after_its_files(node: "Node") -
     changes = node.plan()
     assert [change.what for change in changes][3:] == [
         "unit systemd-networkd.service enabled", NETWORKD_FILE, "unit systemd-networkd.service running"]
+    undo = node.change("unit systemd-networkd.service running").ops[0].undo
+    assert undo == (("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd.service"),), "the socket would start it again"
     assert changes[-1].disruption == "none"
     enable = node.change("unit systemd-networkd.service enabled").ops
     assert enable[1].argv == ("systemctl", "disable", "systemd-networkd-wait-online.service"), "it would hold up every boot"

@@ -16,6 +16,7 @@ from .routes import Route, family_of, wanted_routes
 
 NAME = "networkd"
 UNIT = "systemd-networkd.service"
+SOCKET = "systemd-networkd.socket"
 WAIT_UNIT = "systemd-networkd-wait-online.service"
 DIRECTORY = "/etc/systemd/network"
 DIRECTORIES = (DIRECTORY, "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network")

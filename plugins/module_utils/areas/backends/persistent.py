@@ -144,8 +144,10 @@ def after_files(owned, others, observed):
     classes = [carrying(rail, observed) for rail in rails]
     classes += ["management" if nic.management else "link" for nic in others
                 if networkd.file_of(nic.name, nic.mac, nic.kind, observed) is not None]
-    return [_unit_change(networkd.UNIT, "running", highest(classes), (
-        run(("systemctl", "start", networkd.UNIT), (("systemctl", "stop", networkd.UNIT),)),) + networkd.settled(rails, observed))]
+    # Its socket listens to the kernel: the next change of an interface would start it again, with the files that are still there.
+    stop = ("systemctl", "stop", networkd.SOCKET, networkd.UNIT)
+    start = (run(("systemctl", "start", networkd.UNIT), (stop,)),)
+    return [_unit_change(networkd.UNIT, "running", highest(classes), start + networkd.settled(rails, observed))]
 
 
 def uses_networkd(group, observed):
