@@ -19,6 +19,7 @@ from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
 ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
 RTF_UP, RTF_REJECT = 0x1, 0x200  # include/uapi/linux/route.h
 IP_ADDR = ("ip", "-j", "addr")  # IPv4 addresses are in no file that names their interface
+IP_DEFAULT_6 = ("ip", "-j", "-6", "route", "show", "default")
 
 
 def observe_nics(host, management_address=None):
@@ -106,7 +107,22 @@ def _by_preference(host):
         flags = parse.integer("0x" + fields[8])
         if flags is not None and flags & RTF_UP and not flags & RTF_REJECT:
             found.append((1, parse.integer("0x" + fields[5]) or 0, parse.natural_key(fields[9]), fields[9]))
+    if any(route[0] == 1 for route in found):
+        found = _of_main_table(host, found)
     return [name for _family, _metric, _key, name in sorted(found)]
+
+
+def _of_main_table(host, routes):
+    # type: (Host, List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]
+    """ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart."""
+    try:
+        rows = json.loads(host.run(IP_DEFAULT_6, 10.0).out)
+    except ValueError:
+        return routes
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    hops = [hop for row in rows for hop in [row, *_list(row.get("nexthops"))] if isinstance(hop, dict)]
+    main = [hop.get("dev") for hop in hops]
+    return [route for route in routes if route[0] == 0 or route[3] in main]
 
 
 def _ipv4_routes(host):

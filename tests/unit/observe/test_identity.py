@@ -84,6 +84,25 @@ def test_ipv6_default_routes_count_and_reject_routes_do_not(make_tree: MakeTree)
     assert managed(observe_identity(host)) == ["eth6"]
 
 
+@pytest.mark.parametrize(("answer", "names"), [
+    ('[{"dst":"default","gateway":"fe80::1","dev":"eth6","metric":1024}]', ["eth6"]),
+    ('[{"dst":"default","nexthops":[{"gateway":"fe80::1","dev":"eth6"},{"gateway":"fe80::2","dev":"eth7"}]}]', ["eth6", "eth7"]),
+    ("[ ]", []),
+    ("", ["eth6", "eth7"]),
+])
+def test_ipv6_gateway_in_a_rails_own_table_is_no_way_to_the_controller(make_tree: MakeTree, answer: str, names: list[str]) -> None:
+    """The file has the routes of all tables (seen); without an answer of ip it is taken as it is."""
+    zero = "0" * 32
+    line = f"{zero} 00 {zero} 00 fd00{zero[4:]} 00000400 00000001 00000000 00000003     eth%d\n"
+    host = make_tree({
+        "proc/net/ipv6_route": line % 6 + line % 7,
+        "sys/class/net/eth6/address": "52:54:00:00:00:06\n",
+        "sys/class/net/eth7/address": "52:54:00:00:00:07\n",
+        "cmd/ip_-j_-6_route_show_default": answer,
+    })
+    assert managed(observe_identity(host)) == names
+
+
 def test_hcas_carry_a_guid_and_an_interface_for_each_port(nodes: Path) -> None:
     hca = next(hca for hca in identity(nodes, "multiport").hcas if hca.name == "mlx4_0")
     assert (hca.ports, hca.port_netdevs) == ((1, 2), ("ib0", "enp145s0d1"))
