@@ -11,6 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos_settings
     PARTS,
     NicWish,
     Setting,
+    ets_argv,
     settings,
     settings_of,
     tools_of,
@@ -119,3 +120,16 @@ def test_ecn_and_cnp_by_what_was_read() -> None:
     read = {"sources": {"ecn": "sysfs", "cnp": "debugfs"}, "ecn": {"np": [], "rp": []}, "cnp": {"dscp": 4, "priority": 0}}
     found = tools_of(NIC, read, "auto", ())
     assert (found["ecn"], found["cnp"]) == ("sysfs", "debugfs")
+
+
+@pytest.mark.parametrize(
+    ("tool", "percents", "expected"),
+    [
+        ("dcb", [60, 40, 0, 0, 0, 0, 0, 0], "0:60 1:40 2:0"),  # it takes them, so an undo brings them back
+        ("dcb", [100] * 8, "0:0 1:0 2:0"),  # as mlx5 prints them; dcb refuses the sum
+        ("mlnx_qos", [60, 40, 0, 0, 0, 0, 0, 0], "0,0,0,0,0,0,0,0"),
+    ],
+)
+def test_percents_of_classes_that_do_not_share_go_back_as_far_as_the_tool_takes_them(tool: str, percents: list[int], expected: str) -> None:
+    argv = ets_argv("eth1", tool, list(range(8)), ["strict"] * 8, percents)
+    assert expected in " ".join(argv)
