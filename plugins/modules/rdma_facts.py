@@ -219,6 +219,9 @@ rdma:
     qos:
       description: How each RoCE NIC treats its traffic (trust, DSCP map, PFC, ETS, ECN, CNP, RDMA-CM, DCBX), and whether lldpad runs.
       type: dict
+    firewall:
+      description: Which firewall runs, and what the kernel's input chains ask of a packet.
+      type: dict
     modules:
       description: Loaded kernel modules of the RDMA and GPU family, each with C(version) and C(used_by).
       type: dict

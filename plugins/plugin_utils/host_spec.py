@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import ROLE_KEYS, known_keys
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import cluster_addresses
 
 
 def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
@@ -27,7 +28,7 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
     if spec is None or errors:
         lines = "; ".join(f"{item.key}: {item.value!r}: {item.message}; allowed: {item.allowed}" for item in errors)
         raise AnsibleActionFail(f"the inventory is not valid for {host}; nothing was changed: {lines}")
-    return spec
+    return Spec({**spec.as_dict(), "firewall_derived": cluster_addresses(task_vars)})
 
 
 def relevant_names(task_vars: dict[str, Any]) -> list[str]:

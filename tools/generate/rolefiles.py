@@ -25,6 +25,7 @@ TITLES = {
     "nic_firmware": "Set the stored configuration of NVIDIA NICs and judge their firmware",
     "pci_tuning": "Set ACS, MaxReadReq, relaxed ordering and kernel arguments",
     "network": "Set address and MTU of every rail, now and after a reboot",
+    "firewall": "Let the cluster's nodes through a firewall that runs",
     "ipoib": "Set up IP over InfiniBand on the rails that have an address",
     "roce_qos": "Make the host's side of lossless RoCE what the QoS profile says",
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",

@@ -12,6 +12,7 @@ from ..host import Host, TreeHost
 from ..types import Identity, Platform
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
+from .firewall import observe_firewall
 from .firmware import device_of, firmware_facts
 from .gpu import gpu_facts
 from .gpu_driver import observe_gpu_driver
@@ -55,6 +56,7 @@ def observe_facts(host, identity=None):
         "hcas": _hcas(host, observe_hcas(host, active_mtus(host) if known.hcas else {})),
         "netdevs": observe_netdevs(host, known.nics),
         "qos": with_boot(host, observe_qos(host, known)),
+        "firewall": observe_firewall(host),
         "modules": modules,
         "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
         "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),

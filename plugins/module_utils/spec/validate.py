@@ -11,6 +11,7 @@ from ..catalogue.fabrics import DEFAULT_NCCL
 from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
+from .check_firewall import CHECKS as FIREWALL_CHECKS
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
 from .check_mpi import check_mpi
@@ -62,6 +63,7 @@ def build_spec(values, host):
     if any(item.severity == "error" for item in findings.items):
         return None, findings.items
     checked["rails"] = rails
+    checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     return Spec(checked), findings.items
 
 
@@ -99,7 +101,7 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted

@@ -39,6 +39,7 @@ SECTIONS = {
     "nic_firmware": "Firmware of NVIDIA NICs",
     "pci_tuning": "PCIe",
     "network": "Rails' addresses and MTU",
+    "firewall": "Firewall",
     "ipoib": "IP over InfiniBand",
     "roce_qos": "The host's side of lossless RoCE",
     "host_tuning": "Limits, sysctls, CPU",

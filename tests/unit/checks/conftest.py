@@ -57,6 +57,7 @@ class Node:
             "hcas": [self._hca(i, number) for i in range(2)],
             "nccl": {"conf": {"variables": {"NCCL_IB_TC": "106"}, "malformed_lines": []}, "profile_d": {}},
             "qos": {"lldpad": False, "nics": [self._qos(i) for i in range(2)]},
+            "firewall": {"runs": [], "chains": [], "missing": None},
         }
 
     @staticmethod

@@ -37,8 +37,8 @@ def views(tree: Path, values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def sick(verdicts: list[Verdict]) -> set[tuple[str, str | None, str]]:
-    """What is fail or unknown, without what the capture simply does not hold (addresses, systemd, DCB; registers, which need root)."""
-    ignored = ("rail.address", "node.memlock", "qos.chain", "qos.boot")
+    """What is fail or unknown, without what a capture does not hold (addresses, systemd, DCB, firewall; registers, which need root)."""
+    ignored = ("rail.address", "node.memlock", "qos.chain", "qos.boot", "firewall.tcp", "firewall.roce")
     found = {(item.check, item.hca, item.status) for item in verdicts if item.status in ("fail", "unknown") and item.check not in ignored}
     return {row for row in found if not (row[0].startswith("pci.") and row[2] == "unknown")}
 
@@ -155,7 +155,7 @@ def test_unreadable_files_never_pass(nodes: Path, fabric: str) -> None:
     }
     found = judge(nodes / "broken", values)
     assert not [item for item in found if item.check.startswith("pci.") and item.status == "pass"]
-    others = ("rail.device", "rail.gid", "node.hcas", "qos.chain", "qos.boot")
+    others = ("rail.device", "rail.gid", "node.hcas", "qos.chain", "qos.boot", "firewall.roce")
     verdicts = [item for item in found if item.check not in others and not item.check.startswith("pci.")]
     assert {item.status for item in verdicts} <= {"unknown", "fail"}
     assert {item.check for item in verdicts if item.status == "unknown"} >= {"port.state", "port.phys_state", "port.rate", "hca.fw_ver"}

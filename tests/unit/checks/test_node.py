@@ -30,7 +30,8 @@ RAIL_CHECKS = {
 
 
 def other_than_pass(verdicts: list[Verdict]) -> list[tuple[str, str]]:
-    return [(item.check, item.status) for item in verdicts if item.status != "pass"]
+    """Without what is said of every hardware HCA: that the host's firewall does not see RoCE."""
+    return [(item.check, item.status) for item in verdicts if item.status != "pass" and item.check != "firewall.roce"]
 
 
 def only(verdicts: list[Verdict], check: str) -> Verdict:
@@ -236,7 +237,7 @@ def test_facts_that_could_not_be_read_never_pass_and_never_crash(node: Any, fact
     node.facts = facts
     verdicts = node.verdicts()
     assert "pass" not in {item.status for item in verdicts}
-    assert len(verdicts) == 8
+    assert len(verdicts) == 10
 
 
 def change(area: str, what: str, before: Any, after: Any) -> Change:

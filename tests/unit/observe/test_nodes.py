@@ -102,6 +102,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "hcas",
         "netdevs",
         "qos",
+        "firewall",
         "modules",
         "gpus",
         "pci",
