@@ -2,6 +2,7 @@
 """Runs inside a container: plans or applies with the real core, JSON in and out.
 
 Input: {"spec": {...}, "mode": "plan" or "apply", "areas": [...], "hardware": [names]}.
+``switch`` (optional): [seconds, token] of an apply that waits for a confirmation.
 ``hardware`` names interfaces that are to count as hardware: a container has only
 virtual ones, which are matched by name, while rails of a real node are matched by MAC.
 """
@@ -13,6 +14,7 @@ sys.path.insert(0, "/opt/railwright")
 
 from module_utils import plan as core
 from module_utils.apply import apply_plan, exclusive
+from module_utils.confirm import Switch
 from module_utils.errors import RailwrightError
 from module_utils.host import Host
 from module_utils.spec.model import Spec
@@ -35,7 +37,8 @@ answer = {"plan": plan.as_dicts(), "problems": as_dicts(plan.problems), "error":
 if request["mode"] == "apply":
     try:
         with exclusive(host):
-            answer["restore_point"] = apply_plan(host, spec, plan, "test", request["areas"])
+            switch = Switch(*request["switch"]) if request.get("switch") else None
+            answer["restore_point"] = apply_plan(host, spec, plan, "test", request["areas"], switch=switch).restore_point
     except RailwrightError as error:
         answer["error"] = str(error)
 json.dump(answer, sys.stdout)

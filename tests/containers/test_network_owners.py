@@ -60,13 +60,14 @@ class Node:
         self.manager, self.container, self.mac = manager, container, mac
         self.address, self.gateway, self.mtu, self.routing = ADDRESS, GATEWAY, 9000, "auto"
 
-    def ask(self, mode: str, consent: tuple[str, ...] = ("link",)) -> dict[str, Any]:
+    def ask(self, mode: str, consent: tuple[str, ...] = ("link",), switch: int = 0) -> dict[str, Any]:
         rail = {"name": "rail0", "match": {"mac": self.mac}, "address": self.address, **({"gateway": self.gateway} if self.gateway else {})}
         spec, findings = build_spec({"fabric": "roce", "mtu": self.mtu, "consent": list(consent), "rails": [rail],
                                      "network_source_routing": self.routing,
                                      "accept_eol": True, "preflight_min_free_mb": 1}, "node")
         assert spec is not None, findings
-        request = {"spec": spec.as_dict(), "mode": mode, "areas": ["network"], "hardware": ["eth1"] if self.manager.hardware else []}
+        request = {"spec": spec.as_dict(), "mode": mode, "areas": ["network"], "hardware": ["eth1"] if self.manager.hardware else [],
+                   "switch": [switch, "token"] if switch else None}
         done = self.container.run("python3", "/opt/railwright/core_driver.py", stdin=json.dumps(request))
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
@@ -79,6 +80,24 @@ class Node:
     def apply(self) -> None:
         answer = self.ask("apply")
         assert answer["error"] is None, answer["error"]
+
+    def apply_unconfirmed(self) -> None:
+        """An apply that nobody comes back to, until the node has taken it back."""
+        answer = self.ask("apply", switch=10)
+        assert answer["error"] is None, answer["error"]
+        waits = ("test", "-e", "/var/lib/railwright/confirm/pending.json")
+        assert self.container.run(*waits, check=False).returncode == 0
+        assert self.holds(), "what did not come about need not be taken back"
+        deadline = time.monotonic() + 60
+        while self.container.run(*waits, check=False).returncode == 0:
+            assert time.monotonic() < deadline, self.container.run("journalctl", "-b", "--no-pager", "-u", "railwright-take-back").stdout
+            time.sleep(0.3)
+        assert self.container.json("cat", answer["restore_point"])["state"] == "taken back"
+
+    def files(self) -> list[str]:
+        """All of /etc, byte for byte."""
+        listed = self.container.out("find", "/etc", "-type", "f", "-printf", "%m %U %G ", "-exec", "sha256sum", "{}", ";")
+        return sorted(listed.splitlines())
 
     def link(self, name: str = "eth1") -> dict[str, Any]:
         found: dict[str, Any] = self.container.json("ip", "-j", "addr", "show", "dev", name)[0]
@@ -156,6 +175,14 @@ def test_failed_apply_leaves_the_node_as_it_was(node: Node) -> None:
     assert node.observed() == before
 
 
+def test_a_first_apply_that_nobody_confirms_is_taken_back(node: Node) -> None:
+    """By the node itself, with the manager that has been told to let go of the interface again."""
+    before, files = node.observed(), node.files()
+    node.apply_unconfirmed()
+    assert node.files() == files
+    assert node.observed() == before
+
+
 def test_first_apply_configures_the_rail_and_leaves_nothing_to_do(node: Node) -> None:
     before = node.addresses("eth0")
     planned = node.plan()
@@ -165,6 +192,17 @@ def test_first_apply_configures_the_rail_and_leaves_nothing_to_do(node: Node) ->
     assert node.holds(), node.state()
     assert node.plan() == []
     assert node.addresses("eth0") == before, "the management interface was touched"
+
+
+def test_a_change_that_nobody_confirms_is_taken_back(node: Node) -> None:
+    node.settles()
+    before, files = node.observed(), node.files()
+    was = node.address, node.gateway, node.mtu
+    node.address, node.gateway, node.mtu = OTHER, "", 4200
+    node.apply_unconfirmed()
+    node.address, node.gateway, node.mtu = was
+    node.settles()
+    assert (node.observed(), node.files()) == (before, files)
 
 
 def test_live_drift_is_named_exactly_and_repaired(node: Node) -> None:
