@@ -62,8 +62,8 @@ def test_a_flat_subnet_needs_source_routing(judge: Judge, addresses: tuple[str, 
         assert "rail0 and rail1 are in one subnet" in findings[0].message
 
 
-@pytest.mark.parametrize(("first", "second"), [("10.0.0.1/16", "10.0.1.1/24"), ("10.0.1.1/24", "10.0.0.1/16"),
-                                                ("2001:db8::1/32", "2001:db8:1::1/64")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("10.0.0.1/16", "10.0.1.1/24"), ("10.0.1.1/24", "10.0.0.1/16"), ("2001:db8::1/32", "2001:db8:1::1/64")])
 def test_subnets_are_the_same_or_apart(judge: Judge, first: str, second: str) -> None:
     spec, findings = judge(rails=rails(first, second))
     assert spec is None
