@@ -86,17 +86,20 @@ class World:
 
     def listen(self) -> None:
         """The rails have no address: the role under test is not the one that gives them theirs. After a reboot everything is gone."""
-        for name in self.names:
-            node = self.node(name)
-            node.run("ip", "address", "replace", f"{self.rails[name]}/24", "dev", RAIL)
-            node.run("ip", "link", "set", RAIL, "up")
-            if name == "bare":
-                node.run("ip", "address", "replace", f"{self.addresses[STRANGER]}/24", "dev", ETH0)
-                node.run("ip", "address", "replace", f"{self.rails[STRANGER]}/24", "dev", RAIL)
-            if name in GUARDED and node.run("systemctl", "is-active", "--quiet", "listener", check=False).returncode != 0:
-                node.write("/srv/listener.py", LISTENER)
-                node.run("systemd-run", "--quiet", "--collect", "--unit=listener", "python3", "/srv/listener.py")
-                node.run("python3", "-c", f"import socket,time\nwhile socket.socket().connect_ex(('127.0.0.1',{PORT})): time.sleep(.05)")
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            list(pool.map(self.prepare, self.names))
+
+    def prepare(self, name: str) -> None:
+        """One command for all of it: podman takes longer for each than what it runs."""
+        steps = ["set -e", f"ip address replace {self.rails[name]}/24 dev {RAIL}", f"ip link set {RAIL} up"]
+        if name == "bare":
+            places = ((self.addresses, ETH0), (self.rails, RAIL))
+            steps += [f"ip address replace {known[STRANGER]}/24 dev {device}" for known, device in places]
+        if name in GUARDED:
+            steps += ["systemctl is-active --quiet listener && exit", "cat >/srv/listener.py",
+                      "systemd-run --quiet --collect --unit=listener python3 /srv/listener.py",
+                      f"until python3 -c 'from socket import *; create_connection((\"127.0.0.1\", {PORT}))' 2>/dev/null; do sleep .1; done"]
+        self.node(name).run("sh", "-c", "\n".join(steps), stdin=LISTENER)
 
     def reach(self) -> dict[tuple[str, str, str], bool]:
         self.listen()
