@@ -12,28 +12,28 @@ flush ruleset
 include "/etc/nftables.d/*.nft"
 
 table inet filter {
-	chain input {
-		type filter hook input priority filter; policy drop;
-		ct state vmap { established : accept, related : accept, invalid : drop }
-		iifname "lo" accept
-		tcp dport 22 accept comment "site"
-		meta l4proto { icmp, ipv6-icmp } accept
-	}
+    chain input {
+        type filter hook input priority filter; policy drop;
+        ct state vmap { established : accept, related : accept, invalid : drop }
+        iifname "lo" accept
+        tcp dport 22 accept comment "site"
+        meta l4proto { icmp, ipv6-icmp } accept
+    }
 }
 """
 SECOND = """table ip guard {
-	set open_ports {
-		type inet_service
-		elements = { 22, 80 }
-	}
-	chain check {
-		tcp dport @open_ports accept
-		ct state new reject
-	}
-	chain late {
-		type filter hook input priority filter + 5; policy accept;
-		iifname "eth*" jump check
-	}
+    set open_ports {
+        type inet_service
+        elements = { 22, 80 }
+    }
+    chain check {
+        tcp dport @open_ports accept
+        ct state new reject
+    }
+    chain late {
+        type filter hook input priority filter + 5; policy accept;
+        iifname "eth*" jump check
+    }
 }
 """
 
