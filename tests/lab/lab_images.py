@@ -3,7 +3,7 @@
 
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers. FABRIC has the distribution's RDMA packages. Neither has a package source of its own: what a test installs
-comes from its own repository.
+comes from its own repository. QOS has FABRIC's packages, lldpad and the stand-in NIC with DCB.
 """
 
 from __future__ import annotations
@@ -79,15 +79,27 @@ def _prepare() -> str:
     return _PREPARE.replace("FLAVOUR", SECOND_FLAVOUR).replace("NEEDED", _NEEDED).replace("SCRIPT\n", _POSTINST)
 
 
-def _sources() -> dict[str, str]:
-    return {f"/usr/src/lab_pcie/{path.name}": path.read_text(encoding="utf-8") for path in sorted((MODULES / "pcie").iterdir())}
+_BUILD_DCB = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+kernel=$(basename /lib/modules/*)
+make -s -C /lib/modules/$kernel/build M=/usr/src/lab_dcb modules
+install -D -m 644 /usr/src/lab_dcb/lab_dcb.ko /lib/modules/$kernel/extra/lab_dcb.ko
+rm -r /usr/src/lab_dcb
+depmod $kernel
+systemctl disable lldpad.service lldpad.socket
+INSIDE
+"""
+
+
+def _sources(directory: str, module: str) -> dict[str, str]:
+    return {f"/usr/src/{module}/{path.name}": path.read_text(encoding="utf-8") for path in sorted((MODULES / directory).iterdir())}
 
 
 DRIVERS: Recipe = replace(
     GRUB,
     title="image of the driver tests (kernel headers, DKMS, a second kernel)",
     packages=(*GRUB.packages, *TOOLCHAIN),
-    files={**GRUB.files, **_sources()},
+    files={**GRUB.files, **_sources("pcie", "lab_pcie")},
     finish=_prepare() + GRUB.finish,
 )
 FABRIC: Recipe = replace(
@@ -101,4 +113,11 @@ MPI: Recipe = replace(
     GRUB,
     title="image of the bench test (GRUB, RDMA packages, a compiler)",
     packages=(*GRUB.packages, "python3-apt", "procps", "gcc", "libc6-dev", *RDMA),
+)
+QOS: Recipe = replace(
+    GRUB,
+    title="image of the QoS test (GRUB, RDMA packages, a stand-in NIC with DCB)",
+    packages=(*GRUB.packages, "python3-apt", "gcc", "make", "linux-headers-amd64", "lldpad", *RDMA),
+    files={**GRUB.files, **_sources("dcb", "lab_dcb")},
+    finish=_BUILD_DCB + GRUB.finish + _NO_SOURCES,
 )

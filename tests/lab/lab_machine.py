@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import yaml
 
 from railwright import lab
 
+ROOT = Path(__file__).resolve().parents[2]
 NODE = "node1"
 RUN_SECONDS = 1500
 BOOT_SECONDS = 600
@@ -38,6 +41,19 @@ class Outcome:
     def verdicts(self, *names: str) -> list[dict[str, Any]]:
         """The verdicts of these checks, by the start of their names."""
         return [verdict for verdict in self.document["verdicts"] if verdict["check"].startswith(names)]
+
+
+def plain_playbook(machine: Machine, directory: Path, role: str) -> int:
+    """The role by ansible-playbook, as somebody runs it who has the collection and no railwright; how many tasks changed the node."""
+    book = directory / f"{role}.yml"
+    play = [{"name": "One role", "hosts": "rdma", "gather_facts": False, "roles": [f"railwright.rdma.{role}"]}]
+    book.write_text(yaml.safe_dump(play, sort_keys=False), encoding="utf-8")
+    argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(machine.inventory), str(book)]
+    env = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".dev"), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False, env=env)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    (recap,) = re.findall(rf"^{NODE} +: .* changed=([0-9]+) ", done.stdout, re.MULTILINE)
+    return int(recap)
 
 
 def values_of(vendor: dict[str, Any]) -> dict[str, Any]:
