@@ -160,11 +160,14 @@ class Container:
 
     def address(self) -> str:
         """Its address on the first network that gave it one."""
-        networks = json.loads(podman("inspect", self.name).stdout)[0]["NetworkSettings"]["Networks"]
-        found = [str(item["IPAddress"]) for item in networks.values() if item.get("IPAddress")]
+        found = self.addresses()
         if not found:
-            raise HarnessError(f"container {self.name} has no address on any of {', '.join(networks)}")
+            raise HarnessError(f"container {self.name} has no address on any network")
         return found[0]
+
+    def addresses(self) -> list[str]:
+        networks = json.loads(podman("inspect", self.name).stdout)[0]["NetworkSettings"]["Networks"]
+        return [str(item["IPAddress"]) for item in networks.values() if item.get("IPAddress")]
 
     def wait_booted(self) -> None:
         """Until systemd has started everything; failed units are named."""
@@ -183,6 +186,9 @@ class Container:
         """A reboot as far as a container has one: processes, /run and interfaces are made anew."""
         podman("restart", "--time", "5", self.name)
         self.wait_booted()
+        # Its interfaces have other MACs now, and this machine would go on with those that it learned before, for half a minute.
+        for address in self.addresses():
+            subprocess.run(["ip", "neigh", "flush", "to", address], check=False, capture_output=True, timeout=COMMAND_SECONDS)
 
     def remove(self) -> None:
         podman("rm", "--force", "--time", "2", self.name, check=False)
