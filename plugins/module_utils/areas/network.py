@@ -20,7 +20,8 @@ from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Nic, Op, Problem, run
 from .backends import duplicates, evidence, nm, persistent
-from .backends.model import Observed, RailWish, recorded_addresses
+from .backends.foreign_routes import put_back, reachable
+from .backends.model import LinkState, Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
 from .backends.persistent import Owned, carrying
 from .backends.routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
@@ -113,7 +114,7 @@ def live_changes(rail, observed, recorded):
     if not link.up:
         changes.append(link_change(rail))
     if rail.address in link.bare:
-        changes.append(broadcast_change(rail, disruption))
+        changes.append(broadcast_change(rail, link, disruption))
     stale = [address for address in recorded if address != rail.address and address in link.addresses]
     moving = bool(stale) or (rail.address is not None and rail.address not in link.addresses)
     found = [tuple(words.split()) for words in link.routes]
@@ -121,7 +122,7 @@ def live_changes(rail, observed, recorded):
         kept = [address for address in link.addresses if address not in stale and address != rail.address]
         after = ([rail.address] if rail.address is not None else []) + kept
         changes.append(Change(NAME, "address of " + rail.label, ", ".join(link.addresses) or None, ", ".join(after) or None,
-                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link.addresses, found)))
+                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link, found)))
     if route_words(found) != route_words(wanted_routes(rail)):
         ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
         changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
@@ -156,19 +157,30 @@ def mtu_change(area, rail, before, disruption):
                   (run(device + (str(rail.mtu),), (device + (str(before),),)),))
 
 
-def address_ops(rail, stale, present, found):
-    # type: (RailWish, List[str], Tuple[str, ...], List[Tuple[str, ...]]) -> Tuple[Op, ...]
+def foreign_ops(rail, link):
+    # type: (RailWish, LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]
+    """(first, last) around a change that may take off the last address. The first is undone last: it puts back all routes of others."""
+    back = tuple(put_back(rail.netdev, words) for words in link.foreign)
+    if not back:
+        return (), ()
+    kept = tuple(run(put_back(rail.netdev, words), (("true",),)) for words in reachable(link.foreign, rail.address))
+    return (run(("true",), back),), kept
+
+
+def address_ops(rail, stale, link, found):
+    # type: (RailWish, List[str], LinkState, List[Tuple[str, ...]]) -> Tuple[Op, ...]
     """Our old address off, the new one on, and the rail's routes through it all.
 
     In this order, since the kernel takes off with an address those of its subnet that were
     added later, and with the last address all routes of the interface. So routes that go
     are taken away before, those that stay are put back after, here and in the undo alike.
     """
-    device = ("dev", rail.netdev)
+    device, present = ("dev", rail.netdev), link.addresses
+    first, last = foreign_ops(rail, link) if stale else ((), ())
     # The default route after its subnet's: the kernel takes no gateway that it cannot reach yet.
     staying = [route for route in wanted_routes(rail) if route in found and route[0] != "from"]
     back = tuple(add_argv(rail, route) for route in staying)
-    ops = list(extra_routes(rail, found))
+    ops = list(first) + list(extra_routes(rail, found))
     ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev), *back)) for address in stale]
     if rail.address is not None and rail.address not in present:
         host_part = str(ipaddress.ip_interface(rail.address).ip)
@@ -177,20 +189,22 @@ def address_ops(rail, stale, present, found):
         if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
         ops.append(run(add_address(rail.address, rail.netdev), (undo,)))
-    return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back)
+    return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
 
 
-def broadcast_change(rail, disruption):
-    # type: (RailWish, str) -> Change
+def broadcast_change(rail, link, disruption):
+    # type: (RailWish, LinkState, str) -> Change
     """For an address that somebody added by hand: the kernel cannot give it its broadcast address later."""
     address = rail.address or ""
+    first, last = foreign_ops(rail, link)
     device = ("dev", rail.netdev)
     ops = (
         run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
         run(add_address(address, rail.netdev), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
     )
     return Change(NAME, "broadcast address of " + rail.label, None, "of " + address, disruption,
-                  "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252", ops)
+                  "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
+                  first + ops + last)
 
 
 def add_address(address, netdev):

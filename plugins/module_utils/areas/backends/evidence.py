@@ -11,8 +11,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...host import Host
 from ..files import FileState, observe_file
-from . import ifupdown, ini, netplan, networkd, nm, routes
-from .model import LinkState, Observed, RailWish, StaleRule, UnitState
+from . import foreign_routes, ifupdown, ini, netplan, networkd, nm, routes
+from .model import TABLES, LinkState, Observed, RailWish, StaleRule, UnitState
 
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
 TOOLS = ("networkctl", "nmcli", "ifquery", "netplan")  # ifquery: EL has an ifup that is not ifupdown's
@@ -83,6 +83,7 @@ def observe_link(host, rail, row, rules):
         tuple(" ".join(route) for route in observe_routes(host, rail, rules)),
         networkd_state.get("NETWORK_FILE"),
         ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"), ipv6_off(host, rail.netdev),
+        foreign_routes.parse(_json(host, foreign_routes.query(rail.netdev)), TABLES),
     )
 
 

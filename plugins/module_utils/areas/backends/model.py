@@ -57,6 +57,7 @@ class LinkState(NamedTuple):
     nm_managed: bool
     nm_uuid: Optional[str]
     ipv6_off: Optional[str] = None  # what keeps the kernel from taking an IPv6 address
+    foreign: Tuple[Tuple[str, ...], ...] = ()  # IPv4 routes of others, as foreign_routes.py writes them
 
 
 class UnitState(NamedTuple):
