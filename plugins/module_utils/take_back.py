@@ -63,4 +63,4 @@ def main():
     try:
         sys.stderr.write(take_back(Host(), sys.argv[1]) + "\n")
     except (OSError, RailwrightError) as error:
-        sys.exit(str(error))
+        raise SystemExit(str(error)) from error

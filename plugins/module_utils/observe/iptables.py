@@ -35,10 +35,12 @@ def chains_of(text, family):
             if words[0] == "-A" and number < MAX_RULES:
                 chain["rules"].append(_rule(words[2:], line, found))
     order = ["INPUT"] if "INPUT" in found else []
-    for name in order:
-        for rule in found[name]["rules"]:
+    at = 0
+    while at < len(order):
+        for rule in found[order[at]]["rules"]:
             if rule["then"][1] in found and rule["then"][1] not in order:
                 order.append(rule["then"][1])
+        at += 1
     return [found[name] for name in order]
 
 
