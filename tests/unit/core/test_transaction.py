@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, remove_file, run, set_value, write_file
 from rooted import RootedHost, change
 
@@ -144,6 +145,30 @@ def test_the_undo_of_the_command_that_failed_is_tried_and_may_fail(host: RootedH
         carry_out(host, change(run(("false",), (("sh", "-c", f"touch {tried}; false"),))))
     assert tried.exists()
     assert caught.value.rolled_back
+
+
+RECORDED_IN_USE = "modprobe: FATAL: Module ib_uverbs is in use."  # kmod 30
+RECORDED_FAULT = "modprobe: FATAL: Module ib_uverbs not found in directory /lib/modules/6.1.0-40-amd64"
+
+
+class Unloading(RootedHost):
+    """A node whose `modprobe -r` answers as recorded."""
+
+    answer = ""
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        if list(argv[:2]) == ["modprobe", "-r"]:
+            return Result(1, "", self.answer)
+        return super().run(argv, timeout, stdin)
+
+
+@pytest.mark.parametrize(("answer", "whole"), [(RECORDED_IN_USE, True), (RECORDED_FAULT, False)])
+def test_a_module_that_others_took_up_stays_by_recorded_answers_of_modprobe(tmp_path: Path, answer: str, whole: bool) -> None:
+    host = Unloading(tmp_path)
+    host.answer = answer
+    with pytest.raises(ApplyError) as caught:
+        carry_out(host, change(run(("true",), (("modprobe", "-r", "ib_uverbs"),)), what="module ib_uverbs loaded"), change(run(("false",))))
+    assert caught.value.rolled_back is whole
 
 
 def test_two_applies_of_one_run_keep_two_restore_points(host: RootedHost, tmp_path: Path) -> None:
