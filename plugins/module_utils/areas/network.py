@@ -13,7 +13,7 @@ and its live MTU, which the mode bounds.
 """
 
 import ipaddress
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..host import Host
 from ..observe.match import RailTarget, match_rails
@@ -181,7 +181,9 @@ def address_ops(rail, stale, link, found):
     staying = [route for route in wanted_routes(rail) if route in found and route[0] != "from"]
     back = tuple(add_argv(rail, route) for route in staying)
     ops = list(first) + list(extra_routes(rail, found))
-    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev), *back)) for address in stale]
+    metrics = dict(link.metrics)
+    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev, metrics.get(address)), *back))
+            for address in stale]
     if rail.address is not None and rail.address not in present:
         host_part = str(ipaddress.ip_interface(rail.address).ip)
         # flush and not del: it is no error when the address never got there, and it takes off this address alone.
@@ -207,15 +209,16 @@ def broadcast_change(rail, link, disruption):
                   first + ops + last)
 
 
-def add_address(address, netdev):
-    # type: (str, str) -> Tuple[str, ...]
-    """With its broadcast address, as every manager adds it.
+def add_address(address, netdev, metric=None):
+    # type: (str, str, Optional[str]) -> Tuple[str, ...]
+    """With its broadcast address, as every manager adds it, and in an undo with the metric that it had.
 
     networkd 252 takes the same address without one for another, fails with ERANGE and then
     answers nobody (seen with Debian 12's; an address with its broadcast it adopts).
     """
     broadcast = () if ":" in address else ("broadcast", "+")  # type: Tuple[str, ...]
-    return ("ip", "addr", "replace", address, *broadcast, "dev", netdev)
+    own_metric = () if metric is None else ("metric", metric)  # type: Tuple[str, ...]
+    return ("ip", "addr", "replace", address, *broadcast, *own_metric, "dev", netdev)
 
 
 def problems(spec, identity, desired):

@@ -51,6 +51,14 @@ def test_only_the_address_that_was_ours_is_taken_off(ready: "Node") -> None:
         (("ip", "addr", "flush", "dev", "eth1", "to", "10.10.0.12"),)]
 
 
+def test_an_undo_gives_the_address_the_metric_that_dhcp_gave_it(ready: "Node") -> None:
+    ready.live(addresses=["10.10.0.11/24@1024"])
+    assert ready.plan() == []
+    ready.rail(address="10.10.0.12/24")
+    assert ready.change("address of rail0 (eth1)").ops[0].undo == (
+        ("ip", "addr", "replace", "10.10.0.11/24", "broadcast", "+", "metric", "1024", "dev", "eth1"),)
+
+
 def test_same_address_with_another_prefix_is_not_flushed_by_the_undo(ready: "Node") -> None:
     ready.live(addresses=["10.10.0.11/16"])
     op, = ready.change("address of rail0 (eth1)").ops

@@ -84,6 +84,7 @@ def observe_link(host, rail, row, rules):
         networkd_state.get("NETWORK_FILE"),
         ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"), ipv6_off(host, rail.netdev),
         foreign_routes.parse(_json(host, foreign_routes.query(rail.netdev)), TABLES),
+        tuple((_cidr(item), str(item["metric"])) for item in _global_addresses(row) if isinstance(item.get("metric"), int)),
     )
 
 

@@ -58,6 +58,7 @@ class LinkState(NamedTuple):
     nm_uuid: Optional[str]
     ipv6_off: Optional[str] = None  # what keeps the kernel from taking an IPv6 address
     foreign: Tuple[Tuple[str, ...], ...] = ()  # IPv4 routes of others, as foreign_routes.py writes them
+    metrics: Tuple[Tuple[str, str], ...] = ()  # (address, metric of its subnet's route) where a manager or DHCP gave it one
 
 
 class UnitState(NamedTuple):
