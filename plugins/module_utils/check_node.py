@@ -10,6 +10,7 @@ from .checks.node import judge_node, judge_plan, rail_views, targets_of
 from .gdr_pairs import near_pairs
 from .host import Host
 from .observe.facts import observe_facts
+from .observe.nccl_libraries import places_of
 from .plan import make_plan
 from .spec.model import Spec
 from .types import Identity, Verdict, as_dicts
@@ -19,7 +20,7 @@ def check_node(host, node, spec, management=None, now=None):
     # type: (Host, str, Spec, Optional[str], Optional[float]) -> Dict[str, Any]
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
     plan = make_plan(host, spec, None, management, now)
-    facts = observe_facts(host, plan.identity)
+    facts = observe_facts(host, plan.identity, places_of(spec))
     verdicts = judge_node(node, spec, plan.identity, facts)
     areas = [area.name for area in AREAS]
     verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, targets_of(spec, plan.identity)))

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from ..catalogue.platforms import find_system
 from ..host import Host, TreeHost
-from ..types import Identity, Platform
+from ..types import Identity, Platform, as_dicts
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
 from .firewall import observe_firewall
@@ -23,6 +23,7 @@ from .iommu import pci_facts
 from .limits import observe_limits
 from .modules import loaded_modules
 from .nccl import observe_nccl
+from .nccl_libraries import Places, loadable_nccl
 from .nics import observe_netdevs
 from .packages import family_names, query_packages
 from .pci import link_facts
@@ -35,9 +36,9 @@ from .verbs import active_mtus
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
 
 
-def observe_facts(host, identity=None):
-    # type: (Host, Optional[Identity]) -> Dict[str, Any]
-    """Observe a node. ``identity``: what ``observe_identity`` gave, when the caller has it already."""
+def observe_facts(host, identity=None, places=None):
+    # type: (Host, Optional[Identity], Optional[Places]) -> Dict[str, Any]
+    """Observe a node. ``identity``: what ``observe_identity`` gave, when the caller has it already; ``places``: of the inventory."""
     known = identity if identity is not None else observe_identity(host)
     kernel = known.kernel or None
     modules = loaded_modules(host)
@@ -64,6 +65,7 @@ def observe_facts(host, identity=None):
         "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
+        "nccl_libraries": as_dicts(loadable_nccl(host, known, places)),
         "packages": packages,
     }
 

@@ -34,8 +34,8 @@ class NcclLibrary(NamedTuple):
 def nccl_libraries(host, prefix=PREFIX, named=()):
     # type: (Host, str, Sequence[str]) -> Tuple[NcclLibrary, ...]
     """The loader's first, in its order, then what lies below ``prefix``, then ``named`` (files, or their directories)."""
-    places = [(path, LDCONFIG) for path in _cached(host)]
-    places += [(path, BELOW_PREFIX) for path in _prefixed(host, prefix)]
+    places = [(path, LDCONFIG) for path in cached_libraries(host)]
+    places += [(path, BELOW_PREFIX) for path in prefixed_libraries(host, prefix)]
     places += [("%s/%s" % (path.rstrip("/"), NAME) if host.exists(path.rstrip("/") + "/" + NAME) else path, NAMED) for path in named]
     found = []  # type: List[NcclLibrary]
     for path, origin in places:
@@ -60,7 +60,7 @@ def library_version(host, path):
     return None, None
 
 
-def _cached(host):
+def cached_libraries(host):
     # type: (Host) -> List[str]
     """What the dynamic loader knows. libc6 alone is a 32-bit x86 library, which no GPU program loads."""
     answer = host.run(("ldconfig", "-p"), 10.0)
@@ -68,7 +68,7 @@ def _cached(host):
     return [path for kind, path in rows if kind != "libc6"]
 
 
-def _prefixed(host, prefix):
+def prefixed_libraries(host, prefix):
     # type: (Host, str) -> List[str]
     """The one that the inventory asks for, then the newest."""
     names = sorted((name for name in host.listdir(prefix) if name[:1].isdigit()), key=parse.natural_key, reverse=True)

@@ -110,6 +110,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "gpudirect",
         "limits",
         "nccl",
+        "nccl_libraries",
         "packages",
     ]
     for hca in found["hcas"]:

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every NCCL that a job on this node can load, with the version that the file itself says and who brought it.
+
+The loader's own come first, then /usr/local/lib (found where LD_LIBRARY_PATH names it), what role nccl has put below its prefix, and
+what torch brings in the Python environments that the inventory names: a wheel of NCCL beside it or, in older builds, NCCL linked into
+torch's own library. Nothing is loaded or run: a library executes code when it is loaded.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host import Host
+from ..spec.model import Spec
+from ..types import Identity
+from .nccl_library import NAME, PREFIX, cached_libraries, library_version, prefixed_libraries
+
+PACKAGE, BELOW_PREFIX, TORCH, SITE, AIACC, DEEPNCCL = "package", "prefix", "torch", "site", "aiacc", "deepnccl"
+LOCAL = ("/usr/local/lib", "/usr/local/lib64")
+ENVIRONMENT = "/opt/railwright/ai"  # the default of ai_environment_path
+BACKUP = ".bak"  # DeepNCCL's installer keeps there what it overwrote
+_TORCH = re.compile(r"libtorch_cuda(?:_cpp)?\.so\Z")
+_PYTHON = re.compile(r"python3(?:\.[0-9]+)?\Z")
+_SYSTEM_TOO = re.compile(r"^include-system-site-packages *= *true *$", re.MULTILINE)
+# grep reads any size in little memory; torch's library has a gigabyte and more.
+_TEXT = r"NCCL version 2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16}\+cuda"
+_FOUND = re.compile(r"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda\n")
+GREP_SECONDS, OWNER_SECONDS = 120.0, 30.0
+
+
+class LoadableNccl(NamedTuple):
+    """``version`` is None where the file does not say one: it is no build of NCCL that we know."""
+
+    path: str
+    version: Optional[str]
+    origin: str
+
+
+class Places(NamedTuple):
+    """Where to look beside the loader's own: as the inventory says, else the defaults."""
+
+    prefix: str = PREFIX
+    environment: str = ENVIRONMENT
+    python: str = "python3"
+
+
+def places_of(spec):
+    # type: (Spec) -> Places
+    environment = spec.as_dict().get("ai_environment_path")
+    return Places(spec["nccl_prefix"], environment or ENVIRONMENT, spec["ddp_benchmark_python"])
+
+
+def loadable_nccl(host, identity, places=None):
+    # type: (Host, Identity, Optional[Places]) -> Tuple[LoadableNccl, ...]
+    """In the order of the module's first words."""
+    where = places if places is not None else Places()
+    found = []  # type: List[LoadableNccl]
+    local = ["%s/%s" % (directory, NAME) for directory in LOCAL if host.readlink(directory) is None]
+    for path in cached_libraries(host) + local:
+        if host.exists(path) and path not in [row.path for row in found]:
+            found.append(LoadableNccl(path, library_version(host, path)[0], _origin(host, identity, path)))
+    for path in prefixed_libraries(host, where.prefix):
+        if host.exists(path):
+            found.append(LoadableNccl(path, library_version(host, path)[0], BELOW_PREFIX))
+    for directory in site_packages(host, where):
+        found += [row for row in _of_torch(host, directory) if row.path not in [other.path for other in found]]
+    return tuple(found)
+
+
+def site_packages(host, places):
+    # type: (Host, Places) -> List[str]
+    """Directories that hold the packages of the environment's Python and of the training benchmark's."""
+    python = places.python if "/" in places.python else host.which(places.python) or "/usr/bin/python3"
+    prefixes = _environments(host, places.environment) + [python.rpartition("/bin/")[0] or "/usr"]
+    if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
+        prefixes += ["/usr", "/usr/local"]
+    found = []  # type: List[str]
+    for prefix in prefixes:
+        for lib in [lib for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]:
+            for name in [name for name in host.listdir(lib) if _PYTHON.match(name)]:
+                paths = ["%s/%s/%s-packages" % (lib, name, kind) for kind in ("site", "dist")]
+                found += [path for path in paths if path not in found and host.exists(path)]
+    return found
+
+
+def _environments(host, path):
+    # type: (Host, str) -> List[str]
+    """The environment itself, or its versions below the path; a link among them names one of the others."""
+    below = ["%s/%s" % (path, name) for name in host.listdir(path) if not name.startswith(".")]
+    return [path] + [item for item in below if host.readlink(item) is None and host.exists(item + "/bin")]
+
+
+def _of_torch(host, directory):
+    # type: (Host, str) -> List[LoadableNccl]
+    wheel = "%s/nvidia/nccl/lib/%s" % (directory, NAME)
+    if host.exists(wheel):
+        return [LoadableNccl(wheel, library_version(host, wheel)[0], TORCH)]
+    found = []  # type: List[LoadableNccl]
+    for name in host.listdir(directory + "/torch/lib"):
+        path = "%s/torch/lib/%s" % (directory, name)
+        version = linked_version(host, path) if _TORCH.match(name) else None
+        if version is not None:  # a torch that loads libnccl.so.2 has no such text
+            found.append(LoadableNccl(path, version, TORCH))
+    return found
+
+
+def linked_version(host, path):
+    # type: (Host, str) -> Optional[str]
+    """The version of the NCCL that is linked into a library."""
+    answer = host.run(("grep", "-m", "1", "-a", "-o", "-E", "-e", _TEXT, "--", path), GREP_SECONDS)
+    text = _FOUND.search(answer.out)
+    return text.group(1) if text is not None else None
+
+
+def _origin(host, identity, path):
+    # type: (Host, Identity, str) -> str
+    """Who brought a library of the loader's: the package manager knows, and DeepNCCL's installer leaves a mark."""
+    if host.exists(path + BACKUP) and path.startswith(LOCAL):
+        return DEEPNCCL
+    owner = owner_of(host, identity, path)
+    if owner is None:
+        return SITE
+    return DEEPNCCL if owner.startswith("deep") else AIACC if owner.startswith("aiacc") else PACKAGE
+
+
+def owner_of(host, identity, path):
+    # type: (Host, Identity, str) -> Optional[str]
+    """The package that a file belongs to."""
+    if identity.platform.family == "debian":
+        # The loader's cache says /lib where packages say /usr/lib.
+        for name in [path, "/usr" + path] if path.startswith("/lib") else [path]:  # type: str
+            answer = host.run(("dpkg-query", "-S", name), OWNER_SECONDS)
+            if answer.ok:
+                return _first(answer.out.partition(":")[0].split(","))
+        return None
+    answer = host.run(("rpm", "-qf", "--qf", "%{NAME}\\n", path), OWNER_SECONDS)
+    return _first(answer.out.split()) if answer.ok else None
+
+
+def _first(words):
+    # type: (Sequence[str]) -> Optional[str]
+    return words[0].strip() or None if words else None
