@@ -65,7 +65,7 @@ class Area(NamedTuple):
 AREAS = (
     Area(repositories.NAME, repositories.desired, repositories.observe, repositories.plan, repositories.problems, repositories.conflicts,
          repositories.notes),
-    Area(packages.NAME, packages.desired, packages.observe, packages.plan, packages.problems, packages.conflicts),
+    Area(packages.NAME, packages.desired, packages.observe, packages.plan, packages.problems, packages.conflicts, packages.notes),
     Area(dkms.NAME, dkms.desired, dkms.observe, dkms.plan, dkms.problems, dkms.conflicts, dkms.notes),
     Area(stack.NAME, stack.desired, stack.observe, stack.plan, stack.problems, stack.conflicts, stack.notes),
     Area(kernel_modules.NAME, kernel_modules.desired, kernel_modules.observe, kernel_modules.plan, kernel_modules.problems,

@@ -64,6 +64,11 @@ class Case(NamedTuple):
         # type: (str) -> List[str]
         return [name for step in self.steps if step["state"] in states for name in step["names"]]
 
+    def supplier(self, name):
+        # type: (str) -> Optional[Repository]
+        """The repository that a package must come from, whatever others have under its name. A name with a version is nobody's."""
+        return next((row for row in self.repositories if name in row.supplies), None)
+
 
 def make_case(host, spec, steps):
     # type: (Host, Spec, Sequence[Dict[str, Any]]) -> Case

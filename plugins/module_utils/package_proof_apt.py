@@ -10,6 +10,7 @@ those versions are then asked for by name, here and in the role.
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .areas.repository_files import same_place
 from .areas.stack_packages import marked
 from .errors import RailwrightError
 from .host import Host
@@ -85,7 +86,7 @@ class AptProver:
         self.updated = False
         self.names = []  # type: List[str]  # what apt-get is asked to install
         self.exact = []  # type: List[str]  # older versions that a meta package wants
-        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution
+        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
 
     def prepare(self):
         # type: () -> None
@@ -174,18 +175,28 @@ class AptProver:
     def wanted(self):
         # type: () -> List[str]
         back = self.case.names("replaced")
-        if back:
+        if [name for name in back if self.case.supplier(name) is None]:
             self.update_all()
-            self.versions = {name: self.distribution_version(name) for name in back}
-        return self.case.names("present", "file") + ["%s=%s" % (name, self.versions[name]) for name in back]
+        supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
+        self.versions = {name: self.right_version(name) for name in back + supplied}
+        return [self.exactly(name) for name in self.case.names("present", "file") + back]
 
-    def distribution_version(self, name):
+    def exactly(self, name):
         # type: (str) -> str
+        return "%s=%s" % (name, self.versions[name]) if name in self.versions else name
+
+    def right_version(self, name):
+        # type: (str) -> str
+        """The newest of the repository that must have it, else of the distribution's."""
+        supplier = self.case.supplier(name)
         result = self.host.run(("apt-cache",) + self.options() + ("madison", name), RESOLVE_SECONDS)
         rows = [[cell.strip() for cell in line.split("|")] for line in result.out.splitlines()]
-        for row in rows:
-            if len(row) == 3 and row[0] == name and not marked(row[1]):
+        for row in (row for row in rows if len(row) == 3 and row[0] == name):
+            if not marked(row[1]) if supplier is None else same_place(row[2].partition(" ")[0], supplier.url):
                 return row[1]
+        if supplier is not None:
+            raise RailwrightError("repository %s (%s) has no package %s for this system; nothing was changed" % (
+                supplier.name, supplier.url, name))
         raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
 
     def install(self, names):
@@ -265,9 +276,7 @@ class AptProver:
         found = []  # type: List[Dict[str, Any]]
         last = max((index for index, step in enumerate(self.case.steps) if step["state"] == "present"), default=-1)
         for index, step in enumerate(self.case.steps):
-            names = list(step["names"])
-            if step["state"] == "replaced":
-                names = ["%s=%s" % (name, self.versions[name]) for name in names]
+            names = [self.exactly(name) for name in step["names"]] if step["state"] in ("present", "replaced") else list(step["names"])
             if index == last:
                 names += self.exact
             found.append(dict(step, state="present" if step["state"] == "replaced" else step["state"], names=names))

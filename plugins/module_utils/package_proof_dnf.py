@@ -78,7 +78,7 @@ class DnfProver:
         # type: (Host, Case, str) -> None
         self.host, self.case, self.root = host, case, root
         self.repos, self.keys, self.plugins, self.cache = root + "/repos", root + "/keys", root + "/plugins", root + "/cache"
-        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution
+        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
         self.gone = []  # type: List[str]  # what the transaction removes: no package of that name comes
 
     def prepare(self):
@@ -157,15 +157,26 @@ class DnfProver:
     def wanted(self):
         # type: () -> List[str]
         back = self.case.names("replaced")
-        self.versions = {name: self.distribution_version(name) for name in back}
-        return self.case.names("present", "file") + ["%s-%s" % (name, self.versions[name]) for name in back]
+        supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
+        self.versions = {name: self.right_version(name) for name in back + supplied}
+        return [self.exactly(name) for name in self.case.names("present", "file") + back]
 
-    def distribution_version(self, name):
+    def exactly(self, name):
         # type: (str) -> str
-        result = self.dnf("-q", "repoquery", "--available", "--qf", "%{name} %{evr}", "--latest-limit=1", name)
+        return "%s-%s" % (name, self.versions[name]) if name in self.versions else name
+
+    def right_version(self, name):
+        # type: (str) -> str
+        """The newest of the repository that must have it, else of the distribution's."""
+        supplier = self.case.supplier(name)
+        from_it = ("--repo=railwright-" + supplier.name,) if supplier is not None else ()
+        result = self.dnf("-q", "repoquery", "--available", *(from_it + ("--qf", "%{name} %{evr}", "--latest-limit=1", name)))
         for row in (line.split() for line in result.out.splitlines()):
-            if len(row) == 2 and row[0] == name and not marked(row[1]):
+            if len(row) == 2 and row[0] == name and (supplier is not None or not marked(row[1])):
                 return row[1]
+        if supplier is not None:
+            raise RailwrightError("repository %s (%s) has no package %s for this system; nothing was changed" % (
+                supplier.name, supplier.url, name))
         raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
 
     def install(self, names, removed):
@@ -278,7 +289,7 @@ class DnfProver:
         found = []  # type: List[Dict[str, Any]]
         for step in self.case.steps:
             back = step["state"] == "replaced"
-            names = ["%s-%s" % (name, self.versions[name]) for name in step["names"]] if back else list(step["names"])
+            names = [self.exactly(name) for name in step["names"]] if back or step["state"] == "present" else list(step["names"])
             found.append(dict(step, state="present" if back else step["state"], names=names))
         return found
 

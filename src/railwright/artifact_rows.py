@@ -21,6 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     pin_form,
     pinned,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import KEY
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import wanted_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -68,12 +69,14 @@ def rows_for(specs: Iterable[Spec]) -> list[Row]:
 
 def _rows(spec: Spec) -> Iterator[Row]:
     vendor = "doca" if spec.rdma_stack == "auto" else spec.rdma_stack
-    if vendor in VENDORS and spec.fabric != "erdma":
+    if vendor in VENDORS and (spec.fabric != "erdma" or spec.rdma_stack in VENDORS):
         offline: Mapping[str, str] = spec["rdma_stack_offline_package"]
         if offline:
             yield _own("rdma_stack_offline_package", offline["url"], "package", offline["sha256"])
         else:
             yield from _repository(spec, vendor, "rdma_stack", spec["rdma_stack_version"])
+    elif spec.fabric == "erdma" and spec["erdma_repository"] != "false":
+        yield from _repository(spec, "erdma", "erdma", None)
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
     if driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository":
         yield from _repository(spec, "cuda", "cuda", None)
@@ -106,6 +109,8 @@ def _starting(start: str, spec: Spec, release: str | None) -> Iterator[Row]:
 def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iterator[Row]:
     """A repository and its key: the operator's where he names them, else the vendor's for every system."""
     fingerprint: str | None = spec[f"{role}_repository_fingerprint"]
+    if vendor == "erdma":  # one key for all of them: who vouches for it vouches for what it signs
+        fingerprint = fingerprint or spec["artifact_pins"].get(KEY)
     own = {"repository": spec[f"{role}_repository_url"], "key": spec[f"{role}_repository_key_url"]}
     names = {"repository": f"{role}_repository_url", "key": f"{role}_repository_key_url"}
     for kind in ("repository", "key"):

@@ -8,7 +8,9 @@ dependencies are the package manager's.
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue import erdma
 from ..catalogue.inbox import inbox_packages
+from ..catalogue.repositories import wants_erdma_repository
 from ..catalogue.stacks import VendorStack, stack_problem, vendor_stack
 from ..host import Host
 from ..observe.package_state import VERSIONLOCK, Hold, all_installed, held
@@ -33,6 +35,7 @@ TOOLS = (
 VERSIONLOCK_PACKAGE = "python3-dnf-plugin-versionlock"
 LEAVING = ("inbox", "doca", "mlnx_ofed")
 UNINSTALL_WHY = "the node leaves the stack that this package belongs to"
+NO_PROVIDER = "the installed one has no provider for eRDMA; Alibaba's repository has one that has"
 
 
 class Package(NamedTuple):
@@ -46,6 +49,7 @@ class Package(NamedTuple):
     module: Optional[str]
     service: bool
     path: Optional[str] = None
+    supplied: bool = False  # Alibaba's repository has it: where eRDMA's provider is missing, the installed one is the wrong one
 
     @property
     def disruption(self):
@@ -84,7 +88,7 @@ def desired(spec, identity):
     rows = [row._replace(version=pins.get(row.name, row.version)) for row in rows]
     return Desired(
         tuple(rows), identity, spec["rdma_stack_packages_state"] == "latest",
-        "erdma" if spec.fabric == "erdma" else None, vendor,
+        erdma.PROVIDER if spec.fabric == "erdma" else None, vendor,
         spec.rdma_stack in LEAVING and spec.fabric != "erdma" and identity.platform.package_manager in repositories.MANAGERS)
 
 
@@ -93,9 +97,7 @@ def wanted_packages(spec, identity):
     """Everything by name, without the site's pins: the stack, what the inventory adds, and what our own areas run."""
     platform = identity.platform
     vendor = vendor_stack(spec, identity)
-    rows = vendor_rows(spec, identity, vendor) if vendor is not None else [
-        package(row.name, row.why, row.source, units=row.units)
-        for row in inbox_packages(platform, software_only=spec.rdma_stack == "soft_roce")]
+    rows = stack_rows(spec, identity, vendor)
     if spec["opensm_enabled"]:
         rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
     rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
@@ -112,6 +114,18 @@ def wanted_packages(spec, identity):
             for module in kernel_modules.desired(spec, identity).modules if module.package is not None
         ]
     return rows
+
+
+def stack_rows(spec, identity, vendor):
+    # type: (Spec, Identity, Optional[VendorStack]) -> List[Package]
+    """The stack itself: the vendor's, Alibaba's user space for eRDMA, or the distribution's."""
+    if vendor is not None:
+        return vendor_rows(spec, identity, vendor)
+    if wants_erdma_repository(spec, identity):
+        return [package(row.name, row.why, row.source, units=row.units)._replace(supplied=row.supplied)
+                for row in erdma.packages_of(identity.platform)]
+    rows = inbox_packages(identity.platform, software_only=spec.rdma_stack == "soft_roce")
+    return [package(row.name, row.why, row.source, units=row.units) for row in rows]
 
 
 def vendor_rows(spec, identity, vendor):
@@ -169,8 +183,17 @@ def plan(desired, observed):
         if row.name in left.replaced and row.version is None and not any(change.package == row.name for change in changes):
             changes.append(Change(NAME, PACKAGE_WHAT + row.name, observed.installed[row.name], PRESENT, "reload",
                                   UNINSTALL_WHY + "; the distribution's comes in its place", row.source, ()))
+    changes += [
+        Change(NAME, PACKAGE_WHAT + row.name, observed.installed[row.name], PRESENT, row.disruption, NO_PROVIDER, row.source, ())
+        for row in rows if wrong_one(row, observed)]
     present = {name: version for name, version in observed.installed.items() if name not in left.removed}
     return changes + plan_packages(NAME, rows, present, family)
+
+
+def wrong_one(row, observed):
+    # type: (Package, Observed) -> bool
+    """An installed package of the distribution's that must become Alibaba's. A pin says its own version."""
+    return row.supplied and row.version is None and not observed.provider and row.name in (observed.installed or {})
 
 
 def stack_names(desired):
@@ -213,6 +236,9 @@ def conflicts(desired, observed):
     if found is not None and desired.vendor is not None and not desired.leave:
         return [Problem(NAME, "rdma_stack", "auto means %s here and %s is installed, which auto does not take off; say rdma_stack: %s to "
                         "migrate, or name the installed stack" % (desired.vendor.name, found, desired.vendor.name))]
+    if found is not None and any(wrong_one(row, observed) for row in desired.packages):
+        return [Problem(NAME, "erdma_repository", "%s is installed, and its user space has no provider for eRDMA: Alibaba's packages would "
+                        "take it apart; take that stack off first, or set erdma_repository: false" % found)]
     return hold_conflicts(NAME, plan(desired, observed), observed.holds)
 
 
@@ -228,7 +254,8 @@ def notes(desired, observed):
     if observed.provider or any(change.before is None for change in plan(desired, observed)):
         return found
     return found + ["packages: the installed rdma-core has no provider for %s (%s/%s.driver), so libibverbs finds no device; it comes with "
-                    "rdma-core 43, or from Alibaba's own repository" % (desired.provider, PROVIDERS, desired.provider)]
+                    "rdma-core %s, or from Alibaba's own repository (erdma_repository)" % (
+                        desired.provider, PROVIDERS, desired.provider, erdma.PROVIDER_SINCE)]
 
 
 def needless(row, observed, left):

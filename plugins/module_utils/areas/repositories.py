@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.drivers import Wanted, cuda_packages
 from ..catalogue.libnccl import nccl_packages
-from ..catalogue.repositories import Repository, repositories_of
+from ..catalogue.repositories import Repository, erdma_problem, repositories_of
 from ..catalogue.stacks import stack_problem, vendor_stack
 from ..host import Host
 from ..observe.package_state import LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, all_installed, unfinished, without_ours
@@ -26,6 +26,7 @@ from .repository_files import Held
 NAME = "repositories"
 MANAGERS = ("apt", "dnf")
 KEY_WHAT = "signing key of repository "
+UNWANTED = {"erdma": "erdma_repository: false"}  # what to say instead, where it is not the stack or the GPU driver
 KERNEL_PREF, CUDA_PREF, NCCL_PREF = (
     "%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, name) for name in ("kernel", "cuda-hold", "nccl-hold"))
 # linux-system-roles/hpc locks these before it installs drivers.
@@ -141,12 +142,16 @@ def problems(spec, identity, desired):
     # type: (Spec, Identity, Desired) -> List[Problem]
     found = []  # type: List[Problem]
     if (desired.repositories or holds_wanted(desired)) and desired.manager not in MANAGERS:
-        found.append(Problem(NAME, "package manager", "%s: repositories and holds are managed with apt and dnf only" % desired.manager))
+        found.append(Problem(NAME, "package manager", "%s: repositories and holds are managed with apt and dnf only%s" % (
+            desired.manager, "; install dnf on this node first (yum install dnf)" if desired.manager == "yum" else "")))
     stack = vendor_stack(spec, identity)
     known = stack is None or stack.name in [row.name for row in desired.repositories] or spec["rdma_stack_offline_package"]
     if stack is not None and not known and stack_problem(spec, identity) is None:
         found.append(Problem(NAME, "repository " + stack.name, "nothing is known of its signing key for this system; set "
                              "rdma_stack_repository_key_url and rdma_stack_repository_fingerprint"))
+    unserved = erdma_problem(spec, identity)
+    if unserved is not None:
+        found.append(Problem(NAME, "erdma_repository", unserved))
     for row in desired.repositories:
         if row.fingerprint is None:
             found.append(Problem(NAME, "repository " + row.name, "nobody here has vouched for its signing key (%s): set %s to the key's "
@@ -157,8 +162,8 @@ def problems(spec, identity, desired):
 def conflicts(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
     return [
-        Problem(NAME, "repository " + name, "is defined in %s already, which railwright does not own; remove that file, or set rdma_stack "
-                "(or gpu_driver_source) so that this repository is not wanted" % path)
+        Problem(NAME, "repository " + name, "is defined in %s already, which railwright does not own; remove that file, or set %s "
+                "so that this repository is not wanted" % (path, UNWANTED.get(name, "rdma_stack (or gpu_driver_source)")))
         for name, path in observed.foreign]
 
 
@@ -176,7 +181,7 @@ def key_change(name):
 def fingerprint_key(name):
     # type: (str) -> str
     """The inventory key that vouches for a repository's signing key."""
-    return ("cuda" if name == "cuda" else "rdma_stack") + "_repository_fingerprint"
+    return (name if name in ("cuda", "erdma") else "rdma_stack") + "_repository_fingerprint"
 
 
 def holds_wanted(desired):
@@ -195,7 +200,7 @@ def _wanted_files(desired, kernels):
         if pins is not None:
             wanted["%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, row.name)] = (pins, WHY_PINS, row.source)
         path = text.definition_path(desired.manager, row.name)
-        wanted[path] = (text.definition(desired.manager, row, desired.identity.platform), WHY_REPOSITORY, row.source)
+        wanted[path] = (text.definition(desired.manager, row), WHY_REPOSITORY, row.source)
     if desired.manager == "apt" and kernels:
         wanted[KERNEL_PREF] = (text.apt_holds(kernels), WHY_KERNEL, "LSR")
     if desired.manager == "apt" and desired.cuda:

@@ -9,7 +9,6 @@ distribution: apt by preferences, dnf by excludepkgs and priority of our own def
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.repositories import Repository
-from ..types import Platform
 from .files import HEADER
 
 PREFIX = "railwright-"
@@ -42,16 +41,18 @@ def definition_path(manager, name):
     return "%s/%s%s.%s" % (DEFINITIONS[manager], PREFIX, name, "repo" if manager == "dnf" else "sources")
 
 
-def definition(manager, repository, platform):
-    # type: (str, Repository, Platform) -> str
-    return _dnf_definition(repository) if manager == "dnf" else _apt_definition(repository, platform)
+def definition(manager, repository):
+    # type: (str, Repository) -> str
+    return _dnf_definition(repository) if manager == "dnf" else _apt_definition(repository)
 
 
-def _apt_definition(repository, platform):
-    # type: (Repository, Platform) -> str
+def _apt_definition(repository):
+    # type: (Repository) -> str
     """deb822 (sources.list(5)): known to every apt since 1.1."""
     lines = ["# " + repository.purpose, "Types: deb", "URIs: " + repository.url]
-    lines += ["Suites: ./"] if repository.flat else ["Suites: " + platform.codename, "Components: main"]
+    lines += ["Suites: ./"] if repository.flat else ["Suites: " + repository.suite, "Components: main"]
+    if repository.architectures:  # apt asks for no index that the vendor has not
+        lines.append("Architectures: " + repository.architectures)
     return HEADER + "\n".join(lines + ["Signed-By: " + keyring_path("apt", repository.name), ""])
 
 
@@ -76,7 +77,7 @@ def preferences(repository):
     blocks = [_block(glob, pin, NEVER) for glob in repository.excludes]
     blocks += [_block(" ".join(row.packages), "version " + row.version, KEEP) for row in repository.pins]
     if repository.priority is not None:
-        blocks.append(_block("*", pin, repository.priority))
+        blocks.append(_block(" ".join(repository.supplies) or "*", pin, repository.priority))
     return HEADER + "\n".join(blocks) if blocks else None
 
 

@@ -212,7 +212,18 @@ _HOST_ROWS = [
     Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
     for label, arch, release, file, value in _HOST_PACKAGES
 ]
-ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
+# Alibaba's user space of eRDMA: on apt one directory holds every suite. Which systems they serve says erdma.py.
+_ERDMA = "https://mirrors.aliyun.com/erdma/"
+_ERDMA_ROWS = tuple(
+    Artifact("erdma-%s-x86_64" % label, "all", _ERDMA + path, "repository", "operator", None, source)
+    for label, path, source in (
+        ("apt", "apt/ubuntu/", "S4:81-83 (focal, bionic), ERC (docs/erdma-benchmark/Dockerfile: jammy)"),
+        ("redhat7", "yum/redhat/7/erdma/x86_64/", "S4:66 ($releasever in place of 7), ALI (ACK page: 7)"),
+        ("redhat8", "yum/redhat/8/erdma/x86_64/", "S4:66 ($releasever in place of 8); the directory was not read by anybody here"),
+    )
+) + (Artifact("erdma-key", "all", _ERDMA + "GPGKEY", "key", "operator", None,
+              "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
+ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 

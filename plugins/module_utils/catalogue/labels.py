@@ -4,6 +4,7 @@
 from typing import Optional, Tuple
 
 from ..types import Identity, Platform
+from . import erdma
 from .artifacts import Artifact, find
 
 # Systems that NVIDIA serves from RHEL's directories: built from the same sources.
@@ -17,6 +18,8 @@ REBUILDS = {
 def label_of(vendor, platform):
     # type: (str, Platform) -> Optional[str]
     """ubuntu24.04 for DOCA, ubuntu2404 for CUDA, rhel9.5 for MLNX_OFED …; None for a system that the vendor does not serve."""
+    if vendor == "erdma":
+        return erdma.label_of(platform)
     major = platform.version.partition(".")[0]
     if platform.id == "ubuntu":
         return "ubuntu" + (platform.version.replace(".", "") if vendor == "cuda" else platform.version)
@@ -29,6 +32,9 @@ def label_of(vendor, platform):
 
 def rows_of(vendor, identity):
     # type: (str, Identity) -> Tuple[Optional[Artifact], Optional[Artifact]]
-    """(repository, key) of a vendor (doca, mlnx_ofed, cuda) for a node; None where the catalogue has none."""
+    """(repository, key) of a vendor (doca, mlnx_ofed, cuda, erdma) for a node; None where the catalogue has none."""
     place = "%s-%s" % (label_of(vendor, identity.platform), identity.arch)
-    return find("%s-%s" % (vendor, place)), find("%s-key-%s" % (vendor, place))
+    repository = find("%s-%s" % (vendor, place))
+    if vendor == "erdma":
+        return repository, find(erdma.KEY)
+    return repository, find("%s-key-%s" % (vendor, place))

@@ -5,6 +5,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity
+from . import erdma
 from .artifacts import located, mirrored, pinned
 from .drivers import VersionPin, module_stream, version_pins, wants_cuda_repository
 from .labels import rows_of
@@ -17,7 +18,7 @@ class Repository(NamedTuple):
     ``priority``: apt's Pin-Priority of everything in it, or dnf's priority (lower wins, 99 is the default).
     """
 
-    name: str  # doca, mlnx_ofed, cuda: of its definition, keyring and pins
+    name: str  # doca, mlnx_ofed, erdma, cuda: of its definition, keyring and pins
     url: str
     key_url: str  # an armoured key or a binary keyring
     fingerprint: Optional[str]  # of the key that signs it; None: refused until the operator gives one
@@ -29,6 +30,9 @@ class Repository(NamedTuple):
     source: str
     pins: Tuple[VersionPin, ...] = ()  # apt: what must be taken at one version though it holds newer ones
     stream: Optional[str] = None  # dnf: module stream to enable, like nvidia-driver:580-open
+    suite: str = ""  # apt, where it is not flat
+    architectures: str = ""  # apt: the only ones that the repository has; "" as the node's
+    supplies: Tuple[str, ...] = ()  # packages that must come from here, though the distribution has these names too
 
 
 # What the vendors' packages and the distribution's disagree about, by vendor and package manager: (label, excludes, priority).
@@ -39,6 +43,9 @@ _RULES = {
     ("doca", "dnf"): ("", (), 50),
     ("mlnx_ofed", "apt"): ("", (), None),
     ("mlnx_ofed", "dnf"): ("", (), 50),
+    # What its Release file says is known to nobody here: apt is told by its host. priority is for what it supplies alone.
+    ("erdma", "apt"): ("", (), 600),
+    ("erdma", "dnf"): ("", (), 50),
     ("cuda", "apt"): ("NVIDIA CUDA", ("mft*", "kernel-mft*"), 600),
     ("cuda", "dnf"): ("", ("mft*", "kernel-mft*"), None),
 }
@@ -51,23 +58,43 @@ def repositories_of(spec, identity):
     stack = vendor_stack(spec, identity)
     if stack is not None and not spec["rdma_stack_offline_package"]:
         rows.append(_build(spec, identity, stack.name, stack))
+    if wants_erdma_repository(spec, identity):
+        rows.append(_build(spec, identity, "erdma", None))
     if wants_cuda_repository(spec, identity):
         rows.append(_build(spec, identity, "cuda", None))
     return tuple(row for row in rows if row is not None)
 
 
+def wants_erdma_repository(spec, identity):
+    # type: (Spec, Identity) -> bool
+    """Whether the user space of eRDMA comes from Alibaba: not where a vendor's stack brings it, nor where the distribution's has it."""
+    if spec.fabric != "erdma" or vendor_stack(spec, identity) is not None or spec["erdma_repository"] == "false":
+        return False
+    named = spec["erdma_repository"] == "true" or spec["erdma_repository_url"] is not None
+    return named or not erdma.inbox_provider(identity.platform)
+
+
+def erdma_problem(spec, identity):
+    # type: (Spec, Identity) -> Optional[str]
+    """Why the repository that is wanted for eRDMA cannot be had, in one line, or None."""
+    if not wants_erdma_repository(spec, identity) or spec["erdma_repository_url"] is not None:
+        return None
+    return erdma.no_repository(identity)
+
+
 def _build(spec, identity, name, stack):
     # type: (Spec, Identity, str, Optional[VendorStack]) -> Optional[Repository]
-    role = "rdma_stack" if stack is not None else "cuda"
+    role = "rdma_stack" if stack is not None else name
     release = stack.release if stack is not None else None
     mirror = spec["artifact_mirror"]
     repository, key = rows_of(name, identity)
     url = spec[role + "_repository_url"]
     key_url = spec[role + "_repository_key_url"]
     fingerprint = spec[role + "_repository_fingerprint"]
-    if key_url is None and key is not None and repository is not None:
+    if key_url is None and key is not None and (repository is not None or name == "erdma"):
         key_url = mirrored(located(key, release), mirror)
-        fingerprint = fingerprint or spec["artifact_pins"].get(repository.name) or pinned(key, spec)
+        own = spec["artifact_pins"].get(repository.name) if repository is not None else None
+        fingerprint = fingerprint or own or pinned(key, spec)
     source = "inventory" if url is not None or repository is None else repository.source
     if url is None and repository is not None:
         url = mirrored(located(repository, release), mirror)
@@ -75,6 +102,11 @@ def _build(spec, identity, name, stack):
         return None
     manager = "apt" if identity.platform.package_manager == "apt" else "dnf"
     label, excludes, priority = _RULES[(name, manager)]
+    if name == "erdma":
+        supplied = erdma.supplied_by_alibaba(identity.platform)
+        return Repository(name, url, key_url, fingerprint, label, excludes, priority, False, "eRDMA user space of Alibaba Cloud", source,
+                          suite=erdma.suite_of(identity.platform), architectures="" if source == "inventory" else erdma.APT_ARCH,
+                          supplies=supplied)
     purpose = "NVIDIA %s %s" % (TITLES[name], release) if stack is not None else "NVIDIA CUDA"
     if stack is not None:
         return Repository(name, url, key_url, fingerprint, label, excludes, priority, True, purpose, source)

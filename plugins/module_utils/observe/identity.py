@@ -77,7 +77,10 @@ def observe_arch(host):
 def observe_platform(host):
     # type: (Host) -> Platform
     text = host.read("/etc/os-release")
-    return platform_of(text if text is not None else host.read("/usr/lib/os-release"))
+    platform = platform_of(text if text is not None else host.read("/usr/lib/os-release"))
+    if platform.package_manager == "yum" and host.exists("/usr/bin/dnf"):  # CentOS 7 and Alibaba Cloud Linux 2 have it as an extra
+        return platform._replace(package_manager="dnf")
+    return platform
 
 
 def platform_of(text):

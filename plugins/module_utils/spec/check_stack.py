@@ -67,7 +67,7 @@ def check_offline_package(package, findings):
 def check_stack(values, findings):
     # type: (Mapping[str, Any], Findings) -> None
     """Rules over several keys; runs after each is well-formed."""
-    for role in ("rdma_stack", "cuda"):
+    for role in ("rdma_stack", "cuda", "erdma"):
         _check_key(values, role, findings)
     if "rdma_stack" not in values:
         return

@@ -33,6 +33,7 @@ HEAD = """# What all nodes have in common. Written by `railwright init`; edit it
 SECTIONS = {
     "preflight": "Before anything is changed",
     "rdma_stack": "Drivers and libraries",
+    "erdma": "eRDMA",
     "gpu_driver": "NVIDIA driver",
     "cuda": "CUDA and cuDNN",
     "gpudirect": "GPUDirect RDMA",

@@ -63,7 +63,7 @@ def test_each_repository_has_its_key_and_both_the_same_pin() -> None:
     for row in ARTIFACTS:
         if row.kind == "repository":
             vendor, _dash, place = row.name.partition("-")
-            key = find(f"{vendor}-key-{place}")
+            key = find("erdma-key" if vendor == "erdma" else f"{vendor}-key-{place}")  # one key signs all of Alibaba's for eRDMA
             assert key is not None, row.name
             assert (key.kind, key.pin, key.value) == ("key", row.pin, row.value)
 
