@@ -78,7 +78,7 @@ def checksum(text):
 def stack_checksum(host, kernel):
     # type: (Host, str) -> Tuple[Optional[str], Optional[str]]
     """(checksum that the stack's ib_core exports for this kernel, the file that says so)."""
-    for path in _symbol_files(host, kernel):
+    for path in symbol_files(host, kernel):
         text = host.read(path)
         found = checksum(text) if text is not None else None
         if found is not None:
@@ -86,7 +86,7 @@ def stack_checksum(host, kernel):
     return None, None
 
 
-def _symbol_files(host, kernel):
+def symbol_files(host, kernel):
     # type: (Host, str) -> List[str]
     """In the order in which the makefiles of peer memory modules look for OFED."""
     found = ["%s/%s/%s/Module.symvers" % (HEADERS, name, kernel) for name in host.listdir(HEADERS) if parse.is_name(name)]

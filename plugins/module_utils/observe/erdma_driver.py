@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""eRDMA's kernel driver on a node: whose it is, in which mode it runs, whether it fits the RDMA core, and who uses it.
+
+Alibaba's driver has a parameter compat_mode (0444: read at loading, shown below /sys/module/erdma/parameters); the kernel's own
+has no parameters at all, and only its devices tell: ``node_type`` 1: CA or 4: RNIC. That difference is what tells the two
+apart, wherever the module lies: distributions of Alibaba's have it in the kernel package.
+"""
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..host import Host
+from . import parse
+from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
+from .dkms import ERDMA, Build, dkms_builds
+from .modules import module_index, module_path
+from .peermem_build import symbol_files
+
+MODULE = "erdma"
+PARAMETER = "compat_mode"
+LOADED_PARAMETER = "/sys/module/%s/parameters/%s" % (MODULE, PARAMETER)
+FITS, OTHER_CORE = "fits", "other_core"
+SYMBOL = "ib_register_device"  # every provider imports it from ib_core
+VERBS = "/sys/class/infiniband_verbs"
+EADM = "eadm"
+_SECONDS = 10.0
+_CRC = re.compile(r"^0x([0-9a-fA-F]{1,16})\s+%s(?:\s|$)" % SYMBOL, re.MULTILINE)
+
+
+class Driver(NamedTuple):
+    """``letter``: of the loaded module's compat_mode, None where it has none. ``path``: below /lib/modules, of what modprobe loads."""
+
+    loaded: bool
+    letter: Optional[str]
+    path: Optional[str]
+    parameter: Optional[bool]  # the module on disk has compat_mode; None where modinfo gives no answer, or there is no module
+    version: Optional[str]
+    types: Tuple[Tuple[str, str], ...]  # (device, node_type without its number), of devices of this driver
+    builds: Tuple[Build, ...]  # what DKMS has of it
+    fits: Optional[str]  # the module on disk and the RDMA core; None where nothing tells
+
+    @property
+    def alibabas(self):
+        # type: () -> bool
+        """The driver that is there, loaded or for the next load, is the one with modes."""
+        return self.letter is not None if self.loaded else self.parameter is True
+
+    @property
+    def there(self):
+        # type: () -> bool
+        return self.loaded or self.path is not None
+
+
+def observe_driver(host, kernel, live=True):
+    # type: (Host, str, bool) -> Driver
+    """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
+    loaded = host.exists("/sys/module/" + MODULE) or _row(host) is not None
+    if not live:
+        return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
+    path = module_path(module_index(host, kernel), MODULE)
+    found = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
+    return Driver(
+        loaded, letter_of(host) if loaded else None, path, _has_parameter(host, kernel) if path is not None else None,
+        parse.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), found, _fits(host, kernel, path))
+
+
+def letter_of(host):
+    # type: (Host) -> Optional[str]
+    """How the kernel prints a bool: Y or N."""
+    found = host.line(LOADED_PARAMETER)
+    return found if found in ("Y", "N") else None
+
+
+def _row(host):
+    # type: (Host) -> Optional[List[str]]
+    """The driver's line of /proc/modules: name, size, references, users."""
+    for line in (host.read("/proc/modules") or "").splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[0] == MODULE:
+            return fields
+    return None
+
+
+def references(host):
+    # type: (Host) -> int
+    """How many hold the module: other modules, and every open context of a program."""
+    row = _row(host)
+    return (parse.integer(row[2]) or 0) if row is not None else 0
+
+
+def _has_parameter(host, kernel):
+    # type: (Host, str) -> Optional[bool]
+    answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS)
+    if not answer.ok:
+        return None
+    return any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
+
+
+def node_types(host):
+    # type: (Host) -> List[Tuple[str, str]]
+    found = []  # type: List[Tuple[str, str]]
+    for name in entries(host, CLASS_INFINIBAND):
+        path = "%s/%s" % (CLASS_INFINIBAND, name)
+        kind = parse.enum_text(attribute(host, path + "/node_type"))
+        if kind is not None and driver_of(host, path) == MODULE:
+            found.append((name, kind))
+    return found
+
+
+def _fits(host, kernel, path):
+    # type: (Host, str, Optional[str]) -> Optional[str]
+    """The checksum of what the module imports from ib_core, and the one that OFED's or the kernel's ib_core exports."""
+    if path is None or ".." in path.split("/"):
+        return None
+    dumped = host.run(("modprobe", "--dump-modversions", "/lib/modules/%s/%s" % (kernel, path)), _SECONDS)
+    imported = _checksum(dumped.out) if dumped.ok else None
+    for file in symbol_files(host, kernel) + ["/lib/modules/%s/build/Module.symvers" % kernel]:
+        exported = _checksum(host.read(file))
+        if exported is not None:
+            return None if imported is None else FITS if imported == exported else OTHER_CORE
+    return None
+
+
+def _checksum(text):
+    # type: (Optional[str]) -> Optional[int]
+    found = _CRC.search(text or "")
+    return int(found.group(1), 16) if found else None
+
+
+def users(host):
+    # type: (Host) -> List[str]
+    """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
+    row = _row(host)
+    found = ["module " + name for name in (row[3] if row is not None else "").split(",") if parse.is_name(name)]
+    files = {"/dev/infiniband/" + name for name in _verbs_devices(host)}
+    for pid in host.listdir("/proc") if files else []:
+        if pid.isdigit():
+            opened = "/proc/%s/fd" % pid
+            if any(host.readlink("%s/%s" % (opened, fd)) in files for fd in host.listdir(opened)):
+                found.append("%s (%s)" % (parse.token(host.line("/proc/%s/comm" % pid)) or "?", pid))
+    return found
+
+
+def _verbs_devices(host):
+    # type: (Host) -> List[str]
+    """uverbs0 …, of devices of this driver."""
+    ours = {name for name, _kind in node_types(host)}
+    return [name for name in host.listdir(VERBS) if parse.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours]
+
+
+def eadm_version(host):
+    # type: (Host) -> Optional[str]
+    """The first line that Alibaba's tool says of itself; closed source, and of its commands only this one is known."""
+    if host.which(EADM) is None:
+        return None
+    answer = host.run((EADM, "ver"), _SECONDS)
+    lines = [line for line in answer.out.splitlines() if line.strip()]
+    return parse.token(lines[0]) if answer.ok and lines else None
+
+
+def driver_facts(host, kernel):
+    # type: (Host, str) -> Dict[str, Any]
+    """``driver`` and ``compat_mode`` of the facts object's ``erdma``."""
+    driver = observe_driver(host, kernel)
+    managed = driver.path is not None and not driver.path.startswith("kernel/")
+    source = "mainline" if driver.there and not driver.alibabas else "dkms" if driver.alibabas and managed else "unknown"
+    return {
+        "driver": {"loaded": driver.loaded, "version": driver.version, "source": source if driver.there else None},
+        "compat_mode": driver.letter,
+    }
