@@ -51,7 +51,7 @@ class Driver(NamedTuple):
         return self.loaded or self.path is not None
 
 
-def observe_driver(host, kernel, live=True):
+def observe_driver(host, kernel, *, live=True):
     # type: (Host, str, bool) -> Driver
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
     loaded = host.exists("/sys/module/" + MODULE) or _row(host) is not None

@@ -40,7 +40,8 @@ def tree(tmp_path: Path) -> Tree:
     made.write(f"lib/modules/{KERNEL}/{FILE}", "")
     made.write(f"cmd/modinfo_-k_{KERNEL}_-F_parm_erdma", PARAMETERS)
     made.write(f"cmd/modprobe_--dump-modversions_-lib-modules-{KERNEL}-updates-dkms-erdma.ko", "0x386be204\tib_register_device\n")
-    made.write(f"lib/modules/{KERNEL}/build/Module.symvers", "0x01b43cfc\tib_unregister_device_queued\tib_core\tEXPORT_SYMBOL\t\n" + SYMVERS)
+    another = "0x01b43cfc\tib_unregister_device_queued\tib_core\tEXPORT_SYMBOL\t\n"
+    made.write(f"lib/modules/{KERNEL}/build/Module.symvers", another + SYMVERS)
     return made
 
 
