@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""docs/seeds: every command, setting and output of the five documents has its row, and no row names what does not exist."""
+
+import re
+
+import pytest
+
+import repo
+import seed_pages
+from seed_documents import LISTS, Document, documents, faults_of_list
+from seed_pages import World, faults, rows
+
+LISTED = documents()
+NAMES = [document.page for document in LISTED]
+
+
+def page_of(document: Document) -> str:
+    return repo.text(f"docs/seeds/{document.page}")
+
+
+@pytest.fixture(scope="module")
+def there() -> World:
+    return seed_pages.world()
+
+
+def test_every_document_has_its_list_and_every_page_belongs_to_one() -> None:
+    pages = {name.removeprefix("docs/seeds/") for name in repo.matching("docs/seeds/", suffix=".md")} - {"README.md"}
+    assert pages == set(NAMES) == {f"{path.stem}.md" for path in LISTS.glob("*.yml")}
+
+
+@pytest.mark.parametrize("document", LISTED, ids=NAMES)
+def test_the_list_is_sound(document: Document) -> None:
+    assert faults_of_list(document) == []
+
+
+@pytest.mark.parametrize("document", LISTED, ids=NAMES)
+def test_every_item_has_its_row_and_every_row_holds(document: Document, there: World) -> None:
+    assert faults(document, page_of(document), there) == []
+
+
+def test_the_world_is_this_one(there: World) -> None:
+    """Empty sets would let nothing pass, and sets of everything all."""
+    assert {"nccl_env", "validate"} <= there.role
+    assert {"mtu", "nccl_env_overrides"} <= there.key
+    assert {"railwright", "railwright apply", "railwright nccl lint"} <= set(there.verb)
+    assert "--consent" in there.verb["railwright apply"]
+    assert "railwright.rdma.apply" in there.playbook
+    assert {"port.state", "nccl.busbw"} <= there.verdict
+    assert not there.role & {"nccl-env", ""}
+
+
+# One damage to a whole page each: what is replaced, by what, and what is said of it.
+DAMAGE = [
+    (r"^\| 39 \|.*\n", "", "39: in the list, and no row on the page"),
+    (r"^\| 39 \|", "| 40 |", "40: a row, and not in the list"),
+    (r"^(\| 39 \|.*\n)", r"\1\1", "rows are not in the order of the document, or one is there twice"),
+    (r"`sudo ibstat`", "`sudo ibstatus`", "43: the row says ['sudo ibstatus'], the document ['sudo ibstat']"),
+    (r"^(\| 43 \| [^|]+ \|)[^|]+", r"\1 — ", "43: column railwright is empty"),
+    (r"^(\| 43 \|.*)\| [^|]+ \|$", r"\1|  |", "43: column proven is empty"),
+    (r"^(\| 43 \|.*)\| [^|]+ \|$", r"\1|", "43: column proven is empty"),
+    (r"^(\| 43 \|.*)\| [^|]+ \| ([^|]+) \|$", r"\1| - | \2 |", "43: column wrong is empty"),
+    (r"role `rdma_stack`", "role `rdma_stax`", "32: no such role: rdma_stax"),
+    (r"key `rails`", "key `raild`", "42: no such key: raild"),
+    (r"verb `railwright validate`", "verb `railwright valid`", "43: no such verb: railwright valid"),
+    (r"verdict `port.state`", "verdict `port.stat`", "43: no such verdict: port.stat"),
+    (r"playbook `railwright.rdma.apply`", "playbook `railwright.rdma.aply`", "39: no such playbook: railwright.rdma.aply"),
+    (r"\]\(\.\./drivers\.md\)", "](../driver.md)", "38: no such page: ../driver.md"),
+    (r"\]\(\.\./drivers\.md\)", "](../drivers.md#which-stacks)", "38: ../drivers.md has no heading which-stacks"),
+    (r"role `rdma_stack`", "the role rdma_stack", "32: where: not a reference: the role rdma_stack"),
+    (r"tests/unit/checks/test_node\.py", "tests/unit/checks/test_nodes.py", "23: no such test file: tests/unit/checks/test_nodes.py"),
+    (r"`tests/unit/checks/test_node\.py", "`tests/lib/repo.py", "23: no such test file: tests/lib/repo.py"),
+    (r"::test_one_sickness_is_one_verdict", "::test_one_sickness", "23: tests/unit/checks/test_node.py has no test test_one_sickness"),
+    (r"^(\| 43 \|.*\| )[^|]+ \|$", r"\1somebody looked |", "43: proven by: not a test: somebody looked"),
+    (r"an Ethernet switch", "以太网交换机", "not English: 以"),
+    (r"^qos_profile:", "qos_profil:", "no such key: qos_profil"),
+    (r"railwright apply -i mycluster\n", "railwright aply -i mycluster\n", "no such verb: railwright aply -i mycluster"),
+    (r"--os sonic", "--system sonic", "railwright switch-hints has no option --system"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "by", "said"), DAMAGE, ids=[said for _pattern, _by, said in DAMAGE])
+def test_one_damage_to_a_page_is_found(pattern: str, by: str, said: str, there: World) -> None:
+    document = next(item for item in LISTED if item.page == "roce.md")
+    whole = page_of(document)
+    damaged = re.sub(pattern, by, whole, count=1, flags=re.MULTILINE)
+    assert damaged != whole
+    assert said in faults(document, damaged, there)
+
+
+def test_an_item_that_is_new_in_the_list_is_missed_on_the_page(there: World) -> None:
+    document = next(item for item in LISTED if item.page == "roce.md")
+    more = document._replace(items=(*document.items, document.items[-1]._replace(id="121")))
+    assert faults(more, page_of(document), there) == ["121: in the list, and no row on the page"]
+
+
+def test_a_bar_of_the_document_is_no_end_of_a_cell() -> None:
+    (row,) = rows("| line | document |\n|---|---|\n| 76b | `ibstat \\| grep State` | a | b | c | d |\n")
+    assert (row.document, row.railwright, row.proven) == ("`ibstat | grep State`", "a", "d")
