@@ -111,7 +111,7 @@ PATTERNS = {
     "log": re.compile(r"NCCL (?:INFO|WARN)|(?<![A-Za-z])via [A-Z]|(?:[0-9.]+%?\s+){2,}[0-9]|^\s*[A-Z]{2} '"),
     "prompt or comment": re.compile(r"^\s*[$#>]|:wq"),
     "version": re.compile(r"(?<![A-Za-z0-9])[A-Za-z]+[ -]?v?\d+\.[0-9x]"),
-    "instruction": re.compile("安装|启用|开启|打开|确保|务必|检查|确认|选中|避免|必须|关闭|禁用|升级|重启|加载|"
+    "instruction": re.compile("安装|启用|开启|打开|确保|务必|检查|确认|选中|避免|必须|关闭|禁用|升级|重启|加载|远程连接|登录|"
                               "创建|新建|添加|拷贝|替换|绑定|开放|暴露|共享|设置为|指向"),
 }
 
@@ -163,11 +163,12 @@ class Rests:
         for begin, end in [*spans, (len(line), len(line))]:
             found += looks_like(line[cursor:begin])
             cursor = end
-        open_at = {at for at, letter in enumerate(line) if letter not in " \t\\" and not any(begin <= at < end for begin, end in spans)}
+        taken = {at for begin, end in spans for at in range(begin, end)}
+        free = {at for at, letter in enumerate(line) if letter not in " \t\\"} - taken
         for name, pattern in PATTERNS.items():
             for match in pattern.finditer(line):
                 inside = set(range(*match.span()))
-                if inside & open_at and inside - open_at and match.group().strip():
+                if inside & free and inside & taken:
                     found.append(f"{name} {match.group().strip()!r}, in part")
         return found
 
