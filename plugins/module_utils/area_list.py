@@ -89,6 +89,6 @@ AREAS = (
     Area(limits.NAME, limits.desired, limits.observe, limits.plan, limits.problems, limits.conflicts),
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems, sysctl.conflicts, sysctl.notes),
     Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems, cpu.conflicts),
-    Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems, no_conflicts, nccl.notes),
+    Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems, nccl.conflicts, nccl.notes),
     Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts, opensm.notes),
 )  # type: Tuple[Area, ...]

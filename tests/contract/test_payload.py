@@ -13,7 +13,7 @@ import pytest
 import repo
 
 PREFIX = "ansible_collections.railwright.rdma.plugins.module_utils."
-CONTROLLER_ONLY = ("spec/validate.py", "spec/nccl_overrides.py", "spec/unknown.py", "catalogue/nccl")
+CONTROLLER_ONLY = ("spec/validate.py", "spec/nccl_overrides.py", "spec/unknown.py", "catalogue/nccl", "catalogue/fabrics.py")
 CHANGES = ("apply.py", "journal.py", "adapter.py")
 MODULES = repo.python("plugins/modules/")
 

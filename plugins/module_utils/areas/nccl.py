@@ -9,18 +9,20 @@ in column 0 only, 1023 bytes at most (NCCL 2.30.7, src/misc/param.cc).
 The node adds what only it knows: NCCL_IB_HCA, the exact list of the rails' ports, and
 NCCL_SOCKET_IFNAME. An HCA that has no device at the moment (driver not loaded) is not
 left out of the list: the list that our file holds is kept until all rails are known,
-or NCCL would silently lose a rail because of a passing fault.
+or NCCL would silently lose a rail because of a passing fault. A host without rails gets the list of its cloud's shape, if its
+profile has one. Some profiles want neither: their plugin finds devices by itself. NCCL_IB_GID_INDEX is ``nccl_gid``'s.
 """
 
 import re
 import shlex
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.fabrics import nccl_variables
 from ..host import Host
+from ..nccl_gids import GID_INDEX
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem
+from . import nccl_gid
 from .files import HEADER, FileState, is_ours, observe_file, plan_file
 
 NAME = "nccl"
@@ -33,6 +35,8 @@ PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
 WHY_CONF = "the only carrier of NCCL's variables that reaches systemd units and mpirun"
 WHY_PROFILE = "NCCL's variables for login shells; what a user exports wins"
 SOURCE = "NCCL 2.30.7 src/misc/param.cc"
+WHY_INDEX = "NCCL before 2.21 finds no GID by itself, and takes index 0 without it: a link-local one"
+READ_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")  # what NCCL reads, and passes over without a word when it is missing
 
 
 class Desired(NamedTuple):
@@ -42,77 +46,145 @@ class Desired(NamedTuple):
     profile_path: str
     variables: Tuple[Tuple[str, str], ...]
     unknown: Tuple[str, ...]
+    gid: nccl_gid.Wish
+    files: Tuple[Tuple[str, str], ...]  # of the profile: (variable that names a file, where that comes from)
 
 
 class Observed(NamedTuple):
+    """``missing``: the variables whose file is not on the node."""
+
     conf: FileState
     profile: FileState
+    gid: nccl_gid.Look
+    missing: Tuple[str, ...]
 
 
 def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
-    variables = nccl_variables(spec)
+    derived = spec["nccl_env_derived"]
+    variables = dict(derived["variables"])  # type: Dict[str, str]
     unknown = ()  # type: Tuple[str, ...]
-    if HCA not in spec["nccl_env_overrides"]:
+    if HCA in derived["adds"]:
         devices, unknown = hca_ports(spec, identity)
         if devices and not unknown:
             variables[HCA] = "=" + ",".join(devices)
-    if SOCKET not in spec["nccl_env_overrides"]:
+    if SOCKET in derived["adds"]:
         interface = spec["bootstrap_interface"] or management_interface(spec, identity)
         if interface is not None:
             variables[SOCKET] = "=" + interface
     good = tuple((name, value) for name, value in variables.items() if fault(name, value) is None)
-    return Desired(spec["nccl_env_conf_path"], spec["nccl_env_profile_path"], good, unknown)
+    return Desired(spec["nccl_env_conf_path"], spec["nccl_env_profile_path"], good, unknown, nccl_gid.wish(spec, identity),
+                   tuple(sorted(derived["files"].items())))
 
 
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
-    return Observed(observe_file(host, desired.conf_path), observe_file(host, desired.profile_path))
+    named = [(name, value) for name, value in desired.variables if name in READ_FILES]
+    return Observed(observe_file(host, desired.conf_path), observe_file(host, desired.profile_path), nccl_gid.look(host, desired.gid),
+                    tuple(name for name, value in named if not host.exists(value)))
 
 
 def plan(desired, observed):
     # type: (Desired, Observed) -> List[Change]
-    variables = list(desired.variables)
+    variables = variables_of(desired, observed)
+    return (_plan_one(observed.conf, conf_text(variables), WHY_CONF) + _plan_one(observed.profile, profile_text(variables), WHY_PROFILE))
+
+
+def variables_of(desired, observed):
+    # type: (Desired, Observed) -> List[Tuple[str, str]]
+    """What both files are to hold, in their order."""
+    variables = dict(desired.variables)
     kept = kept_hca(observed.conf) if desired.unknown else None
     if kept is not None:
-        variables.append((HCA, kept))
-    variables.sort()
-    return (plan_file(NAME, observed.conf, conf_text(variables), WHY_CONF, SOURCE)
-            + plan_file(NAME, observed.profile, profile_text(variables), WHY_PROFILE, SOURCE))
+        variables[HCA] = kept
+    decision = nccl_gid.decide(desired.gid, observed.gid)
+    index = _kept(observed.conf, GID_INDEX) if decision.keep else decision.number
+    if index is not None:
+        variables[GID_INDEX] = index
+    return sorted(variables.items())
+
+
+def _plan_one(state, content, why):
+    # type: (FileState, str, str) -> List[Change]
+    """A change of the index alone has its own name: it comes to light when an address or a library does, also in the middle of an apply."""
+    changes = plan_file(NAME, state, content, why, SOURCE)
+    if not changes or state.text is None or state.text == content or not is_ours(state.text):
+        return changes
+    if _without_index(state.text) != _without_index(content):
+        return changes
+    return [change._replace(what="%s in %s" % (GID_INDEX, state.path), why=WHY_INDEX) for change in changes]
+
+
+def _without_index(text):
+    # type: (str) -> List[str]
+    return [row for row in text.split("\n") if GID_INDEX + "=" not in row]
 
 
 def problems(spec, identity, desired):
     # type: (Spec, Identity, Desired) -> List[Problem]
+    derived = spec["nccl_env_derived"]
     found = []  # type: List[Problem]
-    for name, value in sorted(nccl_variables(spec).items()):
+    for name, value in sorted(derived["variables"].items()):
         reason = fault(name, value)
         if reason is not None:
             found.append(Problem(NAME, name, reason))
-    if SOCKET in spec["nccl_env_overrides"]:
-        return found
+    if HCA in derived["adds"] and len(derived["hcas"]) == 1:
+        found.extend(_shape_problems(derived["hcas"][0], identity))
+    return found + (_socket_problems(spec, identity) if SOCKET in derived["adds"] else [])
+
+
+def _shape_problems(shape, identity):
+    # type: (Any, Identity) -> List[Problem]
+    name, devices = shape
+    present = [hca.name for hca in identity.hcas]
+    gone = [device for device in devices if device not in present]
+    if not gone:
+        return []
+    return [Problem(NAME, HCA, "the list of shape %s names %s, which this node does not have (it has %s); name the host's rails, or "
+                    "nccl_env_overrides.%s" % (name, ", ".join(gone), ", ".join(present) or "none", HCA))]
+
+
+def _socket_problems(spec, identity):
+    # type: (Spec, Identity) -> List[Problem]
     interfaces = [nic.name for nic in identity.nics]
     wanted = spec["bootstrap_interface"]
     if wanted is not None and wanted not in interfaces:
-        found.append(Problem(NAME, "bootstrap_interface", "this node has no interface %s; it has %s" % (
-            wanted, ", ".join(interfaces) or "none")))
-    elif wanted is None and management_interface(spec, identity) is None:
-        found.append(Problem(NAME, SOCKET, "no interface of this node carries the default route or the controller's connection; "
-                             "set bootstrap_interface"))
-    return found
+        return [Problem(NAME, "bootstrap_interface", "this node has no interface %s; it has %s" % (
+            wanted, ", ".join(interfaces) or "none"))]
+    if wanted is None and management_interface(spec, identity) is None:
+        return [Problem(NAME, SOCKET, "no interface of this node carries the default route or the controller's connection; "
+                        "set bootstrap_interface")]
+    return []
+
+
+def conflicts(desired, observed):
+    # type: (Desired, Observed) -> List[Problem]
+    """A file that the profile names and that is not there, and an index that is wrong on this node."""
+    values, sources = dict(desired.variables), dict(desired.files)
+    found = [Problem(NAME, name, "%s is not on this node: it is %s. Bring it, or leave it out with nccl_env_overrides: {%s: null}" % (
+        values[name], sources[name], name)) for name in observed.missing if name in sources]
+    return found + nccl_gid.as_problems(nccl_gid.decide(desired.gid, observed.gid))
 
 
 def notes(desired, observed):
     # type: (Desired, Observed) -> List[str]
+    values, ours = dict(desired.variables), [name for name, _where in desired.files]
+    said = ["nccl: %s names %s, which is not on this node; NCCL passes over it" % (name, values[name])
+            for name in observed.missing if name not in ours]
+    said += ["nccl: " + text for text in nccl_gid.decide(desired.gid, observed.gid).notes]
     if not desired.unknown:
-        return []
+        return said
     kept = kept_hca(observed.conf)
-    return ["nccl: no RDMA device on %s at the moment; %s %s" % (
+    return said + ["nccl: no RDMA device on %s at the moment; %s %s" % (
         ", ".join(desired.unknown), HCA, "is left out" if kept is None else "stays as it is: %s" % kept)]
 
 
 def hca_ports(spec, identity):
     # type: (Spec, Identity) -> Tuple[List[str], Tuple[str, ...]]
-    """``device:port`` of every rail in rail order, and the labels of the rails that have no HCA now."""
+    """``device:port`` of every rail in rail order, and the labels of the rails that have no HCA now. Without rails: the shape's list."""
+    shapes = spec["nccl_env_derived"]["hcas"]
+    if not spec.rails:
+        return list(shapes[0][1]) if len(shapes) == 1 else [], ()
     if spec.rdma_stack == "soft_roce":
         return ["rxe%d:1" % rail.index for rail in spec.rails], ()
     targets, _problems = match_rails(spec, identity)
@@ -144,10 +216,16 @@ def management_interface(spec, identity):
 def kept_hca(conf):
     # type: (FileState) -> Optional[str]
     """The device list in a nccl.conf of ours."""
+    return _kept(conf, HCA)
+
+
+def _kept(conf, name):
+    # type: (FileState, str) -> Optional[str]
+    """A variable's value in a nccl.conf of ours."""
     if conf.text is None or not is_ours(conf.text):
         return None
-    value = parse_conf(conf.text).get(HCA)
-    return value if value is not None and fault(HCA, value) is None else None
+    value = parse_conf(conf.text).get(name)
+    return value if value is not None and fault(name, value) is None else None
 
 
 def fault(name, value):

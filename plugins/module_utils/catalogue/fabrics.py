@@ -1,70 +1,43 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NCCL profiles: the variables that a fabric needs, each with its reason. A new profile is one more row.
+"""NCCL profiles: the variables that a fabric or a cloud needs, each with its reason. Controller only.
 
-Only what differs from NCCL's own default is set (NCCL 2.30.7), and nothing that a
-node must find out: NCCL_IB_HCA and NCCL_SOCKET_IFNAME are added there from the match.
-NCCL_IB_GID_INDEX is never set for RoCE: the index differs from NIC to NIC, and NCCL
-picks it by itself since 2.21.
+A new profile is one more row in one of the files nccl_profiles_*.py. What a node needs of the chosen one (the values, and what
+it has to check and to add) travels there in the Spec, as ``derived`` makes it; reasons and sources stay here.
 """
 
 import ipaddress
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
+from .artifacts import NCCL_RELEASE
+from .nccl_profile_row import NODE_ADDS, SOCKET, Correction, Exclusion, NcclProfile, NcclVariable
+from .nccl_profiles_cloud import PROFILES as _CLOUD
+from .nccl_profiles_erdma import PROFILES as _ERDMA
+from .nccl_profiles_oci import PROFILES as _OCI
+from .nccl_profiles_site import PROFILES as _SITE
 from .qos import site_profile
 
+__all__ = ("DEFAULT_NCCL", "NCCL_PROFILES", "Correction", "Exclusion", "NcclProfile", "NcclVariable", "Origin", "derived", "nccl_profile",
+           "nccl_variables", "origins")
 
-class NcclVariable(NamedTuple):
-    name: str
-    value: str
-    why: str
-    source: str
-
-
-class NcclProfile(NamedTuple):
-    name: str
-    fabrics: Tuple[str, ...]
-    variables: Tuple[NcclVariable, ...]
-    address_range: bool  # set NCCL_IB_ADDR_RANGE to the rails' subnet when they share one
-    hca_prefix: Optional[str]  # the driver's device names, for documentation; lists are rendered from the match
-    why: str
-    source: str
-
-
-_TIMEOUT = NcclVariable(
-    "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
-    "OCI (H100 and later shapes) and Scnet set 22 [V]")
-
-NCCL_PROFILES = (
-    NcclProfile(
-        "roce", ("roce",),
-        (_TIMEOUT,
-         NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "4", "Several queue pairs give ECMP several flows to spread over the spines.",
-                      "4 to 8 is usual for ConnectX-6/7; OCI A100 shapes use 4 [V]"),),
-        False, "mlx5_", "RoCE v2 on ConnectX-6/7 and alike; the traffic class comes from the QoS profile.",
-        "OCI and Scnet presets, without their GID index and device lists"),
-    NcclProfile(
-        "infiniband", ("infiniband",), (_TIMEOUT,), False, "mlx5_",
-        "InfiniBand routes by LID: no GID index and no traffic class.",
-        "NCCL src/transport/net_ib/connect.cc (returns before it reads the GID index)"),
-    NcclProfile(
-        "erdma-native", ("erdma",),
-        (NcclVariable("NCCL_IB_GID_INDEX", "-1",
-                      "The index differs between the NICs of one node (erdma_0: 2, erdma_1: 1); NCCL 2.21 finds it.",
-                      "alibabacloud-erdma-controller runbook [V]"),
-         NcclVariable("NCCL_IB_ADDR_FAMILY", "AF_INET", "eRDMA has no IPv6.", "alibabacloud-erdma-controller runbook [V]"),
-         NcclVariable("NCCL_IB_ROCE_VERSION_NUM", "2", "Pins the GID type that the automatic choice looks for.",
-                      "alibabacloud-erdma-controller runbook [V]"),
-         NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "One queue pair does not fill an eRDMA NIC.", "PAI preset [V]"),
-         NcclVariable("NCCL_MIN_CTAS", "16", "Enough channels to keep both NICs busy; PAI writes the deprecated name NCCL_MIN_NCHANNELS.",
-                      "PAI preset [V], renamed in NCCL 2.17"),
-         NcclVariable("NCCL_NET_GDR_LEVEL", "SYS", "GPUs and eRDMA NICs are far apart on PCIe; without it NCCL copies through host memory.",
-                      "alibabacloud-erdma-controller runbook [V]"),
-         NcclVariable("NCCL_NET_PLUGIN", "none", "Keeps an installed AIACC plugin from replacing NCCL's own transport.",
-                      "PAI preset [V]"),),
-        True, "erdma_", "eRDMA in compat or ofed mode with NCCL from 2.21 on.", "alibabacloud-erdma-controller and PAI presets"),
-)  # type: Tuple[NcclProfile, ...]
+NCCL_PROFILES = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]  # type: Tuple[NcclProfile, ...]
 DEFAULT_NCCL = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}  # type: Dict[str, str]
+AUTO = "auto"
+GID_INDEX = "NCCL_IB_GID_INDEX"
+# Where the rows above say nothing: (why, source) of what the inventory's other keys bring.
+_RANGE = ("The rails' subnet, so that no GID of another address is chosen.", "alibabacloud-erdma-controller runbook [V]")
+_FAMILY = ("The rails have IPv6 addresses, and NCCL looks for GIDs of IPv4 unless told otherwise.",
+           "NCCL (src/transport/net_ib, since 2.21)")
+
+
+class Origin(NamedTuple):
+    """One variable of a host and whose it is. ``value`` None: only the node knows it, or it is left out (then ``origin`` is override)."""
+
+    name: str
+    value: Optional[str]
+    origin: str  # profile, qos_profile, inventory, override, node
+    why: str
+    source: str
 
 
 def nccl_profile(name):
@@ -81,24 +54,89 @@ def nccl_variables(spec):
 
     Without NCCL_IB_HCA and NCCL_SOCKET_IFNAME, which the node adds unless they are overridden here.
     """
-    variables = {}  # type: Dict[str, str]
+    return {row.name: row.value for row in origins(spec) if row.value is not None}
+
+
+def origins(spec):
+    # type: (Spec) -> Tuple[Origin, ...]
+    """The same with where each comes from; a variable that an override leaves out is there with None."""
+    found = {}  # type: Dict[str, Origin]
+    for row in _of_profile(spec) + _of_inventory(spec):
+        found[row.name] = row
+    for name, value in spec["nccl_env_overrides"].items():
+        why = "nccl_env_overrides" if value is not None else "nccl_env_overrides leaves it out"
+        found[name] = Origin(name, value, "override", why, "the inventory")
+    return tuple(found.values())
+
+
+def _of_profile(spec):
+    # type: (Spec) -> Tuple[Origin, ...]
     profile = nccl_profile(spec["nccl_profile"])
-    if profile is not None:
-        variables.update((variable.name, variable.value) for variable in profile.variables)
-        subnet = common_subnet(spec) if profile.address_range else None
-        if subnet is not None:
-            variables["NCCL_IB_ADDR_RANGE"] = subnet
-        if spec.fabric == "roce" and has_ipv6(spec):  # without it NCCL 2.21 and later look for an IPv4 GID; older ones find neither
-            variables["NCCL_IB_ADDR_FAMILY"] = "AF_INET6"
+    if profile is None:
+        return ()
+    rows = [Origin(row.name, row.value, "profile", row.why, row.source) for row in profile.variables]
+    subnet = common_subnet(spec) if profile.address_range else None
+    if subnet is not None:
+        rows.append(Origin("NCCL_IB_ADDR_RANGE", subnet, "inventory", *_RANGE))
+    if spec.fabric == "roce" and not profile.transport and has_ipv6(spec):  # NCCL before 2.21 looks for none; it needs an index
+        rows.append(Origin("NCCL_IB_ADDR_FAMILY", "AF_INET6", "inventory", *_FAMILY))
+    return tuple(rows)
+
+
+def _of_inventory(spec):
+    # type: (Spec) -> Tuple[Origin, ...]
+    rows = []
     qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
-        variables["NCCL_IB_TC"] = str(qos.tc)
-    for name, value in spec["nccl_env_overrides"].items():
-        if value is None:
-            variables.pop(name, None)
-        else:
-            variables[name] = value
-    return variables
+        rows.append(Origin("NCCL_IB_TC", str(qos.tc), "qos_profile", "%s: %s" % (qos.name, qos.why), qos.source))
+    if spec["nccl_env_gid_index"] != AUTO:
+        rows.append(Origin(GID_INDEX, spec["nccl_env_gid_index"], "inventory", "nccl_env_gid_index; checked against every HCA of the node",
+                           "the inventory"))
+    return tuple(rows)
+
+
+def derived(spec):
+    # type: (Spec) -> Dict[str, Any]
+    """What a node has to know of the profile, as plain JSON; ``spec["nccl_env_derived"]``.
+
+    ``variables``: as ``nccl_variables``; ``adds``: which of the node's own go in beside them; ``hcas``: (shape, devices) for a host
+    without rails; ``files``: variables of the profile that name a file, with where that comes from; ``gid``: see below;
+    ``nccl``: the release that the inventory asks for, None where it leaves that open.
+    """
+    profile = nccl_profile(spec["nccl_profile"])
+    overrides = spec["nccl_env_overrides"]
+    adds = [name for name in (profile.node if profile is not None else NODE_ADDS) if name not in overrides]
+    if SOCKET not in adds and SOCKET not in overrides and spec["bootstrap_interface"] is not None:
+        adds.append(SOCKET)  # the profile needs it no more than any other variable, but the operator named one
+    rows = profile.variables if profile is not None else ()
+    return {
+        "variables": nccl_variables(spec),
+        "adds": adds,
+        "hcas": [[shape, list(names)] for shape, names in (profile.hcas if profile is not None and not spec.rails else ())],
+        "files": {row.name: row.file for row in rows if row.file and row.name not in overrides},
+        "gid": _gid_policy(spec, profile),
+        "nccl": wanted_nccl(spec),
+    }
+
+
+def _gid_policy(spec, profile):
+    # type: (Spec, Optional[NcclProfile]) -> str
+    """auto: the node decides; given: a number that the node checks; off: nobody's business here."""
+    if spec.fabric == "infiniband" or (profile is not None and profile.transport):
+        return "off"
+    if GID_INDEX in spec["nccl_env_overrides"]:
+        value = spec["nccl_env_overrides"][GID_INDEX]
+        return "off" if value is None or value.startswith("-") else "given"
+    return "auto" if spec["nccl_env_gid_index"] == AUTO else "given"
+
+
+def wanted_nccl(spec):
+    # type: (Spec) -> Optional[str]
+    """The release of NCCL that the inventory asks for: the distribution's newest nobody knows beforehand."""
+    if spec["nccl_install"] == "none":
+        return None
+    version = spec["nccl_version"] or (None if spec["nccl_install"] == "distribution" else NCCL_RELEASE)
+    return version.partition("-")[0] if version is not None else None
 
 
 def has_ipv6(spec):

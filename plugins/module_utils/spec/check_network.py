@@ -24,7 +24,10 @@ def check_network(checked, rails, findings):
                              "the rail's prefix length")
     _families(checked.get("fabric"), placed, findings)
     if checked.get("fabric") == "roce" and placed and not findings.has_error("rails"):
-        _nccl_family(checked.get("nccl_env_overrides") or {}, placed[0][1].version, findings)
+        overrides = dict(checked.get("nccl_env_overrides") or {})
+        if checked.get("nccl_env_gid_index", "auto") != "auto":
+            overrides.setdefault("NCCL_IB_GID_INDEX", checked["nccl_env_gid_index"])
+        _nccl_family(overrides, placed[0][1].version, findings)
 
 
 def _path(rail):

@@ -7,7 +7,7 @@ function, so what lint accepts is what a run uses.
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ..catalogue.fabrics import DEFAULT_NCCL
+from ..catalogue.fabrics import DEFAULT_NCCL, derived
 from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
@@ -17,6 +17,7 @@ from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
 from .check_mpi import check_mpi
 from .check_nccl import check_nccl
+from .check_nccl_env import check_nccl_env
 from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
 from .check_nccl_tests import check_nccl_tests
 from .check_network import check_network
@@ -65,6 +66,7 @@ def build_spec(values, host):
         return None, findings.items
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
+    checked["nccl_env_derived"] = derived(Spec(checked))
     return Spec(checked), findings.items
 
 
@@ -150,6 +152,7 @@ def _check_together(checked, rails, findings):
             check_mtu("rails[%d].mtu" % rail["index"], rail["mtu"], fabric, mode, findings)
     if "nccl_profile" in checked and "qos_profile" in checked:
         check_profiles(checked, findings)
+    check_nccl_env(checked, rails, findings)
     if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
         check_fabric(checked, rails, findings)
     if fabric != "infiniband" and checked.get("opensm_enabled"):

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Captured trees with an inventory that fits each: a copy of a tree, its Spec, and the plan of area ``nccl`` on it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import nccl
+from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+
+NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
+MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
+LIBRARY = "/opt/railwright/nccl/%s/lib/libnccl.so.2"
+BUSES = ("13", "2b", "43", "5b", "73", "8b", "a3", "bb")
+# tree: (fabric, [(kind of match, value, address)])
+RAILS: dict[str, tuple[str, list[tuple[str, str, str | None]]]] = {
+    "doca8": ("roce", [("pci", f"0000:{bus}:00.0", f"10.10.{i}.11/24") for i, bus in enumerate(BUSES)]),
+    "erdma2": ("erdma", [("pci", "0000:00:08.0", "172.16.0.11/16"), ("pci", "0000:00:09.0", "172.16.1.11/16")]),
+    "ib8": ("infiniband", [("pci", f"0000:{bus}:00.0", None) for bus in ("18", "19", "1a", "1b", "1c", "1d", "1e", "1f")]),
+    "rxe": ("roce", [("mac", "52:54:00:bb:00:01", "10.10.0.11/24")]),
+}
+
+
+class Tree:
+    """A copy of a captured node that a test may change."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.name, self.root = name, root / name
+        shutil.copytree(NODES / name, self.root, symlinks=True)
+        self.host = TreeHost(str(self.root))
+
+    def put(self, path: str, text: str | bytes) -> None:
+        full = self.root / path.lstrip("/")
+        full.parent.mkdir(parents=True, exist_ok=True)
+        full.write_bytes(text if isinstance(text, bytes) else text.encode())
+        full.chmod(0o644)
+
+    def gid(self, hca: str, index: int, gid: str, kind: str) -> None:
+        """One slot of a port's table, as sysfs has it."""
+        port = f"/sys/class/infiniband/{hca}/ports/1"
+        target = (self.root / port[1:]).resolve()
+        assert self.root in target.parents, "a test must not write into the captured tree"
+        for part, text in (("gids", gid), ("gid_attrs/types", kind)):
+            (target / part).mkdir(parents=True, exist_ok=True)
+            (target / part / str(index)).write_text(text + "\n")
+
+    def without_gid(self, hca: str, *indexes: int) -> None:
+        for index in indexes:
+            self.gid(hca, index, "0000:0000:0000:0000:0000:0000:0000:0000", "")
+
+    def library(self, version: str) -> None:
+        """libnccl of a release below our prefix, as the files say their version."""
+        self.put(LIBRARY % version, b"\x7fELF" + f"\0NCCL version {version}+cuda12.4\0".encode())
+
+    def spec(self, **values: Any) -> Spec:
+        fabric, matches = RAILS[self.name]
+        rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
+                 for i, (kind, value, address) in enumerate(matches)]
+        given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0", **values}
+        spec, findings = build_spec(given, "node1")
+        assert spec is not None, findings
+        return spec
+
+    def conf(self, **values: Any) -> dict[str, str]:
+        """What /etc/nccl.conf is to hold."""
+        wanted, seen = self._look(self.spec(**values))
+        return dict(nccl.variables_of(wanted, seen))
+
+    def _look(self, spec: Spec) -> tuple[nccl.Desired, nccl.Observed]:
+        wanted = nccl.desired(spec, observe_identity(self.host))
+        return wanted, nccl.observe(self.host, wanted)
+
+    def problems(self, **values: Any) -> list[str]:
+        spec = self.spec(**values)
+        wanted, seen = self._look(spec)
+        found = nccl.problems(spec, observe_identity(self.host), wanted) + nccl.conflicts(wanted, seen)
+        return [f"{item.subject}: {item.message}" for item in found]
+
+    def notes(self, **values: Any) -> list[str]:
+        return nccl.notes(*self._look(self.spec(**values)))
+
+    def plan(self, **values: Any) -> list[str]:
+        return [change.what for change in nccl.plan(*self._look(self.spec(**values)))]
+
+    def apply(self, **values: Any) -> None:
+        for change in nccl.plan(*self._look(self.spec(**values))):
+            for op in change.ops:
+                self.host.write(op.path, op.content, op.mode)
+        assert self.plan(**values) == []
+
+    def facts(self) -> dict[str, Any]:
+        return observe_facts(self.host)
