@@ -9,6 +9,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, needs_consent
+from ansible_collections.railwright.rdma.plugins.plugin_utils.erdma_modes import mixed_modes
 
 
 class ActionModule(ActionBase):
@@ -20,7 +21,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, arguments = self.validate_argument_spec(
-            argument_spec={"plan": {"type": "dict", "required": True}, "consent_needed": {"type": "bool", "default": True}},
+            argument_spec={"plan": {"type": "dict", "required": True}, "consent_needed": {"type": "bool", "default": True},
+                           "registered": {"type": "str"}},
         )
         plan = arguments["plan"]
         if "plan" not in plan:
@@ -28,9 +30,10 @@ class ActionModule(ActionBase):
         consent = self._templar.template((task_vars or {}).get("consent", []))
         refused = [change for change in plan["plan"] if needs_consent(change["disruption"], consent)]
         result.update(changed=False, refused=refused)
-        problems = plan.get("problems", [])
-        if problems:
-            result.update(failed=True, msg="; ".join(f"{item['area']}: {item['subject']}: {item['message']}" for item in problems))
+        problems = [f"{item['area']}: {item['subject']}: {item['message']}" for item in plan.get("problems", [])]
+        mixed = mixed_modes(task_vars or {}, arguments["registered"]) if arguments["registered"] is not None else None
+        if problems or mixed is not None:
+            result.update(failed=True, msg="; ".join(problems + ([mixed] if mixed is not None else [])))
         elif refused and arguments["consent_needed"]:
             result.update(failed=True, msg=refusal(refused))
         return result

@@ -6,6 +6,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .apply import Applied, apply_plan, exclusive, refuse
+from .areas.erdma_wire import planned_wire
 from .confirm import Switch, confirm, notes, outcome
 from .errors import ApplyError, RailwrightError
 from .facts_module import connection_address
@@ -37,6 +38,7 @@ def run_state(module):
             plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
             result = plan_result(plan, spec)
             result["notes"] += notes(host)
+            result["erdma"] = planned_wire(host, spec, plan.identity)
             if params["areas"] is None and not applying:  # of the whole plan: a role's slice says nothing of the rest
                 result["drivers"] = observe_summary(host, plan.identity)
             refused = {"plan": result["plan"], "problems": result["problems"]}

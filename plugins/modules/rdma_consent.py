@@ -21,6 +21,11 @@ options:
     description: Whether missing consent fails the host. Problems always do.
     type: bool
     default: true
+  registered:
+    description:
+      - The variable under which every node of the play has registered its plan. With it, nodes that would talk in different eRDMA modes are
+        all refused, whatever their own plans hold; without it each node is judged by itself.
+    type: str
 attributes:
   check_mode:
     support: full
@@ -38,6 +43,7 @@ EXAMPLES = r"""
 - name: Ask for consent
   railwright.rdma.rdma_consent:
     plan: "{{ rdma_plan }}"
+    registered: rdma_plan
 """
 
 RETURN = r"""

@@ -136,6 +136,11 @@ after:
   description: The value wanted, by change key.
   returned: success
   type: dict
+erdma:
+  description: Mode of eRDMA's driver that the inventory wants, and the letter of compat_mode that runs once the plan is applied; null
+    where the fabric is another.
+  returned: success
+  type: dict
 notes:
   description: What was left out on this node and why, such as modules that a container cannot load. Neither drift nor a problem.
   returned: success

@@ -19,7 +19,7 @@ END = "<!-- end of variables -->"
 TITLES = {
     "preflight": "Refuse what cannot work before anything is changed",
     "rdma_stack": "Install drivers and libraries, load the kernel modules",
-    "erdma": "Bring the user space of Alibaba's eRDMA from the repository that has it",
+    "erdma": "Bring Alibaba's eRDMA: user space, kernel driver and its mode",
     "gpu_driver": "Install the NVIDIA driver, fabric manager and persistence daemon",
     "cuda": "Install CUDA and cuDNN at pinned versions",
     "gpudirect": "Choose, set up and keep the path between HCAs and GPU memory",

@@ -14,6 +14,8 @@ of a host: from which package index a site takes them is the inventory's to say,
 import re
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from .artifacts_erdma_driver import ERDMA_DRIVER_ROWS
+
 KINDS = ("repository", "key", "package", "archive")
 PINS = ("sha256", "fingerprint", "commit", "operator")
 FORMS = {"sha256": r"[0-9a-f]{64}", "fingerprint": r"[0-9A-F]{40}", "commit": r"[0-9a-f]{40}"}
@@ -224,6 +226,7 @@ _ERDMA_ROWS = tuple(
 ) + (Artifact("erdma-key", "all", _ERDMA + "GPGKEY", "key", "operator", None,
               "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
 ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
+ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS)
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 

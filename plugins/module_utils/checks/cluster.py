@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..types import Verdict
+from .erdma_mode import judge_erdma_modes
 from .judge import Where, verdict
 from .wire import address_of_gid, hca_facts, netdev_facts, port_facts, roce_gid_index
 
@@ -35,6 +36,7 @@ def judge_cluster(nodes, missing):
         if with_gpus:
             verdicts.extend(agree("cluster.gpu_driver", subject, _each(with_gpus, _gpu_driver), "GPU driver"))
     verdicts.extend(_rails(nodes))
+    verdicts.extend(judge_erdma_modes(nodes))
     verdicts.extend(duplicates("cluster.node_guid", "node GUID", {name: _node_guids(view) for name, view in nodes.items()}))
     verdicts.extend(duplicates("cluster.address", "address", {name: _addresses(view) for name, view in nodes.items()}))
     return verdicts

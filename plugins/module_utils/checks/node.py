@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .erdma_mode import judge_erdma_mode
 from .firewall import judge_firewall
 from .firmware import judge_firmware
 from .gpu import judge_gpus
@@ -38,6 +39,7 @@ def judge_node(node, spec, identity, facts):
     verdicts += judge_qos(node, spec, targets, facts) + judge_firewall(node, spec, identity, targets, facts)
     verdicts += judge_qos_boot(node, spec, targets, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
+    verdicts += judge_erdma_mode(node, spec, identity, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 
 

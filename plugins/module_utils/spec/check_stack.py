@@ -72,7 +72,7 @@ def check_stack(values, findings):
     if "rdma_stack" not in values:
         return
     stack = values["rdma_stack"]
-    if values.get("fabric") == "erdma" and stack in VENDORS:
+    if values.get("fabric") == "erdma" and stack in VENDORS and stack != "mlnx_ofed":  # check_erdma_driver: which mode it goes with
         findings.error("rdma_stack", stack, "has no driver for eRDMA; its kernel module and provider are the distribution's or Alibaba's",
                        ERDMA_STACKS)
         return

@@ -3,6 +3,7 @@
 
 from .key import Key
 from .keys_drivers import FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
+from .keys_erdma_driver import ERDMA_DRIVER
 
 ERDMA = (
     Key("erdma_repository", "erdma", "str", "auto",
@@ -22,4 +23,4 @@ ERDMA = (
 )
 
 ERDMA_ROLES = ("erdma",)
-ERDMA_KEYS = ERDMA
+ERDMA_KEYS = ERDMA + ERDMA_DRIVER

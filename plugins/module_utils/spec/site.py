@@ -6,6 +6,7 @@ import json
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ..checks.wire import ROCE_OVERHEAD, path_mtu_for
+from .check_erdma_driver import check_modes
 from .findings import Findings
 from .model import Finding, Rail, Spec
 
@@ -31,6 +32,7 @@ def validate_site(specs):
     for name in sorted(places):
         _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
+    findings.items.extend(check_modes(specs))
     return findings.items
 
 
