@@ -11,7 +11,7 @@ from functools import cmp_to_key
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.drivers import gpu_packages
-from ..catalogue.stacks import DKMS, VendorStack, has_nvidia_hca, vendor_stack
+from ..catalogue.stacks import DKMS, VendorStack, has_nvidia_hca, keeps_stack, vendor_stack
 from ..host import Host
 from ..observe.boot import Boot, observe_boot
 from ..observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, SOURCES, Build, builds_for, dkms_builds
@@ -44,6 +44,7 @@ class Desired(NamedTuple):
     gpu: Tuple[Tuple[str, Optional[str]], ...]
     signed: bool  # what is to be built is signed by the distribution
     live: bool
+    kept: bool = False  # a vendor's stack that is there is left alone, and has to go on working
 
 
 class Observed(NamedTuple):
@@ -70,7 +71,7 @@ def desired(spec, identity):
     # Ubuntu signs the modules of its own driver packages, unless they are the DKMS ones.
     signed = stack is None and spec["gpu_driver_source"] == "distribution" and identity.platform.id == "ubuntu" and not any(
         "dkms" in name for name, _version in gpu)
-    return Desired(identity, stack, gpu, signed, not identity.has("container"))
+    return Desired(identity, stack, gpu, signed, not identity.has("container"), keeps_stack(spec))
 
 
 def observe(host, desired):
@@ -122,6 +123,9 @@ def module_sets(desired, observed):
         pending = None if stack_installed(stack, observed.installed, desired.identity) else "%s %s" % (stack.name, stack.release)
         found.append(ModuleSet(stack.name + " stack", _rows(desired, observed, STACK_MODULES.__contains__), pending,
                                "the stack's modules are built for one kernel and missing under every other"))
+    elif desired.kept:
+        found.append(ModuleSet("stack that is there", _rows(desired, observed, STACK_MODULES.__contains__), None,
+                               "it stays, and its modules are missing under every kernel that they were not built for"))
     for title, pattern, why in SETS:
         rows = _rows(desired, observed, pattern.match)
         found.append(ModuleSet(title, rows, _gpu_pending(desired, observed) if title == "GPU driver" else None, why))
@@ -187,7 +191,7 @@ def _install(build, kernel):
 def _leftover(desired, observed):
     # type: (Desired, Observed) -> List[Build]
     """Modules of a vendor's stack that stay registered where none is wanted."""
-    if desired.stack is not None or not desired.live:
+    if desired.stack is not None or desired.kept or not desired.live:
         return []
     return [build for build in observed.builds if build.module in STACK_MODULES and (build.kernel is not None or build.state == ADDED)]
 

@@ -9,7 +9,7 @@ run is told by the kernel (``observe/stack_modules``). A restart cuts every RDMA
 import re
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.stacks import VENDOR_STACKS, VendorStack, vendor_stack
+from ..catalogue.stacks import VENDOR_STACKS, VendorStack, keeps_stack, vendor_stack
 from ..host import Host
 from ..observe.dkms import INSTALLED, dkms_builds
 from ..observe.modules import module_index, module_path
@@ -36,6 +36,7 @@ class Desired(NamedTuple):
     stack: Optional[VendorStack]
     reboot: bool  # new modules come into use by a reboot
     live: bool
+    kept: bool = False  # no stack is wanted by name, and one that is there stays
 
 
 class Observed(NamedTuple):
@@ -55,13 +56,14 @@ class Observed(NamedTuple):
 
 def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
-    return Desired(identity, vendor_stack(spec, identity), spec["rdma_stack_activation"] == "reboot", not identity.has("container"))
+    by_reboot = spec["rdma_stack_activation"] == "reboot"
+    return Desired(identity, vendor_stack(spec, identity), by_reboot, not identity.has("container"), keeps_stack(spec))
 
 
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
     dropin = observe_file(host, DROPIN)
-    if not desired.live:
+    if not desired.live or (desired.kept and desired.stack is None):
         return Observed((), False, False, True, False, (), None, False, False, dropin, None, None)
     kernel, stack = desired.identity.kernel, desired.stack
     installed = stack is None or stack_installed(stack, query_packages(host, desired.identity, [stack.meta]), desired.identity)
@@ -110,7 +112,7 @@ def _systemd(host):
 
 def plan(desired, observed):
     # type: (Desired, Observed) -> List[Change]
-    if not desired.live:
+    if not desired.live or (desired.kept and desired.stack is None):
         return []
     if desired.stack is None:
         return _without(desired, observed)

@@ -85,6 +85,12 @@ def stack_of(spec, identity):
     return "inbox" if any(_left_out("doca", release, hca) for hca in _rail_hcas(spec, identity)) else "doca"
 
 
+def keeps_stack(spec):
+    # type: (Spec) -> bool
+    """Whether a vendor's stack that is on a node stays there: on eRDMA auto is what the node has, since mode ofed runs on top of it."""
+    return spec.fabric == "erdma" and spec.rdma_stack == "auto"
+
+
 def _rail_hcas(spec, identity):
     # type: (Spec, Identity) -> Tuple[Hca, ...]
     """The HCAs that matter to a stack: the rails', or all where no rail finds one. An older one for storage or management is no reason."""

@@ -4,9 +4,9 @@
 The next boot counts as much as this one: a kernel that was installed meanwhile and has no modules is caught here, before the reboot.
 """
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..catalogue.stacks import DKMS, stack_of, vendor_stack
+from ..catalogue.stacks import DKMS, keeps_stack, stack_of, vendor_stack
 from ..observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
 from ..observe.stack_modules import INBOX, UNKNOWN
 from ..spec.model import Spec
@@ -23,9 +23,11 @@ def judge_stack(node, spec, identity, facts):
         return []
     wanted = stack_of(spec, identity)
     vendor = vendor_stack(spec, identity) is not None
-    modules = relevant_modules(facts, vendor)
+    kept = keeps_stack(spec) and not vendor
+    modules = relevant_modules(facts, vendor or kept)
     verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
-    verdicts += _half_installed(node, facts, vendor) + _origin(Where(node, None, None, "kernel modules"), facts, wanted, vendor)
+    verdicts += _half_installed(node, facts, vendor) + _origin(
+        Where(node, None, None, "kernel modules"), facts, None if kept else wanted if vendor else INBOX)
     if modules or vendor:
         verdicts += _dkms(node, facts, modules)
         verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts))
@@ -96,14 +98,17 @@ def _dkms(node, facts, modules):
     return [verdict("stack.dkms", whole, "pass", INSTALLED, INSTALLED, "%s for %s" % (", ".join(sorted(modules)), running))]
 
 
-def _origin(where, facts, wanted, vendor):
-    # type: (Where, Mapping[str, Any], str, bool) -> List[Verdict]
-    """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come."""
+def _origin(where, facts, expected):
+    # type: (Where, Mapping[str, Any], Optional[str]) -> List[Verdict]
+    """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come.
+
+    ``expected`` None: whoever's are there stay (eRDMA, rdma_stack auto).
+    """
     modules = (facts.get("stack") or {}).get("modules") or {}
-    expected = wanted if vendor else INBOX
     found = modules.get("origin")
     if found is None:
-        return [verdict("stack.modules", where, "skipped", expected, None, "no module of the RDMA stack is loaded")] if vendor else []
+        quiet = expected in (None, INBOX)
+        return [] if quiet else [verdict("stack.modules", where, "skipped", expected, None, "no module of the RDMA stack is loaded")]
     label = " ".join(part for part in (found, modules.get("version")) if part)
     if modules.get("stale"):
         return [verdict("stack.modules", where, "fail", expected, label, "%s: loaded is %s, on disk is %s; restart openibd or reboot" % (
@@ -111,7 +116,7 @@ def _origin(where, facts, wanted, vendor):
     if found == UNKNOWN:
         said = "the modules come from %s and carry no vendor's version" % modules.get("path")
         return [verdict("stack.modules", where, "unknown", expected, label, said)]
-    if found != expected:
+    if expected is not None and found != expected:
         said = "the modules of %s run, wanted are those of %s" % (label, expected)
         return [verdict("stack.modules", where, "fail", expected, label, said)]
     return [verdict("stack.modules", where, "pass", expected, label, "the modules of %s run" % label)]
