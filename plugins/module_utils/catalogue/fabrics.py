@@ -101,6 +101,7 @@ def derived(spec):
 
     ``variables``: as ``nccl_variables``; ``adds``: which of the node's own go in beside them; ``hcas``: (shape, devices) for a host
     without rails; ``files``: variables of the profile that name a file, with where that comes from; ``gid``: see below;
+    ``transport``: the plugin that takes the place of NCCL's own, or empty;
     ``nccl``: the release that the inventory asks for, None where it leaves that open.
     """
     profile = nccl_profile(spec["nccl_profile"])
@@ -115,6 +116,7 @@ def derived(spec):
         "hcas": [[shape, list(names)] for shape, names in (profile.hcas if profile is not None and not spec.rails else ())],
         "files": {row.name: row.file for row in rows if row.file and row.name not in overrides},
         "gid": _gid_policy(spec, profile),
+        "transport": profile.transport if profile is not None else "",
         "nccl": wanted_nccl(spec),
     }
 

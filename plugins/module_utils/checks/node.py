@@ -12,6 +12,7 @@ from .firmware import judge_firmware
 from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
+from .nccl_gid import judge_nccl_gid
 from .platform import judge_platform
 from .qos_boot import judge_qos_boot
 from .qos_chain import judge_qos
@@ -37,6 +38,7 @@ def judge_node(node, spec, identity, facts):
         where = Where(node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
     verdicts += judge_qos(node, spec, targets, facts) + judge_firewall(node, spec, identity, targets, facts)
+    verdicts += judge_nccl_gid(node, spec, identity, targets, facts)
     verdicts += judge_qos_boot(node, spec, targets, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     verdicts += judge_erdma_mode(node, spec, identity, facts)

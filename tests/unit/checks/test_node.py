@@ -26,6 +26,7 @@ RAIL_CHECKS = {
     "hca.hca_type",
     "qos.chain",
     "qos.boot",
+    "nccl.gid",
 }
 
 
