@@ -10,6 +10,7 @@ devices (NCCL) comes last.
 from typing import Any, Callable, List, NamedTuple, Tuple
 
 from .areas import (
+    containers,
     cpu,
     cuda,
     dkms,
@@ -92,5 +93,7 @@ AREAS = (
     Area(sysctl.NAME, sysctl.desired, sysctl.observe, sysctl.plan, sysctl.problems, sysctl.conflicts, sysctl.notes),
     Area(cpu.NAME, cpu.desired, cpu.observe, cpu.plan, cpu.problems, cpu.conflicts),
     Area(nccl.NAME, nccl.desired, nccl.observe, nccl.plan, nccl.problems, nccl.conflicts, nccl.notes),
+    Area(containers.NAME, containers.desired, containers.observe, containers.plan, containers.problems, containers.conflicts,
+         containers.notes),
     Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts, opensm.notes),
 )  # type: Tuple[Area, ...]

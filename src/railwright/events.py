@@ -44,6 +44,7 @@ class HostOutcome:
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
+    container: Object | None = None  # what a container on the node may be given
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     taken_back: list[str] = field(default_factory=list)  # keys of changes that the node took back by itself, unconfirmed
     restore_point: str = ""
@@ -277,6 +278,8 @@ def _keep(host: HostOutcome, result: Object) -> None:
         host.facts = result["rdma"]
     if isinstance(result.get("explanation"), dict):
         host.explanation = result["explanation"]
+    if isinstance(result.get("container"), dict):
+        host.container = result["container"]
     if isinstance(result.get("taken_back"), list):
         host.taken_back = [str(key) for key in result["taken_back"]]
     if isinstance(result.get("restore_point"), str) and result["restore_point"]:

@@ -23,6 +23,7 @@ EXPECTED_MODULES = {
     "rdma_preflight",
     "rdma_consent",
     "rdma_cluster",
+    "rdma_containers",
     "rdma_gdr",
     "rdma_ssh_mesh",
     "rdma_ddp",

@@ -39,6 +39,9 @@ FORMS = """
 | `lint` | `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
 the other verbs print the same when they stop at an inventory's errors |
 | `facts -i` | `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md) |
+| `container-flags` | `{node: {runtime, argv, compose, kubernetes: [], containerfile, devices: [], environment, files: [], \
+gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, message}, notes: [], problems: []}}`; \
+`null` for a node without an answer |
 | `explain gpudirect -i` | `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
 evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
 | `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \

@@ -31,6 +31,7 @@ TITLES = {
     "roce_qos": "Make the host's side of lossless RoCE what the QoS profile says",
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",
     "nccl_env": "Write NCCL's environment for login shells and for everything else",
+    "containers": "Give containers the GPUs of a node",
     "opensm": "Run a subnet manager for a small InfiniBand fabric",
     "ssh_mesh": "Let the job user log into every node from every node",
     "validate": "Judge nodes and the fabric between them",

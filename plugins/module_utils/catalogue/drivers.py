@@ -109,9 +109,17 @@ def driver_glob(spec):
 
 def wants_cuda_repository(spec, identity):
     # type: (Spec, Identity) -> bool
-    """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, CUDA, NCCL. Never without a GPU."""
+    """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, CUDA, NCCL, the container toolkit."""
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
-    return bool(identity.gpus) and (driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository")
+    software = driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository"
+    return bool(identity.gpus) and (software or wants_toolkit(spec, identity))
+
+
+def wants_toolkit(spec, identity):
+    # type: (Spec, Identity) -> bool
+    """The container toolkit is for nodes with a GPU, where the inventory asks for it and for its use."""
+    asked = spec["containers_toolkit_install"] and spec["containers_gpu"] != "none" and spec["containers_runtime"] != "none"
+    return bool(asked and identity.gpus)
 
 
 def gpu_packages(spec, identity):

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..catalogue.fabrics import DEFAULT_NCCL, derived
 from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
+from .check_containers import check_containers
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
 from .check_erdma import check_erdma
@@ -143,6 +144,7 @@ def _check_together(checked, rails, findings):
     check_mpi(checked, findings)
     check_qos(checked, findings)
     check_roce_qos(checked, findings)
+    check_containers(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

@@ -8,7 +8,22 @@ from typing import Annotated, Any
 import typer
 
 from railwright import __version__
-from railwright.cli import apply, artifacts, bench, explain, facts, init, lab, lint, nccl, plan, report, switch_hints, validate
+from railwright.cli import (
+    apply,
+    artifacts,
+    bench,
+    container_flags,
+    explain,
+    facts,
+    init,
+    lab,
+    lint,
+    nccl,
+    plan,
+    report,
+    switch_hints,
+    validate,
+)
 from railwright.cli.options import settings
 
 HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA.
@@ -53,7 +68,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, bench, report, artifacts, switch_hints):
+    for verb in (init, lint, facts, plan, apply, validate, bench, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(explain.build(), name="explain")

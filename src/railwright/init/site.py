@@ -45,6 +45,7 @@ SECTIONS = {
     "roce_qos": "The host's side of lossless RoCE",
     "host_tuning": "Limits, sysctls, CPU",
     "nccl_env": "NCCL's environment",
+    "containers": "Containers",
     "opensm": "Subnet manager",
     "ssh_mesh": "Passwordless ssh between the nodes",
     "validate": "Validation",

@@ -1,0 +1,84 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a container on a node may be given, read in one look."""
+
+DOCUMENTATION = r"""
+module: rdma_containers
+short_description: Look at what a container on a node needs for RDMA
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Reads the RDMA device nodes, HCAs, GPUs, NUMA nodes, container runtimes, CDI specifications and the NCCL variables of a node.
+  - C(railwright container-flags) makes command lines, a compose fragment or a pod of it. Nothing is changed.
+options:
+  image:
+    description: Name of an image whose CUDA release is read, where a runtime of the node has that image.
+    type: str
+  job:
+    description: The nodes of a job in the order of their ranks. The action plugin adds the first one's addresses of the inventory.
+    type: list
+    elements: str
+    default: []
+  spec:
+    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: none
+    description: Changes nothing.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes.
+"""
+
+EXAMPLES = r"""
+- name: Look at what a container needs
+  railwright.rdma.rdma_containers:
+    image: registry.example.com/train:1
+  become: true
+  register: look
+"""
+
+RETURN = r"""
+container:
+  description: Devices, HCAs, GPUs, driver, NUMA nodes, NCCL variables, addresses, runtimes, toolkit, CDI specifications and the image.
+  returned: success
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+ARGUMENTS = {
+    "image": {"type": "str"},
+    "job": {"type": "list", "elements": "str", "default": []},
+    "spec": {"type": "dict"},
+}
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    spec = module.params["spec"]
+    if spec is None:
+        module.fail_json(
+            msg="rdma_containers got no spec: its action plugin did not run; call it as railwright.rdma.rdma_containers from a playbook")
+    try:
+        found = look(Host(), Spec(spec), module.params["image"], connection_address())
+    except (RailwrightError, OSError) as error:
+        module.fail_json(msg="rdma_containers: %s" % error)
+    module.exit_json(changed=False, container=found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright container-flags``: how a container on a node is started so that it reaches the RDMA devices and GPUs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.captured import captured_tree
+from railwright.cli.facts import Sysroot
+from railwright.cli.options import Format, Limit, OptionalInventory
+from railwright.exitcodes import ExitCode, InputError, combine
+
+if TYPE_CHECKING:
+    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.container_flags.model import Container, Options
+    from railwright.container_flags.torchrun import Job
+
+HELP = """Print how a container is started on each node: as a command line, a Compose service, a pod, or a Containerfile.
+
+Every RDMA device node that exists, unlimited locked memory, network, shared memory, GPUs, and the NCCL variables that the node gets, \
+from one look at the node. torchrun in COMMAND gets its rank and master flags: ranks are in the order of the inventory. Ends 1 where \
+the image's CUDA does not run on the node's driver, or where nothing is to be given. With --sysroot a captured tree is looked at.
+
+\b
+Examples:
+  railwright container-flags -i mycluster --limit node1 --image train:1 -- torchrun train.py
+  railwright container-flags -i mycluster --limit node1 --near rail0 --format podman
+  railwright container-flags -i mycluster --format kubernetes --image train:1 > pods.yml
+"""
+
+
+class Output(StrEnum):
+    """The forms; ``railwright.container_flags.FORMS`` has the same, but this file is read for every --help."""
+
+    DOCKER = "docker"
+    PODMAN = "podman"
+    NERDCTL = "nerdctl"
+    COMPOSE = "compose"
+    KUBERNETES = "kubernetes"
+    CONTAINERFILE = "containerfile"
+    JSON = "json"
+
+
+RUNTIMES = (Output.DOCKER, Output.PODMAN, Output.NERDCTL)
+PATTERNS = {  # what an option must look like; the inventory's keys have the same rules
+    "--image": (r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", "the name of an image, like registry.example.com/train:1"),
+    "--image-cuda": (r"[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]+)?", "a release of CUDA, like 12.4"),
+    "--image-os": (r"[a-z-]+[0-9][0-9.]*", "a distribution and its release, like ubuntu22.04 or rocky9"),
+    "--rdma-resource": (r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?",
+                        "the name of a resource, like rdma/hca_shared_devices_a"),
+    "--master-addr": (r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "an address or a name"),
+    "--near": (r"[A-Za-z0-9][A-Za-z0-9._:-]*", "an HCA, a rail, a PCI address, or gpu0, gpu1 …"),
+}
+
+FormOption = Annotated[
+    Output | None, typer.Option("--format", "-f", help="Default: the command line of the node's runtime.", show_default=False)]
+Image = Annotated[str | None, typer.Option("--image", metavar="NAME", help="Default: containers_image.", show_default=False)]
+ImageCuda = Annotated[
+    str | None, typer.Option("--image-cuda", metavar="RELEASE", help="The image's CUDA. Default: read where the node has the image.",
+                             show_default=False)]
+ImageOs = Annotated[
+    str | None, typer.Option("--image-os", metavar="OS", help="The image's distribution, for a Containerfile.", show_default=False)]
+Near = Annotated[
+    str | None, typer.Option("--near", metavar="DEVICE", help="CPUs and memory of the NUMA node of an HCA, rail or GPU (gpu0).",
+                             show_default=False)]
+Mad = Annotated[bool, typer.Option("--mad", help="umad and issm devices too, for subnet management tools.")]
+PodNetwork = Annotated[bool, typer.Option("--pod-network", help="A pod with a network of its own, not the host's.")]
+Resource = Annotated[
+    str | None, typer.Option("--rdma-resource", metavar="NAME", help="What the cluster's device plugin calls RDMA devices.",
+                             show_default=False)]
+JobOption = Annotated[
+    str | None, typer.Option("--job", metavar="PATTERN", help="The nodes of the job, for ranks. Default: all nodes.", show_default=False)]
+MasterAddress = Annotated[
+    str | None, typer.Option("--master-addr", metavar="ADDRESS", help="Where rank 0 is reached. Default: the first node's own address.",
+                             show_default=False)]
+MasterPort = Annotated[int, typer.Option("--master-port", metavar="PORT", min=1024, max=65535, help="Where rank 0 listens.")]
+Processes = Annotated[
+    int | None, typer.Option("--nproc-per-node", metavar="NUMBER", min=1, max=1024, help="Default: one for each GPU.", show_default=False)]
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- COMMAND]...", help="What runs in the container.", show_default=False)]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line says, beside what the inventory does."""
+
+    form: Output | None
+    options: Options
+    image: str | None
+    master: str | None
+    port: int
+    pattern: str | None
+
+
+def command(
+    words: Command = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: FormOption = None,
+    image: Image = None, image_cuda: ImageCuda = None, image_os: ImageOs = None, near: Near = None, mad: Mad = False,
+    pod_network: PodNetwork = False, rdma_resource: Resource = None, job: JobOption = None, master_addr: MasterAddress = None,
+    master_port: MasterPort = 29500, nproc_per_node: Processes = None,
+) -> None:  # fmt: skip
+    from railwright.container_flags.model import Options
+
+    _check({"--image": image, "--image-cuda": image_cuda, "--image-os": image_os, "--near": near, "--rdma-resource": rdma_resource,
+            "--master-addr": master_addr})
+    if pod_network and form not in (Output.KUBERNETES, Output.JSON):
+        raise InputError("--pod-network is for pods; allowed: with --format kubernetes or json")
+    chosen = Options(image=image, image_cuda=image_cuda, image_os=image_os, near=near, mad=mad, pod_network=pod_network,
+                     rdma_resource=rdma_resource, processes=nproc_per_node, command=tuple(words or ()))
+    wish = Wish(form, chosen, image, master_addr, master_port, job)
+    if sysroot is not None:
+        raise typer.Exit(_captured(sysroot, inventory, limit, wish))
+    if inventory is None:
+        raise InputError("nothing to look at: give -i INVENTORY, or --sysroot DIR")
+    raise typer.Exit(_live(inventory, limit, wish))
+
+
+def _check(given: Mapping[str, str | None]) -> None:
+    for option, value in given.items():
+        pattern, allowed = PATTERNS[option]
+        if value is not None and not re.fullmatch(pattern, value):
+            raise InputError(f"{option} {value}: allowed: {allowed}")
+
+
+def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
+    from railwright.cli.session import Session, overall, require
+
+    session = Session("container-flags", inventory, limit, Format.JSON if wish.form is Output.JSON else Format.TEXT)
+    session.judge()
+    specs = _specs(inventory, wish.pattern)
+    variables: dict[str, Any] = {"rdma_container_job": list(specs)}
+    if wish.image is not None:
+        variables["rdma_container_image"] = wish.image
+    outcome = session.run("container_flags", variables)
+    require(outcome, lambda host: host.container is not None, "container flags")
+    looks = {host.name: host.container for host in outcome.hosts.values() if host.container is not None}
+    made = _containers(looks, _all_specs(inventory, specs, looks), list(specs), wish)
+    documents: dict[str, Any] = {}
+    for host in outcome.hosts.values():
+        if host.status != "ok":
+            console.note(f"{host.name}: {host.status}: {host.message}")
+            documents[host.name] = None
+    return combine([overall(outcome), _show(made, wish.form, documents)])
+
+
+def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:
+    """One tree is one node: without an inventory by itself, with one as the node that --limit names."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look_at_tree
+
+    tree = captured_tree(sysroot)
+    if inventory is None:
+        if limit is not None or wish.pattern is not None:
+            raise InputError("--limit and --job choose nodes of an inventory; give -i INVENTORY too")
+        look = look_at_tree(tree, None, wish.image)
+        name = str(look.get("hostname") or sysroot.name)
+        return _show(_containers({name: look}, {}, [name], wish), wish.form, {})
+    chosen = _specs(inventory, limit)
+    if len(chosen) != 1:
+        raise InputError(f"--sysroot {sysroot} is one node, and the inventory has {len(chosen)}; allowed: --limit with the name of one")
+    ((name, spec),) = chosen.items()
+    job = _specs(inventory, wish.pattern)
+    look = look_at_tree(tree, spec, wish.image or spec["containers_image"])
+    look["first_addresses"] = _rail_addresses(next(iter(job.values())))
+    return _show(_containers({name: look}, {**job, **chosen}, list(job), wish), wish.form, {})
+
+
+def _rail_addresses(spec: Spec) -> list[str]:
+    """Without Ansible's own variables, which lint does not read."""
+    return [*spec["ssh_mesh_addresses"], *(rail.address.partition("/")[0] for rail in spec.rails if rail.address is not None)]
+
+
+def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
+    """The wishes for the nodes that a pattern names, in the order of the inventory."""
+    from railwright.ansible_start import check_configuration
+    from railwright.cli.session import bad_input, present
+
+    with bad_input(inventory, Format.TEXT):
+        present(inventory)
+        check_configuration()
+        from railwright.inventory import load
+        from railwright.lint.lint import build_specs
+
+        loaded = load(inventory, pattern)
+        specs, findings = build_specs(loaded)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        first = errors[0]
+        raise InputError(f"{inventory}: {first.host}: {first.key}: {first.message}; allowed: {first.allowed}")
+    return {name: specs[name] for name in loaded.hosts}
+
+
+def _all_specs(inventory: Path, specs: dict[str, Spec], looks: Mapping[str, Any]) -> dict[str, Spec]:
+    """Those of nodes outside the job too, whose flags were asked for."""
+    return specs if set(looks) <= set(specs) else _specs(inventory, None)
+
+
+def _containers(looks: Mapping[str, dict[str, Any]], specs: Mapping[str, Spec], ranks: list[str], wish: Wish) -> list[Container]:
+    from railwright.container_flags.model import container
+
+    made = []
+    for name, look in looks.items():
+        made.append(container(name, look, _options(wish, specs.get(name)), _job(name, looks, ranks, wish)))
+    return made
+
+
+def _options(wish: Wish, spec: Spec | None) -> Options:
+    """The command line before the inventory."""
+    form = wish.form.value if wish.form is not None and wish.form is not Output.JSON else None
+    runtime = {Output.COMPOSE: "docker", **{item: item.value for item in RUNTIMES}}.get(wish.form or Output.JSON)
+    if spec is None:
+        return replace(wish.options, form=form, runtime=runtime or "auto")
+    return replace(
+        wish.options, form=form, runtime=runtime or spec["containers_runtime"], gpu=spec["containers_gpu"],
+        image=wish.image or spec["containers_image"],
+        shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric)  # fmt: skip
+
+
+def _job(name: str, looks: Mapping[str, dict[str, Any]], ranks: list[str], wish: Wish) -> Job:
+    """A node's place in the job: ranks are in the order of the inventory, and rank 0's own address is everybody's master."""
+    from railwright.container_flags.kubernetes import NAME, pod_name
+    from railwright.container_flags.model import usable_address
+    from railwright.container_flags.torchrun import LOOPBACK, Job
+
+    if name not in ranks:
+        raise InputError(f"--job {wish.pattern}: {name} is no node of the job; allowed: a --limit within it")
+    first, rank, count = ranks[0], ranks.index(name), len(ranks)
+    if wish.master is not None:
+        return Job(count, rank, wish.master, wish.port, "as --master-addr says")
+    if count == 1:
+        return Job(1, 0, LOOPBACK, wish.port)
+    if wish.options.pod_network:
+        return Job(count, rank, f"{pod_name(first)}.{NAME}", wish.port, "a name of the service")
+    own = usable_address(looks.get(first, {}).get("addresses") or [])
+    if own is not None:
+        return Job(count, rank, own, wish.port, f"read on {first}")
+    told = usable_address(looks[name].get("first_addresses") or [])
+    return Job(count, rank, told, wish.port, f"{first} in the inventory")
+
+
+def _show(made: list[Container], form: Output | None, documents: dict[str, Any]) -> ExitCode:
+    """Texts go out as they are: a shell or a parser reads them, and every part of them was checked or quoted. None for a node with a
+    problem: whoever redirects the text would use it."""
+    from railwright.container_flags import as_document, rendered
+
+    for item in made:
+        for problem in item.problems:
+            console.note(f"{item.node}: error: {problem}")
+    if form is Output.JSON:
+        console.print_json({**documents, **{item.node: as_document(item) for item in made}})
+    else:
+        sys.stdout.write(rendered(form.value if form is not None else None, [item for item in made if not item.problems]))
+    return ExitCode.FAILED if any(item.problems for item in made) else ExitCode.OK
