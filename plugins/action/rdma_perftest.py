@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import on_another_network
@@ -77,7 +78,7 @@ class ActionModule(StepAction):
             else:
                 # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
                 arguments.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
-                                 thresholds={key: spec[key] for key in THRESHOLDS})
+                                 **limits_of(spec))
         if arguments["tests"]:
             result.update(self._execute_module(module_name="railwright.rdma.rdma_perftest", module_args=arguments, task_vars=variables))
         result["changed"] = False
@@ -121,6 +122,15 @@ def profile_of(spec: Spec) -> tuple[QosProfile | None, str | None]:
     why = FABRIC_WITHOUT.get(spec.fabric)
     profile = site_profile(spec["qos_profile"], spec["qos_custom"]) if why is None else None
     return profile, None if profile is not None else why or "the inventory expects nothing (qos_profile)"
+
+
+def limits_of(spec: Spec) -> dict[str, dict[str, Any]]:
+    """The inventory's thresholds; of eRDMA's bandwidth else that of the instance type, as sysfs has the same rate for all of them."""
+    thresholds, sources = {key: spec[key] for key in THRESHOLDS}, {}
+    bandwidth = THRESHOLDS[0]
+    if spec.fabric == "erdma" and thresholds[bandwidth] is None:
+        thresholds[bandwidth], sources[bandwidth] = device_floor(spec["erdma_instance_type"])
+    return {"thresholds": thresholds, "sources": sources}
 
 
 def ports_of(view: dict[str, Any] | None, tests: list[Measurement]) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ class Measurement(NamedTuple):
     tcp_port: int
     address: str  # where the server listens
     tclass: Optional[int] = None  # the traffic class of the site's QoS profile; None: the queue of everybody
+    rdma_cm: bool = False  # RDMA-CM connects the queue pairs: iWARP, which eRDMA is in mode default, knows no other way
 
 
 class Options(NamedTuple):
@@ -85,6 +86,7 @@ def tcp_port(base, index, name):
 
 
 Rails = Sequence[Mapping[str, Any]]
+MODES = "one end is iWARP and connects by RDMA-CM alone, the other is not: their drivers are in different modes (erdma.mode)"
 CROSSED = "the two ends are on different networks: one hears another rail of the peer where this one should be (rail.swapped, rail.segment)"
 
 
@@ -105,13 +107,19 @@ def plan_tests(client_rails, server_rails, base, crossed=()):
             left.append((str(rail["label"]), reason or "the peer has no such rail"))
             continue
         address = str(theirs["address"] or exchange)
-        if ":" in address and theirs.get("exchange"):
+        if ":" in address and theirs.get("exchange") and not rail.get("rdma_cm"):
             address = str(theirs["exchange"])  # IPv4: perftest 4.5 (Debian 12) knows no --ipv6-addr
         for name in TESTS:
             port = tcp_port(base, index, name)
-            serving.append(Measurement(name, theirs["label"], theirs["hca"], theirs["port"], theirs["gid_index"], port, address))
-            asking.append(Measurement(name, rail["label"], rail["hca"], rail["port"], rail["gid_index"], port, address))
+            serving.append(_measurement(name, theirs, port, address))
+            asking.append(_measurement(name, rail, port, address))
     return serving, asking, left
+
+
+def _measurement(name, rail, port, address):
+    # type: (str, Mapping[str, Any], int, str) -> Measurement
+    cm = bool(rail.get("rdma_cm"))
+    return Measurement(name, rail["label"], rail["hca"], rail["port"], None if cm else rail["gid_index"], port, address, rdma_cm=cm)
 
 
 def _cannot(mine, theirs, exchange):
@@ -126,6 +134,10 @@ def _cannot(mine, theirs, exchange):
             return "%s has no RDMA device on the rail" % whose
         if rail["gid_needed"] and rail["gid_index"] is None:
             return "%s has no RoCE v2 GID with the rail's address" % whose
+    if bool(mine.get("rdma_cm")) != bool(theirs.get("rdma_cm")):
+        return MODES
+    if mine.get("rdma_cm") and theirs["address"] is None:
+        return "the peer's rail has no address, and RDMA-CM finds the device by it"
     return None
 
 
@@ -138,6 +150,8 @@ def arguments(test, options, tool, server=None, extra=()):
     # type: (Measurement, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
     """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
     argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F", "-u", QP_TIMEOUT]
+    if test.rdma_cm:
+        argv.append("-R")
     if test.gid_index is not None:
         argv += ["-x", str(test.gid_index)]
     if test.tclass is not None:

@@ -11,10 +11,10 @@ import json
 import re
 import signal
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import qos_counters
-from .checks.bandwidth import judge_figure, where_of
+from .checks.bandwidth import Limits, judge_figure, where_of
 from .checks.counters import FAULTS, LINK, SUSPECT, judge_deltas
 from .checks.judge import Where, verdict
 from .errors import RailwrightError
@@ -28,6 +28,7 @@ RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
 READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
 POLL_S = 0.1
+CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
 COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + qos_counters.NAMES))
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
 
@@ -88,7 +89,8 @@ def start(host, node, peer, tests, ports, options):
         started.append((test, server, log))
         record["servers"].append(server._asdict())
         host.write(RECORD, json.dumps(record), 0o600)
-    open_ports = _wait(host, started)
+    open_ports = _wait(host, [item for item in started if not item[0].rdma_cm])
+    open_ports += _settle(host, [item for item in started if item[0].rdma_cm])
     for test, _server, log in started:
         if test.tcp_port not in open_ports:
             verdicts.append(_not_started(node, peer, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
@@ -123,8 +125,16 @@ def _wait(host, started):
         time.sleep(POLL_S)
 
 
-def run_clients(host, node, peer, tests, open_ports, options, thresholds):
-    # type: (Host, str, str, Sequence[Measurement], Sequence[int], Options, Mapping[str, Optional[float]]) -> List[Verdict]
+def _settle(host, started):
+    # type: (Host, Sequence[Tuple[Measurement, Server, str]]) -> List[int]
+    """The same for servers that listen by RDMA-CM: one that cannot has ended by then."""
+    if started:
+        time.sleep(CM_SETTLE_S)
+    return [test.tcp_port for test, server, _log in started if is_alive(host, server)]
+
+
+def run_clients(host, node, peer, tests, open_ports, options, limits):
+    # type: (Host, str, str, Sequence[Measurement], Sequence[int], Options, Limits) -> List[Verdict]
     """One after the other, so that a figure is one rail's own."""
     verdicts = []
     for test in tests:
@@ -135,14 +145,14 @@ def run_clients(host, node, peer, tests, open_ports, options, thresholds):
             continue
         tool = host.which(TOOLS[test.name])
         if tool is None:
-            verdicts.append(judge_figure(node, peer, test, thresholds, None, "not installed"))
+            verdicts.append(judge_figure(node, peer, test, limits, None, "not installed"))
             continue
-        verdicts.append(_client(host, node, peer, test, tool, options, thresholds))
+        verdicts.append(_client(host, node, peer, test, tool, options, limits))
     return verdicts
 
 
-def _client(host, node, peer, test, tool, options, thresholds):
-    # type: (Host, str, str, Measurement, str, Options, Mapping[str, Optional[float]]) -> Verdict
+def _client(host, node, peer, test, tool, options, limits):
+    # type: (Host, str, str, Measurement, str, Options, Limits) -> Verdict
     report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
@@ -154,7 +164,7 @@ def _client(host, node, peer, test, tool, options, thresholds):
     why = "no figure in its output"
     if not result.ok:
         why = reason(result.rc, result.out, result.err, "%s (%s)" % (peer, test.address))
-    return judge_figure(node, peer, test, thresholds, found, why)
+    return judge_figure(node, peer, test, limits, found, why)
 
 
 def stop(host, node, peer, ports, lossless, why_not=None):

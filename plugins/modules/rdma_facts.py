@@ -245,8 +245,17 @@ rdma:
     nccl:
       description: Content of /etc/nccl.conf and of profile.d, library and network plugins found.
       type: dict
+    nccl_libraries:
+      description: Every NCCL that a job can load, with its version and where it comes from.
+      type: list
+      elements: dict
     packages:
       description: Installed packages of the RDMA family with their versions; null when the database cannot be read.
+      type: dict
+    erdma:
+      description:
+        - eRDMA of Alibaba Cloud, its driver with its mode, the provider of libibverbs, the devices.
+        - Null on a node without any of it.
       type: dict
 """
 

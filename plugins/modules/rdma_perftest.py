@@ -17,6 +17,7 @@ description:
   - V(run) runs the clients one after the other on the other node and judges the average against the thresholds in the inventory.
     Without a threshold the figure is reported as V(skipped), never as passed.
   - On RoCE the traffic carries the traffic class of the inventory's QoS profile, as that of NCCL does.
+  - eRDMA in driver mode default is iWARP, whose queue pairs only RDMA-CM connects (C(-R)); in the other modes they connect as on RoCE.
   - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters since V(start).
     Put it under C(always).
   - A node that sits out a round skips the step without a connection.
@@ -82,6 +83,12 @@ options:
     default: []
   thresholds:
     description: The thresholds. The action plugin fills it from the inventory; do not set it.
+    type: dict
+    default: {}
+  sources:
+    description:
+      - Where a threshold comes from that is not the inventory's (the ECS instance type of an eRDMA node), or why there is none.
+      - The action plugin fills it; do not set it.
     type: dict
     default: {}
 attributes:
@@ -157,6 +164,7 @@ from typing import Any, Dict
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import Limits
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
@@ -180,6 +188,7 @@ ARGUMENTS = {
     "options": {"type": "dict"},
     "open_ports": {"type": "list", "elements": "int", "default": []},
     "thresholds": {"type": "dict", "default": {}},
+    "sources": {"type": "dict", "default": {}},
 }
 
 
@@ -194,7 +203,8 @@ def step(host, params):
         verdicts, open_ports = perftest_node.start(host, node, params["peer"], tests if params["serve"] else [], ports, options)
         return {"verdicts": as_dicts(verdicts), "open_ports": open_ports}
     if params["mode"] == "run":
-        verdicts = perftest_node.run_clients(host, node, params["peer"], tests, params["open_ports"], options, params["thresholds"])
+        limits = Limits(params["thresholds"], params["sources"])
+        verdicts = perftest_node.run_clients(host, node, params["peer"], tests, params["open_ports"], options, limits)
         return {"verdicts": as_dicts(verdicts)}
     verdicts, ended, traffic = perftest_node.stop(host, node, params["peer"], ports, params["lossless"], params["why_not"])
     return {"verdicts": as_dicts(verdicts), "ended": ended, "traffic": traffic}

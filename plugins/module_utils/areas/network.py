@@ -17,9 +17,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..host import Host
 from ..observe.match import RailTarget, match_rails
-from ..spec.model import Spec
+from ..spec.model import Rail, Spec
 from ..types import Change, Identity, Nic, Op, Problem, run
-from .backends import duplicates, evidence, nm, persistent
+from .backends import duplicates, evidence, metrics, nm, persistent
 from .backends.foreign_routes import put_back, reachable
 from .backends.model import LinkState, Observed, RailWish, recorded_addresses
 from .backends.owner import fights, owner
@@ -62,12 +62,24 @@ def wish(target, nic, spec, identity):
     # type: (RailTarget, Nic, Spec, Identity) -> RailWish
     rail = target.rail
     manage = bool(spec["network_manage_addresses"])
+    metric = route_metric(spec, rail, nic, identity)
     siblings = [other for other in identity.nics if other.pci == nic.pci and other.kind == nic.kind]
     return RailWish(
         rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
         str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
-        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None, manage and spec.source_routed(rail),
+        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None,
+        manage and (spec.source_routed(rail) or metric is not None), metric,
     )
+
+
+def route_metric(spec, rail, nic, identity):
+    # type: (Spec, Rail, Nic, Identity) -> Optional[int]
+    """Only together with a table of the rail's own: what leaves from its address would go by the other interface otherwise."""
+    if spec.fabric != "erdma" or rail.address is None or nic.management or not spec["network_manage_addresses"]:
+        return None
+    if spec["network_source_routing"] == "false" or not metrics.kernel_can(identity.kernel):
+        return None
+    return spec["erdma_route_metric"] or None
 
 
 def observe(host, desired):
@@ -127,7 +139,7 @@ def live_changes(rail, observed, recorded):
         ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
         changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
                               disruption, WHY_ROUTE, "inventory: rails (gateway), network_source_routing", ops))
-    return changes
+    return changes + metrics.changes(rail, observed, disruption)
 
 
 def stale_rule_changes(desired, observed):
@@ -190,7 +202,7 @@ def address_ops(rail, stale, link, found):
         undo = ("ip", "addr", "flush", *device, "to", host_part)  # type: Tuple[str, ...]
         if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
-        ops.append(run(add_address(rail.address, rail.netdev), (undo,)))
+        ops.append(run(add_address(rail.address, rail.netdev, own_metric(rail)), (undo,)))
     return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
 
 
@@ -202,11 +214,16 @@ def broadcast_change(rail, link, disruption):
     device = ("dev", rail.netdev)
     ops = (
         run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
-        run(add_address(address, rail.netdev), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
+        run(add_address(address, rail.netdev, own_metric(rail)), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
     )
     return Change(NAME, "broadcast address of " + rail.label, None, "of " + address, disruption,
                   "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
                   first + ops + last)
+
+
+def own_metric(rail):
+    # type: (RailWish) -> Optional[str]
+    return None if rail.metric is None else str(rail.metric)
 
 
 def add_address(address, netdev, metric=None):
@@ -243,6 +260,7 @@ def conflicts(desired, observed):
             messages.append("%s cannot have its IPv6 address: %s" % (rail.netdev, link.ipv6_off))
         if desired.manage_addresses:
             backend, why = owner(rail, desired.backend, observed)
+            messages += metrics.conflicts(rail, desired.rails, observed)
             if backend is None:
                 messages.append("nothing on this node can configure %s: %s" % (rail.netdev, why))
             else:

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .erdma import judge_erdma
 from .erdma_mode import judge_erdma_mode
 from .firewall import judge_firewall
 from .firmware import judge_firmware
@@ -18,7 +19,7 @@ from .qos_boot import judge_qos_boot
 from .qos_chain import judge_qos
 from .rail import expected_device, judge_rail
 from .stack import judge_stack
-from .wire import netdev_facts, port_facts, roce_gid_index
+from .wire import is_iwarp, netdev_facts, port_facts, roce_gid_index
 
 
 def judge_node(node, spec, identity, facts):
@@ -39,7 +40,7 @@ def judge_node(node, spec, identity, facts):
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
     verdicts += judge_qos(node, spec, targets, facts) + judge_firewall(node, spec, identity, targets, facts)
     verdicts += judge_nccl_gid(node, spec, identity, targets, facts)
-    verdicts += judge_qos_boot(node, spec, targets, facts)
+    verdicts += judge_qos_boot(node, spec, targets, facts) + judge_erdma(node, spec, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     verdicts += judge_erdma_mode(node, spec, identity, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
@@ -102,7 +103,9 @@ def rail_views(spec, identity, facts):
     for target in match_rails(spec, identity)[0]:
         port = port_facts(facts, target.hca.name, target.port) if target.hca is not None else None
         gid_index = None
-        if port is not None and target.rail.address is not None and spec.fabric != "infiniband":
+        iwarp = target.hca is not None and is_iwarp(facts, target.hca.name)
+        gid_needed = spec.fabric != "infiniband" and not iwarp
+        if port is not None and target.rail.address is not None and gid_needed:
             gid_index = roce_gid_index(port, target.rail.address)
         views.append({
             "name": target.rail.name,
@@ -113,7 +116,8 @@ def rail_views(spec, identity, facts):
             "hca": target.hca.name if target.hca else None,
             "port": target.port,
             "gid_index": gid_index,
-            "gid_needed": spec.fabric != "infiniband",
+            "gid_needed": gid_needed,
+            "rdma_cm": iwarp,
             "exchange": exchange,
         })
     return views

@@ -3,11 +3,13 @@
 
 from typing import Any, List, Mapping, Optional, Tuple
 
+from ..erdma_mode import DEFAULT
 from ..observe.match import RailTarget
 from ..spec.model import Spec
 from ..types import Verdict
+from .erdma import WRONG_MTU
 from .judge import Where, at_least, equal, no_expectation, unreadable, verdict
-from .wire import as_int, gids_holding, hca_facts, netdev_facts, path_mtu_for, port_facts, same_address
+from .wire import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, same_address
 
 # What a port of each fabric says in its link_layer file.
 LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
@@ -128,7 +130,10 @@ def _netdev_mtu(where, spec, target, facts):
     if target.netdev is None:
         return unreadable("rail.mtu", where, target.rail.mtu, "the rail's network interface")
     found = netdev_facts(facts, target.netdev).get("mtu")
-    return equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
+    judged = equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
+    if spec.fabric == "erdma" and judged.status == "fail":
+        return judged._replace(message="%s: %s" % (judged.message, WRONG_MTU))
+    return judged
 
 
 def _address(where, target, facts):
@@ -159,6 +164,9 @@ def _gid(where, spec, target, hca, port):
     address = target.rail.address
     if address is None:
         return no_expectation("rail.gid", where, "rails[%d].address" % target.rail.index, None)
+    if is_iwarp({"hcas": [hca]}, str(hca.get("name"))) and spec["erdma_mode"] == DEFAULT:
+        return verdict("rail.gid", where, "skipped", None, gids[0].get("gid") if gids else None,
+                       "erdma_mode default is iWARP-like: RDMA-CM connects by the address, no GID holds it")
     expected = "RoCE v2 GID with %s" % address.split("/")[0]
     holding = gids_holding(port, address)
     for entry in holding:

@@ -85,6 +85,13 @@ def hca_facts(facts, name):
     return None
 
 
+def is_iwarp(facts, name):
+    # type: (Mapping[str, Any], Optional[str]) -> bool
+    """An eRDMA device in mode default: one GID that is a MAC, and queue pairs that RDMA-CM alone connects."""
+    hca = hca_facts(facts, name)
+    return hca is not None and hca.get("driver") == "erdma" and hca.get("node_type") == "RNIC"
+
+
 def port_facts(facts, name, number):
     # type: (Mapping[str, Any], Optional[str], Optional[int]) -> Optional[Dict[str, Any]]
     """One port of one HCA in a facts object, or None."""

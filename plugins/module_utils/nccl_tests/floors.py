@@ -3,6 +3,7 @@
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue.erdma_instances import busbw_floor
 from ..catalogue.nccl_busbw import NETWORK_FRACTION, one_node, ring_floor
 
 KEY = "nccl_tests_min_busbw"
@@ -15,6 +16,15 @@ class Site(NamedTuple):
     nodes: int
     rails: int
     rate_gbps: Optional[float]
+    erdma: Optional["Erdma"] = None  # of a fabric of eRDMA
+
+
+class Erdma(NamedTuple):
+    """What decides there, where the inventory expects no rate: sysfs has the same one for every instance type."""
+
+    instance: Optional[str]  # None where not all nodes are of one type
+    nccl_profile: str
+    largest: int  # bytes of the run's largest message
 
 
 def floor_of(collective, minimum, site):
@@ -27,6 +37,9 @@ def floor_of(collective, minimum, site):
     if site.nodes == 1:
         row = one_node(site.gpu_names[0], len(site.gpu_names)) if len(set(site.gpu_names)) == 1 else None
         return (row.busbw, row.source) if row is not None else (None, KEY)
+    if site.erdma is not None and site.rate_gbps is None:
+        floor, why = busbw_floor(site.erdma.instance, site.nodes, len(site.gpu_names), site.erdma.nccl_profile, site.erdma.largest)
+        return floor, why if floor is not None else "%s, or expect.rate_gbps and rails; %s" % (KEY, why)
     nics = min(site.rails, len(site.gpu_names))  # a GPU sends over one NIC at a time
     if not nics or site.rate_gbps is None:
         return None, "%s, or expect.rate_gbps and rails" % KEY

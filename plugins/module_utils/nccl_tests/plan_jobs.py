@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from . import launch
 from .collect import GRAPH, TOPOLOGY, debug_file
-from .floors import Site, floor_of, least
+from .floors import Erdma, Site, floor_of, least
 from .plan_sizes import sizes_of
 from .probe import SECONDS as PROBE_SECONDS
 from .processes import KILL_AFTER_S, MARKER
@@ -187,10 +187,19 @@ def job_of(name, members, starts, launcher, per_node, run):
         job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
         argv[start] = launch.command(launcher.kind, job, program, _hosts(run))
         site = Site(tuple(device[0] for device in nodes[0].gpus), len(nodes), min(int(node.wishes["rails"]) for node in nodes),
-                    least([node.wishes["rate_gbps"] for node in nodes]))
+                    least([node.wishes["rate_gbps"] for node in nodes]), _erdma(nodes, sizes.end))
         floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
     return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
             "environment": own_environment(everybody, launcher)}
+
+
+def _erdma(nodes, largest):
+    # type: (Sequence[Node], int) -> Optional[Erdma]
+    wishes = nodes[0].wishes
+    if wishes["fabric"] != "erdma":
+        return None
+    types = {node.wishes["erdma_instance_type"] for node in nodes}
+    return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"], largest)
 
 
 def environment_of(name, nodes, launcher, run):

@@ -12,6 +12,7 @@ from ..host import Host, TreeHost
 from ..types import Identity, Platform, as_dicts
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
+from .erdma import observe_erdma
 from .firewall import observe_firewall
 from .firmware import device_of, firmware_facts
 from .gpu import gpu_facts
@@ -43,7 +44,7 @@ def observe_facts(host, identity=None, places=None):
     kernel = known.kernel or None
     modules = loaded_modules(host)
     packages = query_packages(host, known, family_names(known))
-    return {
+    found = {
         "schema": SCHEMA,
         "hostname": known.hostname or None,
         "virtual": known.virtual,
@@ -67,7 +68,8 @@ def observe_facts(host, identity=None, places=None):
         "nccl": observe_nccl(host),
         "nccl_libraries": as_dicts(loadable_nccl(host, known, places)),
         "packages": packages,
-    }
+    }  # type: Dict[str, Any]
+    return dict(found, erdma=observe_erdma(host, known, found))
 
 
 def _hcas(host, hcas):

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ..host import Host
 from ..types import Identity
+from . import erdma
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
 from .gpu_driver import loaded_driver
@@ -26,10 +27,11 @@ def observe_summary(host, identity):
     users = modules.get("ib_core", {}).get("used_by", [])
     driver = loaded_driver(host)
     peermem = next((name for name in _PEERMEM if name in modules), None)
-    return stack_summary({
+    packages = query_packages(host, identity, family_names(identity))
+    found = {
         "kernel": identity.kernel,
         "boot": boot_facts(observe_boot(host, identity.kernel)),
-        "stack": stack_facts(host, identity, query_packages(host, identity, family_names(identity))),
+        "stack": stack_facts(host, identity, packages),
         "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
         "hcas": observe_hcas(host, {}),
         "gpus": [dict(gpu._asdict()) for gpu in identity.gpus],
@@ -39,16 +41,18 @@ def observe_summary(host, identity):
             "peermem_version": modules[peermem]["version"] if peermem is not None else None,
             "peermem_registered": peermem in users if users is not None else None,
         },
-    })
+    }  # type: Dict[str, Any]
+    return stack_summary(dict(found, erdma=erdma.observe_erdma(host, identity, dict(found, modules=modules, packages=packages))))
 
 
 def stack_summary(facts):
     # type: (Mapping[str, Any]) -> Dict[str, str]
     """Label -> one line, in the order of reading."""
-    return {
+    lines = {
         "kernel": _kernel(facts), "stack": _stack(facts.get("stack") or {}), "DKMS": _dkms(facts), "GPU driver": _driver(facts),
         "firmware": _firmware(facts.get("hcas")), "peer memory": _peermem(facts.get("gpudirect") or {}),
     }
+    return dict(lines, eRDMA=erdma.summary(facts)) if facts.get("erdma") else lines
 
 
 def _kernel(facts):

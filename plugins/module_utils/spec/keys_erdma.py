@@ -4,6 +4,7 @@
 from .key import Key
 from .keys_drivers import FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
 from .keys_erdma_driver import ERDMA_DRIVER
+from .keys_erdma_instance import ERDMA_INSTANCE
 
 ERDMA = (
     Key("erdma_repository", "erdma", "str", "auto",
@@ -23,4 +24,4 @@ ERDMA = (
 )
 
 ERDMA_ROLES = ("erdma",)
-ERDMA_KEYS = ERDMA + ERDMA_DRIVER
+ERDMA_KEYS = ERDMA + ERDMA_DRIVER + ERDMA_INSTANCE

@@ -14,6 +14,7 @@ from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
 from .check_erdma import check_erdma
 from .check_erdma_driver import check_erdma_driver
+from .check_erdma_instance import check_erdma_instance
 from .check_firewall import CHECKS as FIREWALL_CHECKS
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
@@ -134,6 +135,7 @@ def _check_together(checked, rails, findings):
     check_stack(checked, findings)
     check_erdma(checked, findings)
     check_erdma_driver(checked, findings)
+    check_erdma_instance(checked, rails, findings)
     check_nic_firmware(checked, findings)
     check_pci_tuning(checked, findings)
     check_gpu_driver(checked, findings)

@@ -158,11 +158,13 @@ class Node:
 
 
 def _address(cidr: str) -> dict[str, Any]:
+    loose, cidr = cidr.startswith("~"), cidr.lstrip("~")  # a test's form of noprefixroute, as NetworkManager adds addresses
     cidr, _at, metric = cidr.partition("@")  # a test's form of a metric
     local, _slash, length = cidr.partition("/")
     bare = length.endswith("!")  # a test's word for "without broadcast"
     row = {"local": local, "prefixlen": int(length.rstrip("!")), "family": "inet6" if ":" in local else "inet",
-           "scope": "link" if local.startswith("fe80:") else "global", **({"metric": int(metric)} if metric else {})}
+           "scope": "link" if local.startswith("fe80:") else "global", **({"metric": int(metric)} if metric else {}),
+           **({"noprefixroute": True} if loose else {})}
     return row if bare or row["family"] == "inet6" else {**row, "broadcast": "255.255.255.255"}
 
 

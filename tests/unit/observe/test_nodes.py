@@ -64,6 +64,9 @@ def test_the_kinds_of_node_are_all_there() -> None:
     assert NAMES == [
         "broken",
         "doca8",
+        "erdma-default",
+        "erdma-gpu",
+        "erdma-mainline",
         "erdma2",
         "half-installed",
         "hgx-skew",
@@ -112,6 +115,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "nccl",
         "nccl_libraries",
         "packages",
+        "erdma",
     ]
     for hca in found["hcas"]:
         assert list(hca) == HCA_KEYS

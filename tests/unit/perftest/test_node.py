@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import Limits
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
@@ -46,7 +47,7 @@ else:
 OPTIONS = Options(1, 10, 65536, 1, 20)
 PORT = Watched("rail0 (eth1)", "mlx5_0", 1, "mlx5_core", ())
 LOSSLESS = (3,)
-THRESHOLDS: dict[str, float | None] = {"validate_min_bandwidth_gbps": 90, "validate_max_latency_us": None}
+THRESHOLDS = Limits({"validate_min_bandwidth_gbps": 90, "validate_max_latency_us": None}, {})
 
 
 class Node(Host):
@@ -134,7 +135,7 @@ def test_without_a_threshold_a_figure_is_reported_and_never_passes(
     host: Node, bandwidth: Measurement, limits: dict[str, float | None], status: str
 ) -> None:
     _verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
-    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, limits)[0]
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, Limits(limits, {}))[0]
     assert (verdict.status, verdict.found) == (status, 96.42)
 
 
@@ -212,7 +213,7 @@ def test_a_missing_tool_is_a_failure_on_both_ends(host: Node, bandwidth: Measure
 
 
 def test_a_client_that_cannot_connect_names_the_server(host: Node, bandwidth: Measurement) -> None:
-    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, {})[0]
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, Limits({}, {}))[0]
     assert (verdict.status, verdict.found) == ("fail", None)
     assert "Couldn't connect" in verdict.message and "node2 (127.0.0.1)" in verdict.message
 

@@ -125,3 +125,31 @@ def test_a_rail_whose_ends_are_on_different_networks_is_left_out_and_the_others_
     whole = plan_tests(client, server, 18515)
     assert [name for name, _why in left] == [client[0]["label"]] and "rail.swapped" in left[0][1]
     assert (serving, asking) == (whole[0][2:], whole[1][2:])
+
+
+def iwarp(name: str, address: str | None, **more: Any) -> dict[str, Any]:
+    return rail(name, address, hca="erdma_0", gid_index=None, gid_needed=False, rdma_cm=True, **more)
+
+
+def test_iwarp_connects_by_rdma_cm_over_the_rails_address() -> None:
+    serving, asking, left = plan_tests([iwarp("rail0", "10.0.0.1")], [iwarp("rail0", "10.0.0.2", exchange="192.0.2.2")], 18515)
+    assert left == []
+    for test in serving + asking:
+        argv = arguments(test, OPTIONS, "ib_write_bw")
+        assert "-R" in argv
+        assert "-x" not in argv
+        assert test.address == "10.0.0.2"
+    out_of_band = plan_tests([rail("rail0", "10.0.0.1")], [rail("rail0", "10.0.0.2")], 18515)[0]
+    assert all("-R" not in arguments(test, OPTIONS, "ib_write_bw") for test in out_of_band)
+
+
+def test_modes_that_cannot_talk_are_not_measured() -> None:
+    for client, server in ((rail, iwarp), (iwarp, rail)):
+        _serving, asking, left = plan_tests([client("rail0", "10.0.0.1")], [server("rail0", "10.0.0.2")], 18515)
+        assert asking == []
+        assert "different modes" in left[0][1]
+
+
+def test_rdma_cm_needs_the_peers_rail_to_have_an_address() -> None:
+    _serving, asking, left = plan_tests([iwarp("rail0", "10.0.0.1")], [iwarp("rail0", None, exchange="192.0.2.2")], 18515)
+    assert (asking, "has no address" in left[0][1]) == ([], True)

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...host import Host
 from ..files import FileState, observe_file
-from . import foreign_routes, ifupdown, ini, netplan, networkd, nm, routes
+from . import foreign_routes, ifupdown, ini, metrics, netplan, networkd, nm, routes
 from .model import TABLES, LinkState, Observed, RailWish, StaleRule, UnitState
 
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
@@ -28,10 +28,13 @@ def observe(host, rails):
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
     addresses = _addresses(host)
     rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
+    systemd = systemd_version(host) if "networkctl" in tools else 0
+    ranked = any(rail.metric is not None for rail in rails)
     return Observed(
         {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {}), rules) for rail in rails},
-        observe_units(host, UNITS), observe_files(host), tools, "networkctl" in tools and systemd_version(host) >= RELOAD_SINCE,
+        observe_units(host, UNITS), observe_files(host), tools, systemd >= RELOAD_SINCE,
         next((path for path in WAIT_ONLINE if host.exists(path)), None), stale_rules(rails, rules, addresses),
+        connected=metrics.parse(_json(host, metrics.QUERY)) if ranked else (), networkd_metrics=systemd >= metrics.NETWORKD_SINCE,
     )
 
 
@@ -63,6 +66,8 @@ def observe_files(host):
     found += [state for state in _below(host, nm.IFCFG_DIRECTORY, "") if state.path.rpartition("/")[2].startswith("ifcfg-")]
     for directory in netplan.DIRECTORIES:
         found += _below(host, directory, ".yaml")
+    found += [observe_file(host, "%s/%s" % (directory, netplan.DROP_IN)) for directory in netplan.drop_in_directories(
+        host.listdir(networkd.DIRECTORY))]
     found += [state for state in _below(host, UDEV_DIRECTORY, ".rules") if "railwright" in state.path]
     return {state.path: state for state in found if state.text is not None}
 
@@ -85,6 +90,7 @@ def observe_link(host, rail, row, rules):
         ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"), ipv6_off(host, rail.netdev),
         foreign_routes.parse(_json(host, foreign_routes.query(rail.netdev)), TABLES),
         tuple((_cidr(item), str(item["metric"])) for item in _global_addresses(row) if isinstance(item.get("metric"), int)),
+        tuple(_cidr(item) for item in _global_addresses(row) if item.get("noprefixroute") is True),
     )
 
 

@@ -47,6 +47,8 @@ def text(rail):
         lines.append("    up ip link set dev %s up" % rail.netdev)
     if family == "inet6":
         lines.append("    accept_ra 0")
+    if rail.address is not None and rail.metric is not None:  # its own "metric" is that of the default route
+        lines.append("    up ip addr replace %s broadcast + metric %d dev %s" % (rail.address, rail.metric, rail.netdev))
     lines += ["    up " + " ".join(add_argv(rail, route)) for route in wanted_routes(rail)]
     # Routes go with the interface, the rule does not, and to add it twice is an error.
     lines += ["    down " + " ".join(del_argv(rail, route)) + " || true" for route in wanted_routes(rail) if route[0] == "from"]

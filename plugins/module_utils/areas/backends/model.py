@@ -32,6 +32,7 @@ class RailWish(NamedTuple):
     gateway: Optional[str]
     mode: Optional[str]  # IPoIB: datagram or connected
     source_routed: bool = False  # network_source_routing, or a gateway
+    metric: Optional[int] = None  # of the route to its subnet; None: whatever it has
 
     @property
     def table(self):
@@ -59,6 +60,7 @@ class LinkState(NamedTuple):
     ipv6_off: Optional[str] = None  # what keeps the kernel from taking an IPv6 address
     foreign: Tuple[Tuple[str, ...], ...] = ()  # IPv4 routes of others, as foreign_routes.py writes them
     metrics: Tuple[Tuple[str, str], ...] = ()  # (address, metric of its subnet's route) where a manager or DHCP gave it one
+    loose: Tuple[str, ...] = ()  # addresses whose subnet's route is not the kernel's (noprefixroute: NetworkManager adds it)
 
 
 class UnitState(NamedTuple):
@@ -77,6 +79,14 @@ class StaleRule(NamedTuple):
     netdev: Optional[str]
 
 
+class Connected(NamedTuple):
+    """A route of the main table to a subnet that an interface is in."""
+
+    subnet: str
+    netdev: str
+    metric: int
+
+
 NO_UNIT = UnitState("", "", "")
 NO_LINK = LinkState(None, False, False, None, None, None, None, (), (), (), None, False, None)
 
@@ -92,6 +102,8 @@ class Observed(NamedTuple):
     networkd_wait: Optional[str]  # path of systemd-networkd-wait-online
     stale_rules: Tuple[StaleRule, ...]
     holders: Tuple[Tuple[str, str], ...] = ()  # (interface, MAC) of others that have the address it is to get
+    connected: Tuple[Connected, ...] = ()  # asked for only where a rail has a metric
+    networkd_metrics: bool = False  # [Address] RouteMetric=
 
     def link(self, rail):
         # type: (RailWish) -> LinkState

@@ -7,23 +7,45 @@ told about ours.
 """
 
 import json
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from ...types import Op, run
 from ..files import FileState
 from . import networkd, nm
 from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
-from .routes import ANYWHERE, family_of, wanted_routes
+from .routes import ANYWHERE, Route, family_of, wanted_routes
 
 NAME = "netplan"
 PATH = "/etc/netplan/60-railwright.yaml"
 DIRECTORIES = ("/etc/netplan", "/run/netplan", "/usr/lib/netplan", "/lib/netplan")
 PREFIX = "railwright-"
+DROP_IN = "railwright.conf"
+_GENERATED = "10-netplan-%s%s.network"  # what netplan makes of a rail's definition, below /run
 
 
 def files(rails, observed):
     # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
-    return {PATH: Wanted(text(rails, renderer(rails, observed)), 0o600)} if rails else {}  # netplan warns when others may read it
+    if not rails:
+        return {}
+    manager = renderer(rails, observed)
+    found = {PATH: Wanted(text(rails, manager), 0o600)}  # netplan warns when others may read it
+    for rail in rails:
+        lines = networkd.address_lines(rail) if manager == "networkd" else []
+        if lines:  # netplan has no metric for an address's route; of an address that is there twice networkd takes the later one
+            found[drop_in(rail)] = Wanted(header((rail,)) + "\n".join(lines[1:]) + "\n", 0o644)
+    return found
+
+
+def drop_in(rail):
+    # type: (RailWish) -> str
+    return "%s/%s.d/%s" % (networkd.DIRECTORY, _GENERATED % (PREFIX, rail.rail), DROP_IN)
+
+
+def drop_in_directories(names):
+    # type: (Sequence[str]) -> List[str]
+    """Those of ours, of whichever rail, among what lies in networkd's directory."""
+    start = (_GENERATED % (PREFIX, "")).partition(".")[0]
+    return ["%s/%s" % (networkd.DIRECTORY, name) for name in names if name.startswith(start) and name.endswith(".network.d")]
 
 
 def renderer(rails, observed):
@@ -67,17 +89,27 @@ def _definition(rail, manager):
                 target = ["    - to: " + quoted(ANYWHERE[family_of(route)]), "      via: " + quoted(route[2])]
             lines += [*target, "      table: %d" % rail.table]
         lines += _policy(rail, routes[-1][1], manager)
+    if manager != "networkd":
+        lines += _passed(rail, routes)
     return lines
 
 
 def _policy(rail, source, manager):
     # type: (RailWish, str, str) -> List[str]
-    """The rule. netplan leaves routing-policy out of NetworkManager's keyfiles (seen: 0.106), so it is passed through there."""
-    if manager == "networkd":
-        lines = ["  routing-policy:", "    - from: " + json.dumps(source)]
-        return lines + ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
-    key = "ipv6.routing-rule1" if ":" in source else "ipv4.routing-rule1"
-    return ["  networkmanager:", "    passthrough:", "      %s: %s" % (key, json.dumps(nm.rule(rail)))]
+    if manager != "networkd":
+        return []
+    lines = ["  routing-policy:", "    - from: " + json.dumps(source)]
+    return lines + ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
+
+
+def _passed(rail, routes):
+    # type: (RailWish, Sequence[Route]) -> List[str]
+    """The rule and the metric. netplan leaves routing-policy out of NetworkManager's keyfiles (seen: 0.106), so they are passed through."""
+    family = "ipv6" if ":" in (rail.address or "") else "ipv4"
+    passed = ["      %s.routing-rule1: %s" % (family, json.dumps(nm.rule(rail)))] if routes else []
+    if rail.metric is not None and rail.address is not None:
+        passed.append("      %s.route-metric: %s" % (family, json.dumps(str(rail.metric))))
+    return ["  networkmanager:", "    passthrough:", *passed] if passed else []
 
 
 def tell(rails, observed):
@@ -95,7 +127,9 @@ def tell(rails, observed):
 def conflicts(rail, observed):
     # type: (RailWish, Observed) -> List[str]
     """Definitions of the same interface in other files, seen in what netplan generated from them."""
-    found = networkd.earlier("/run/systemd/network/10-netplan-%s%s.network" % (PREFIX, rail.rail), rail, observed)
+    found = networkd.earlier("/run/systemd/network/" + _GENERATED % (PREFIX, rail.rail), rail, observed)
+    if renderer((rail,), observed) == "networkd":
+        found += networkd.no_metric(rail, observed)
     for state in networkd.effective(observed):
         name = state.path.rpartition("/")[2]
         foreign = name.startswith("10-netplan-") and not name.startswith("10-netplan-" + PREFIX)

@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 from ...types import Op, run
 from ..files import FileState, is_ours
-from . import ini
+from . import ini, metrics
 from .model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
 from .routes import Route, family_of, wanted_routes
 
@@ -40,8 +40,9 @@ def text(rail):
     lines += ["", "[Link]", "MTUBytes=%d" % rail.mtu, "RequiredForOnline=no"]
     # Router advertisements on a fabric would bring a default route that competes with the management network's.
     lines += ["", "[Network]", "LinkLocalAddressing=ipv6", "IPv6AcceptRA=no", "ConfigureWithoutCarrier=yes"]
-    if rail.address is not None:
+    if rail.address is not None and rail.metric is None:
         lines.append("Address=" + rail.address)
+    lines += address_lines(rail)
     if rail.mode is not None:
         lines += ["", "[IPoIB]", "Mode=" + rail.mode]
     for route in wanted_routes(rail):
@@ -49,6 +50,14 @@ def text(rail):
         if route[0] == "from":
             lines.append("Priority=%d" % RULE_PRIORITY)
     return header((rail,)) + "\n".join(lines) + "\n"
+
+
+def address_lines(rail):
+    # type: (RailWish) -> List[str]
+    """An address with a metric has a section of its own."""
+    if rail.address is None or rail.metric is None:
+        return []
+    return ["", "[Address]", "Address=" + rail.address, "RouteMetric=%d" % rail.metric]
 
 
 def route_lines(route):
@@ -94,7 +103,12 @@ def settled(rails, observed):
 
 def conflicts(rail, observed):
     # type: (RailWish, Observed) -> List[str]
-    return earlier(path(rail), rail, observed)
+    return earlier(path(rail), rail, observed) + no_metric(rail, observed)
+
+
+def no_metric(rail, observed):
+    # type: (RailWish, Observed) -> List[str]
+    return [metrics.TOO_OLD] if rail.metric is not None and rail.address is not None and not observed.networkd_metrics else []
 
 
 def earlier(own, rail, observed):

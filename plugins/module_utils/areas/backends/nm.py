@@ -70,7 +70,7 @@ def text(rail):
 def _manual(rail):
     # type: (RailWish) -> List[str]
     address = ipaddress.ip_interface(rail.address or "")
-    lines = ["method=manual", "address1=%s" % address]
+    lines = ["method=manual", "address1=%s" % address] + ([] if rail.metric is None else ["route-metric=%d" % rail.metric])
     routes = wanted_routes(rail)
     for number, route in enumerate(routes[:-1], 1):  # the last is the rule
         target = route[0] if len(route) == 1 else "%s,%s" % (ANYWHERE[family_of(route)], route[2])
