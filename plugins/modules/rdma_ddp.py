@@ -135,6 +135,7 @@ from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import steady
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp import node
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import share_from
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
@@ -162,7 +163,8 @@ ARGUMENTS = {
 def look(host, name, spec):
     # type: (Host, str, Spec) -> Dict[str, Any]
     user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
-    wanted = node.Wanted(name, spec["ddp_benchmark_python"], spec["ddp_benchmark_backend"], spec["ddp_benchmark_processes"], user,
+    python = steady(host, spec["ddp_benchmark_python"])
+    wanted = node.Wanted(name, python, spec["ddp_benchmark_backend"], spec["ddp_benchmark_processes"], user,
                          spec["ddp_benchmark_port"])
     return {"look": node.look(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
 

@@ -35,6 +35,7 @@ TITLES = {
     "opensm": "Run a subnet manager for a small InfiniBand fabric",
     "ssh_mesh": "Let the job user log into every node from every node",
     "validate": "Judge nodes and the fabric between them",
+    "ai_environment": "Make a Python environment with torch, pinned, below a versioned prefix",
     "ddp_benchmark": "Run a small data-parallel training benchmark through torchrun",
     "nccl_tests": "Build nccl-tests, bring it to every node, run it and judge it",
     "mpi": "Install the MPI that starts the ranks of nccl-tests",

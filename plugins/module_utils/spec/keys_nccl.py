@@ -123,7 +123,9 @@ NCCL_TESTS = (
 )
 
 DDP_BENCHMARK = (
-    Key("ddp_benchmark_python", "ddp_benchmark", "str", "python3", "The Python that has torch: a name on PATH, or an absolute path.",
+    Key("ddp_benchmark_python", "ddp_benchmark", "str", None,
+        "The Python that has torch: a name on PATH, or an absolute path. Unset: that of the environment where ai_environment_kind keeps "
+        "one, else python3.",
         "choice", pattern=r"^(python[0-9.]*|/[A-Za-z0-9_.+@/-]+)$", form="a name such as python3, or an absolute path",
         example="/opt/torch/bin/python3"),
     Key("ddp_benchmark_backend", "ddp_benchmark", "str", "nccl",

@@ -9,6 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..catalogue.fabrics import DEFAULT_NCCL, derived
 from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
+from .check_ai_environment import CHECKS as AI_CHECKS
+from .check_ai_environment import check_ai_environment
 from .check_containers import check_containers
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
@@ -107,7 +109,8 @@ def _check_one(key, value, findings):
         return check_sysctls(converted, findings)
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS):
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS,
+                   AI_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted
@@ -119,6 +122,9 @@ def _fill_defaults(given, checked):
     for name, by_fabric in DEFAULTS_BY_FABRIC.items():
         if name in checked and checked[name] is None:
             checked[name] = by_fabric.get(checked.get("fabric", ""), NONE)
+    if checked.get("ddp_benchmark_python", MISSING) is None:
+        kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
+        checked["ddp_benchmark_python"] = "%s/current/bin/python" % checked["ai_environment_path"].rstrip("/") if kept else "python3"
     if checked.get("opensm_enabled", MISSING) is None:
         checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
 
@@ -144,6 +150,7 @@ def _check_together(checked, rails, findings):
     check_nccl_tests(checked, findings)
     check_nccl(checked, findings)
     check_mpi(checked, findings)
+    check_ai_environment(checked, findings)
     check_qos(checked, findings)
     check_roce_qos(checked, findings)
     check_containers(checked, findings)

@@ -9,6 +9,7 @@ import typer
 
 from railwright import __version__
 from railwright.cli import (
+    ai_environment,
     apply,
     artifacts,
     bench,
@@ -68,7 +69,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, bench, report, artifacts, switch_hints, container_flags):
+    for verb in (init, lint, facts, plan, apply, validate, ai_environment, bench, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(explain.build(), name="explain")

@@ -52,6 +52,7 @@ SECTIONS = {
     "nccl": "NCCL, the library",
     "mpi": "MPI",
     "nccl_tests": "The final proof: nccl-tests",
+    "ai_environment": "The Python environment of jobs: torch",
     "ddp_benchmark": "Training benchmark",
 }
 

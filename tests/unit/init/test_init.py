@@ -56,6 +56,16 @@ WITH = {
     "nccl_tests_nfs": {"nccl_tests_path": "/srv/nccl-tests"},
     "nccl_tests_slurm_host": {"nccl_tests_launcher": "slurm"},
 }
+VENV = {"ai_environment_kind": "venv", "ai_environment_torch": "2.9.1"}
+WHEELS = {"ai_environment_wheels": "/srv/wheels"}
+INDEX = {"ai_environment_index_url": "https://mirror.example.com/simple", "ai_environment_requirements": "/srv/torch.lock"}
+CONDA = {
+    **VENV, "ai_environment_kind": "conda", "ai_environment_conda_installer": "/srv/Miniforge3.sh",
+    "ai_environment_conda_installer_sha256": "0" * 64, "ai_environment_conda_explicit": "/srv/explicit.txt",
+}
+WITH |= {f"ai_environment_{name}": VENV | WHEELS for name in ("python", "torch", "wheels")}
+WITH |= {f"ai_environment_{name}": VENV | INDEX for name in ("requirements", "index_url", "extra_index_urls")}
+WITH |= {f"ai_environment_conda_{name}": CONDA for name in ("installer", "installer_sha256", "explicit")}
 
 
 @pytest.mark.parametrize("fabric", FABRICS)

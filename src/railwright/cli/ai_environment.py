@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright ai-environment``: the Python environment that jobs run in, made on every node, or only shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.changes import CUT, host_line, nodes_line, note_lines, show_changes
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode
+
+HELP = """Make the Python environment with torch that the inventory asks for (ai_environment_*), on every node, beside what is there.
+
+An environment that is in place is never changed: another one comes beside it, torch is imported once, and then the link `current` \
+goes over. Ends 0 when it is there on every node, 1 when a node refuses or fails, 3 when a node does not answer; with --check 2 when \
+something is to be made.
+
+\b
+Examples:
+  railwright ai-environment -i mycluster --check
+  railwright ai-environment -i mycluster --limit node1
+"""
+
+CHECK_HELP = "Show what would be made on which node; change nothing."
+Check = Annotated[bool, typer.Option("--check", help=CHECK_HELP)]
+
+
+def command(inventory: Inventory, limit: Limit = None, check: Check = False, form: OutputFormat = Format.TEXT) -> None:
+    session = Session("environment", inventory, limit, form)
+    outcome = session.run("ai_environment_plan" if check else "ai_environment")
+    require(outcome, lambda host: host.planned, "environment")
+    drift = [ExitCode.DRIFT for host in outcome.hosts.values() if check and host.changes]
+    code = overall(outcome, *drift)
+    nodes = {name: _document(host, check) for name, host in sorted(outcome.hosts.items())}
+    made = sum(change["applied"] for node in nodes.values() for change in node["changes"])
+    summary = node_counts(outcome) | {"changes": sum(len(node["changes"]) for node in nodes.values()), "made": made, "exit_code": int(code)}
+    session.store(nodes, [], summary, code)
+    if form is Format.JSON:
+        console.print_json({"nodes": nodes, "summary": summary})
+    else:
+        _show(outcome, nodes, summary, check)
+    raise typer.Exit(code)
+
+
+def _document(host: HostOutcome, check: bool) -> dict[str, Any]:
+    """The last task asserts that it is there whole, so a node without a failure has what its plan said."""
+    changes = [change | {"applied": not check and host.status == "ok"} for change in host.changes]
+    return node_document(host) | {"changes": changes, "notes": host.notes, "drivers": host.drivers}
+
+
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], check: bool) -> None:
+    for name, host in sorted(outcome.hosts.items()):
+        heading(host, host_line(host))
+        if nodes[name]["drivers"]:
+            console.pairs(nodes[name]["drivers"])
+        note_lines(host.notes)
+    cut = show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=not check)
+    if cut:
+        console.say(CUT)
+    what = f"{summary['changes']} to make" if check else f"{summary['made']} made"
+    console.say(f"{nodes_line(summary)}: {what}")

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An environment on this machine: its own Python, pip, find and ln; wheels are stand-ins (tests/lib/torch_files.py), GPUs are said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
+from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import Wanted, bill_from, place_of, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
+
+H100 = Gpu("0000:1b:00.0", "0x2330", -1)
+B200 = Gpu("0000:1b:00.0", "0x2901", -1)
+OWN = f"3.{sys.version_info.minor}"
+
+
+class ThisHost(Host):
+    """This machine with the Python that runs the tests, and a driver that is said to be loaded."""
+
+    def __init__(self, driver: str = "", pythons: Sequence[str] = ("python3", f"python{OWN}"), free: int | None = None) -> None:
+        self.driver, self.pythons, self.free = driver, pythons, free
+
+    def which(self, tool: str) -> str | None:
+        if tool.startswith("python"):
+            return sys.executable if tool in self.pythons else None
+        return super().which(tool)
+
+    def read(self, path: str, limit: int = 4 * 1024 * 1024) -> str | None:
+        if path == "/proc/driver/nvidia/version":
+            return f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {self.driver}  Release Build\n" if self.driver else None
+        return super().read(path, limit)
+
+    def free_bytes(self, path: str) -> int | None:
+        return super().free_bytes(path) if self.free is None else self.free
+
+
+class Site:
+    """One inventory on this machine; the environments lie below ``path``."""
+
+    def __init__(self, root: Path, host: ThisHost, gpus: Sequence[Gpu], values: dict[str, Any]) -> None:
+        self.host, self.path = host, root / "ai"
+        given = {"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "rails": [], "ai_environment_kind": "venv",
+                 "ai_environment_path": str(self.path), **values}
+        spec, findings = build_spec(given, "gpu1")
+        assert spec is not None, findings
+        self.spec: Spec = spec
+        self.identity = observe_identity(host)._replace(gpus=tuple(gpus), arch="x86_64")
+
+    def wish(self) -> Wanted:
+        found = self.maybe()
+        assert found is not None
+        return found
+
+    def maybe(self) -> Wanted | None:
+        return wanted(self.host, self.spec, self.identity, bill_from(bill_of(self.spec)))
+
+    def look(self) -> dict[str, Any]:
+        return node.look(self.host, self.wish())
+
+    def bring(self) -> None:
+        """The copies of make.yml."""
+        wish = self.wish()
+        place = place_of(self.host, wish)
+        node.prepare(self.host, wish, place)
+        pairs = [(Path(self.spec["ai_environment_wheels"] or "/") / name, Path(place.files, "wheels", name)) for name in wish.wheels]
+        if wish.kind == "conda":
+            pairs += [(Path(self.spec["ai_environment_conda_installer"]), Path(place.files, "installer.sh")),
+                      (Path(self.spec["ai_environment_conda_explicit"]), Path(place.files, "explicit.txt"))]
+        for source, target in pairs:
+            target.write_bytes(source.read_bytes())
+
+    def run(self) -> None:
+        for step in self.look()["environment"]["commands"]:
+            done = subprocess.run(step["argv"], check=False, capture_output=True, text=True, env={**os.environ, **step["environment"]})
+            assert done.returncode == 0, done.stderr
+
+    def make(self) -> dict[str, Any]:
+        """The steps of make.yml and the link; what a look says then."""
+        self.bring()
+        wish = self.wish()
+        node.verify(self.host, wish, place_of(self.host, wish), bill_of(self.spec)["wheels"])
+        self.run()
+        node.settle(self.host, wish, place_of(self.host, wish))
+        node.link(self.host, wish, place_of(self.host, wish))
+        return self.look()
+
+
+MakeSite = Callable[..., Site]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An environment from a wheel directory, on this machine: made, found again, broken, made anew, never touched. venv and pip are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torch_files
+from ai_site import OWN, MakeSite, Site
+from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
+from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import place_of
+from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import current, steady
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import Places, site_packages
+
+
+def wheels(directory: Path, version: str = "2.9.1+cu128") -> Path:
+    torch_files.torch_wheel(directory, version, "12.8", requires=("tiny==1.0",))
+    torch_files.wheel(directory, "tiny", "1.0", {"tiny.py": "ANSWER = 42\n"})
+    return directory
+
+
+@pytest.fixture
+def made(site: MakeSite, tmp_path: Path) -> Site:
+    own = wheels(tmp_path / "w")
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(own), ai_environment_packages=["tiny==1.0"])
+    before = os.umask(0o077)  # root's, on some sites
+    try:
+        there.make()
+    finally:
+        os.umask(before)
+    return there
+
+
+def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
+    """One story, since a venv with pip takes seconds: the second look, an edit, a broken one, another release, the way back."""
+    seen = made.look()
+    row = seen["environment"]
+    assert (row["missing"], row["needed"], row["broken"], seen["plan"], seen["notes"]) == (False, False, [], [], [])
+    assert row["torch"]["torch"] == "2.9.1+cu128"
+    assert (row["torch"]["cuda"], row["torch"]["nccl"], row["torch"]["distributed"]) == ("12.8", "2.27.5", True)
+    assert row["torch"]["packages"] == {"tiny": "1.0"}
+    assert seen["drivers"]["torch"] == "2.9.1+cu128, CUDA 12.8, no CUDA device when it was made"
+    first = Path(row["directory"])
+    assert (made.path / "current").readlink() == Path(first.name)
+    assert sorted(item.name for item in made.path.iterdir()) == sorted(["current", first.name]), "nothing it was made from is left"
+    assert first.stat().st_mode & 0o777 == 0o755
+    assert (first / "lib" / f"python{OWN}" / "site-packages" / "tiny.py").stat().st_mode & 0o777 == 0o644
+    assert current(made.host, str(made.path)) == str(first)
+    assert steady(made.host, f"{made.path}/current/bin/python") == f"{first}/bin/python"
+    assert str(first / "lib" / f"python{OWN}" / "site-packages") in site_packages(Host(), Places(environment=str(made.path)))
+
+    subprocess.run((row["python"], "-c", "import tiny, torch"), check=True)  # bytecode is nobody's change
+    assert made.look()["plan"] == []
+
+    lost = first / "lib" / f"python{OWN}" / "site-packages" / "tiny.py"
+    lost.unlink()
+    kept = {path: path.lstat().st_mtime_ns for path in first.rglob("*") if "__pycache__" not in str(path)}
+    broken = made.look()
+    said = f"{first.name}: lib/python{OWN}/site-packages/tiny.py is gone"
+    assert broken["environment"]["broken"] == [said]
+    assert [(item["before"], item["after"], item["why"]) for item in broken["plan"]] == [(first.name, first.name + "-2", said)]
+    again = made.make()
+    assert again["plan"] == []
+    assert again["notes"] == [f"ai_environment: broken and left to what runs in it: {said}",
+                              f"ai_environment: kept beside it: {first.name}; remove what no job uses any more"]
+    assert current(made.host, str(made.path)) == f"{first}-2"
+    assert {path: path.lstat().st_mtime_ns for path in first.rglob("*") if "__pycache__" not in str(path)} == kept, "it was not touched"
+
+    other = site(ai_environment_torch="2.8.0+cu128", ai_environment_wheels=str(wheels(tmp_path / "o", "2.8.0+cu128")))
+    newer = other.make()
+    assert newer["environment"]["name"].startswith(f"torch-2.8.0+cu128-py{OWN}-")
+    back = made.look()
+    assert (back["environment"]["missing"], back["environment"]["needed"]) == (False, True)
+    node.link(made.host, made.wish(), place_of(made.host, made.wish()))
+    assert made.look()["plan"] == []
+
+
+def test_an_interrupted_run_leaves_what_the_next_one_clears_away(site: MakeSite, tmp_path: Path) -> None:
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    there.bring()
+    directory = Path(place_of(there.host, there.wish()).directory)
+    (directory / "lib").mkdir(parents=True)
+    (directory / "lib" / "half").write_text("")
+    place = place_of(there.host, there.wish())
+    assert place.state == "begun"
+    node.prepare(there.host, there.wish(), place)
+    assert not directory.exists()
+    node.clean(there.host, there.wish(), place_of(there.host, there.wish()))
+    assert not there.path.exists(), "nothing is left of it, and no directory that was made for it"
+
+
+def test_another_node_that_makes_it_on_a_shared_file_system_is_waited_for(site: MakeSite, tmp_path: Path) -> None:
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    there.bring()
+    place = place_of(there.host, there.wish())
+    Path(place.files, "railwright-begun").write_text("gpu9\n")
+    with pytest.raises(RailwrightError) as caught:
+        there.look()
+    assert str(caught.value) == f"{place.directory} is being made by gpu9, or was left by it; wait for it, or remove {place.files}"
+
+
+@pytest.mark.parametrize("kind", ["directory", "current"])
+def test_what_is_somebody_elses_stops_it(site: MakeSite, tmp_path: Path, kind: str) -> None:
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    path = Path(place_of(there.host, there.wish()).directory) if kind == "directory" else there.path / "current"
+    path.mkdir(parents=True)
+    (path / "theirs").write_text("")
+    with pytest.raises(RailwrightError, match=r"is no link|no environment of railwright's"):
+        there.look()
+    assert (path / "theirs").exists()
+
+
+def test_a_wheel_that_changed_on_the_way_is_not_used(site: MakeSite, tmp_path: Path) -> None:
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    there.bring()
+    place = place_of(there.host, there.wish())
+    file = Path(place.files, "wheels", "tiny-1.0-py3-none-any.whl")
+    whole = {name: torch_files.sha256(tmp_path / "w" / name) for name in there.wish().wheels}
+    node.verify(there.host, there.wish(), place, whole)
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(RailwrightError) as caught:
+        node.verify(there.host, there.wish(), place, whole)
+    assert str(caught.value) == f"{file.name} did not arrive as it is on the controller; nothing is made of it"
+
+
+def test_pip_itself_refuses_a_wheel_without_the_locks_checksum(site: MakeSite, tmp_path: Path) -> None:
+    """Whatever verify says: the lock travels with the checksums, and pip holds the wheels to it."""
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    there.bring()
+    place = place_of(there.host, there.wish())
+    file = Path(place.files, "wheels", "tiny-1.0-py3-none-any.whl")
+    file.write_bytes(torch_files.wheel(tmp_path / "x", "tiny", "1.0", {"tiny.py": "ANSWER = 0\n"}).read_bytes())
+    with pytest.raises(AssertionError, match="DO NOT MATCH THE HASHES"):
+        there.run()
+
+
+STAND_IN = """#!/bin/bash
+test "$1 $2" = "-b -p" && mkdir -p "$3/bin" && cat > "$3/bin/conda" <<'END'
+#!/bin/bash
+test "$1 $2 $3 $4 $5 $7" = "create --yes --quiet --no-default-packages --prefix --file" || exit 2
+grep -q '^@EXPLICIT$' "$8" && test -d "$CONDA_PKGS_DIRS" && exec PYTHON -m venv "$6"
+END
+chmod 755 "$3/bin/conda"
+"""
+
+
+def test_conda_by_a_stand_in_that_knows_its_command_line(site: MakeSite, tmp_path: Path) -> None:
+    """No conda was to be had here: the options are those of its documentation, and a venv stands in for what it makes."""
+    installer, explicit = tmp_path / "installer.sh", tmp_path / "explicit.txt"
+    installer.write_text(STAND_IN.replace("PYTHON", sys.executable))
+    explicit.write_text(f"@EXPLICIT\nhttps://h/linux-64/python-{OWN}.9-h0_cpython.conda#" + "a" * 64 + "\n")
+    values = {"ai_environment_kind": "conda", "ai_environment_torch": "2.9.1+cu128", "ai_environment_wheels": str(wheels(tmp_path / "w")),
+              "ai_environment_conda_installer": str(installer), "ai_environment_conda_explicit": str(explicit)}
+    wrong = site(**values, ai_environment_conda_installer_sha256="0" * 64)
+    with pytest.raises(RailwrightError, match="ai_environment_conda_installer_sha256"):
+        wrong.look()
+    right = site(**values, ai_environment_conda_installer_sha256=torch_files.sha256(installer))
+    seen = right.make()
+    assert (seen["plan"], seen["environment"]["torch"]["torch"]) == ([], "2.9.1+cu128")
+    left = sorted(item.name for item in right.path.iterdir())
+    assert left == sorted(["current", seen["environment"]["name"]]), "conda itself is gone again"
+    assert json.loads(Path(seen["environment"]["directory"], "railwright.json").read_text())["kind"] == "conda"
