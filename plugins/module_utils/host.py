@@ -108,6 +108,14 @@ class Host(Writer):
         except (OSError, ValueError):
             return None
 
+    def mtime(self, path):
+        # type: (str) -> Optional[float]
+        """When the content of a file last changed, in seconds since the epoch; None when it is absent."""
+        try:
+            return os.stat(self.path(path)).st_mtime
+        except (OSError, ValueError):
+            return None
+
     def free_bytes(self, path):
         # type: (str) -> Optional[int]
         try:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from railwright.bench_progress import progress_text
 from railwright.documents import bench_document, ddp_document, reachability_document, traffic_document
+from railwright.drift.document import drift_document
 
 Object = dict[str, Any]
 
@@ -43,6 +44,7 @@ class HostOutcome:
     refused: list[Object] = field(default_factory=list)
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
+    drift: Object | None = None  # findings, what was judged, what could not be
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     container: Object | None = None  # what a container on the node may be given
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
@@ -238,6 +240,8 @@ class Collector:
         action = _action(data).rpartition(".")[2]
         if action == "rdma_perftest":
             self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
+        if action == "rdma_drift":
+            host.drift = drift_document(result) or host.drift
         if action == "rdma_cluster" and "reachability" in result:  # that one runs here
             self.outcome.reachability = reachability_document(result["reachability"])
         self._judgement(host, action, result)

@@ -22,7 +22,7 @@ else. `NO_COLOR` is heeded; into a file or a pipe tables are not wrapped, so tha
 |---|---|
 | 0 | ok; also an `apply` that changed things |
 | 1 | a verdict or a task failed; consent was refused |
-| 2 | drift: `plan` is not empty |
+| 2 | drift: `plan` is not empty, `drift` found something |
 | 3 | a node did not answer |
 | 64 | bad usage or input; no node was contacted |
 | 130 | stopped by Ctrl-C |
@@ -44,6 +44,10 @@ gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, mess
 `null` for a node without an answer |
 | `explain gpudirect -i` | `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
 evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
+| `explain profile` | `{name, description, source, fabrics, default_for, variables: [{name, value, why, source, file}], \
+address_range, node_adds, shapes: [{shape, hcas}], corrected: [{said, instead, why}], needs: {nccl: {first, last}, qos_profile, transport, other}, \
+excludes: [{name, values, why, source, severity}]}`; a list of all without a name; with `-i` \
+`{node: {profile, path, variables: [{name, value, origin, why, source}]}}`, `value` `null` where the node finds it |
 | `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
 `drivers` tells kernel, stack, GPU driver, firmware, peer memory |
 | `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot), \
@@ -58,6 +62,8 @@ pairs_left_out}, "summary": {…}}`; \
 for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP) |
 | `bench` | as `validate`, and `bench` and `ddp`: [the documents](../architecture.md#the-final-proof-nccl-tests) of nccl-tests and of the \
 training benchmark, `null` for what was not run |
+| `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], "summary": {…}}`; a finding is \
+`{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md)) |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
 `operator`); with `-i` also `path` in a mirror and `from` |

@@ -6,7 +6,7 @@ shell that sshd started still has it, and root may look: the parents are asked o
 """
 
 import re
-from typing import Optional
+from typing import Iterator, Optional
 
 from ..host import Host
 
@@ -19,13 +19,20 @@ _PARENT = re.compile(r".*\) \S ([0-9]+) ", re.DOTALL)  # a process name may hold
 def ancestors_connection_address(host):
     # type: (Host) -> Optional[str]
     """None where no ancestor was started by sshd (or the node is a captured tree)."""
-    process = "self"
-    for _step in range(_MAX_PARENTS):
+    for process in ancestors(host):
         found = _VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "")
         if found is not None:
             return found.group(1)
+    return None
+
+
+def ancestors(host):
+    # type: (Host) -> Iterator[str]
+    """This process and its parents, as names below /proc."""
+    process = "self"
+    for _step in range(_MAX_PARENTS):
+        yield process
         parent = _PARENT.match(host.read("/proc/%s/stat" % process, 4096) or "")
         if parent is None or parent.group(1) in ("0", "1"):
-            return None
+            return
         process = parent.group(1)
-    return None

@@ -14,6 +14,7 @@ from railwright.cli import (
     artifacts,
     bench,
     container_flags,
+    drift,
     explain,
     facts,
     init,
@@ -34,6 +35,7 @@ Start:    railwright init mycluster --fabric roce
 Look:     railwright plan -i mycluster
 Do:       railwright apply -i mycluster
 Prove:    railwright validate -i mycluster; railwright bench -i mycluster
+Keep:     railwright drift -i mycluster
 Try it:   railwright lab up
 
 Exit codes: 0 ok, 1 a verdict or task failed, 2 drift, 3 a node unreachable, 64 bad usage or input.
@@ -69,7 +71,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, ai_environment, bench, report, artifacts, switch_hints, container_flags):
+    for verb in (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(explain.build(), name="explain")

@@ -78,7 +78,20 @@ class Session:
         self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
     ) -> Run | None:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""
-        run = Run(
+        run = self.record(nodes, verdicts, summary, code, **documents)
+        try:
+            save(run)
+        except OSError as error:
+            # The nodes were judged or changed all the same, and that is the result.
+            console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
+            return None
+        return run
+
+    def record(
+        self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
+    ) -> Run:
+        """The run as every report takes it; not stored."""
+        return Run(
             id=self.id,
             verb=self.verb,
             inventory=str(self.inventory.absolute()),
@@ -92,13 +105,6 @@ class Session:
             summary=summary,
             **documents,
         )
-        try:
-            save(run)
-        except OSError as error:
-            # The nodes were judged or changed all the same, and that is the result.
-            console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
-            return None
-        return run
 
 
 def merged(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:

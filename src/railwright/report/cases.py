@@ -40,6 +40,7 @@ def cases_of(run: Run) -> list[Case]:
         cases.append(_answered(name, node))
         cases.extend(_problem(name, problem) for problem in node.get("problems", []))
         cases.extend(_change(name, change, run.verb) for change in node.get("changes", []))
+        cases.extend(_finding(name, finding) for finding in node.get("findings", []))
     cases.extend(_verdict(verdict) for verdict in run.verdicts)
     return cases
 
@@ -66,6 +67,14 @@ def _change(name: str, change: dict[str, Any], verb: str) -> Case:
     else:
         result, message = "failed", "not applied"
     return Case(name, str(change.get("area")), str(change.get("what")), result, message, after, before)
+
+
+def _finding(name: str, finding: dict[str, Any]) -> Case:
+    """A difference that `drift` found; all of them fail, its severity is in the text."""
+    since, by = finding.get("since") or finding.get("first_seen"), finding.get("by")
+    message = f"drift ({finding.get('severity')}, since {since}{f', {by}' if by else ''}): {finding.get('why')}"
+    expected, found = _value(finding.get("expected"), finding.get("found")), _value(finding.get("found"), finding.get("expected"))
+    return Case(name, str(finding.get("area")), str(finding.get("what")), "failed", message, expected, found)
 
 
 def _verdict(verdict: dict[str, Any]) -> Case:

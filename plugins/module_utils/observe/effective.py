@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL's variables as a job really gets them, by the way it is started: login shell, ssh command, systemd service.
+
+A file that is right is no proof: what a process finds in its environment wins over /etc/nccl.conf, whoever put it there
+(NCCL 2.30.7, src/misc/param.cc: environment, then NCCL_CONF_FILE or else ~/.nccl.conf and /etc/nccl.conf). So each way is asked
+itself, and a variable that is wrong is traced to the line that sets it. Values of other variables are never read out.
+"""
+
+import re
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from ..host import Host
+from .connection import ancestors
+
+CARRIERS = {"login": "login shells", "ssh": "ssh commands", "service": "systemd services"}
+CONF_FILE = "NCCL_CONF_FILE"
+HOME_CONF = "/root/.nccl.conf"
+SECONDS = 10.0
+# The login shell of nobody in particular: what it inherits from us is not what a user would have.
+LOGIN = ("env", "-i", "HOME=/root", "USER=root", "LOGNAME=root", "TERM=dumb", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+SHELLS = (("bash", ("bash", "--login", "-c", "env -0")), ("sh", ("sh", "-l", "-c", "env -0")))
+SHOW = ("systemctl", "show-environment")
+_NAME = re.compile(r"NCCL_[A-Z0-9_]{1,58}\Z")
+# Where somebody sets a variable for everybody, in the order in which they are looked through.
+FILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/root/.profile", "/root/.bash_profile", "/root/.bashrc",
+         "/etc/security/pam_env.conf", "/root/.ssh/environment", "/etc/systemd/system.conf")
+DIRECTORIES = (("/etc/profile.d", ".sh"), ("/etc/systemd/system.conf.d", ".conf"), ("/run/systemd/system.conf.d", ".conf"))
+LINES = 4000  # of one file; a startup file has dozens
+
+
+class Carrier(NamedTuple):
+    """``variables``: those of NCCL in its environment; None where it could not be asked."""
+
+    name: str  # of CARRIERS
+    variables: Optional[Dict[str, str]]
+
+
+def observe_carriers(host):
+    # type: (Host) -> Tuple[Carrier, ...]
+    return Carrier("login", _login(host)), Carrier("ssh", _ssh(host)), Carrier("service", _service(host))
+
+
+def effective(host, carrier, conf):
+    # type: (Host, Carrier, Dict[str, str]) -> Dict[str, str]
+    """What NCCL sees there. ``conf``: the variables of /etc/nccl.conf, found or wanted."""
+    found = dict(carrier.variables or {})
+    named = found.get(CONF_FILE)
+    files = [named] if named else [HOME_CONF]
+    for path in files:
+        for name, value in _conf(host.read(path)).items():
+            found.setdefault(name, value)
+    if not named:
+        for name, value in conf.items():
+            found.setdefault(name, value)
+    return found
+
+
+def setters(host, name):
+    # type: (Host, str) -> List[str]
+    """``file:line`` of every line of the usual files that sets the variable."""
+    word = re.compile(r"(?:^|[\s=\"'])%s(?:=|\s+DEFAULT=|\s+OVERRIDE=)" % re.escape(name))
+    paths = list(FILES)
+    for directory, ending in DIRECTORIES:
+        paths += ["%s/%s" % (directory, item) for item in host.listdir(directory) if item.endswith(ending)]
+    found = []  # type: List[str]
+    for path in paths:
+        for number, line in enumerate((host.read(path) or "").splitlines()[:LINES], 1):
+            if not line.lstrip().startswith("#") and word.search(line):
+                found.append("%s:%d" % (path, number))
+    return found
+
+
+def _login(host):
+    # type: (Host) -> Optional[Dict[str, str]]
+    for tool, argv in SHELLS:
+        if host.which(tool):
+            result = host.run(LOGIN + argv, timeout=SECONDS)
+            return ours(result.out.split("\0")) if result.ok else None
+    return None
+
+
+def _ssh(host):
+    # type: (Host) -> Optional[Dict[str, str]]
+    """Of the process that the user's own shell started, after its startup files; sudo's children have lost it."""
+    for process in ancestors(host):
+        text = "\0" + (host.read("/proc/%s/environ" % process) or "")
+        if "\0SSH_CONNECTION=" in text:  # the nearest to the command that still has what sshd and the shell gave it
+            return ours(text.split("\0"))
+    return None
+
+
+def _service(host):
+    # type: (Host) -> Optional[Dict[str, str]]
+    result = host.run(SHOW, timeout=SECONDS)
+    return ours(_unquoted(line) for line in result.out.splitlines()) if result.ok else None
+
+
+def _unquoted(line):
+    # type: (str) -> str
+    """systemd prints a value that needs it as $'…'; NCCL's never do but for blanks."""
+    name, equals, value = line.partition("=")
+    if len(value) > 2 and value.startswith("$'") and value.endswith("'"):
+        value = value[2:-1].replace("\\'", "'").replace("\\\\", "\\")
+    return name + equals + value
+
+
+def ours(words):
+    # type: (Iterable[str]) -> Dict[str, str]
+    """NCCL's among ``NAME=VALUE``; the first of a name counts."""
+    found = {}  # type: Dict[str, str]
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and _NAME.match(name):
+            found.setdefault(name, value)
+    return found
+
+
+def _conf(text):
+    # type: (Optional[str]) -> Dict[str, str]
+    return ours(line for line in (text or "").splitlines() if not line.startswith("#"))

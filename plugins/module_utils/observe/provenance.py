@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Since when something differs, and by whom, as far as the node itself has a record: file times, package logs, systemd.
+
+Only what stands there is said. A file that changed in the minute in which a package was set up was most likely changed by it;
+whoever edits by hand leaves a time and no name.
+"""
+
+import re
+import time
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host import Host
+from ..types import Change
+
+DPKG_LOGS = ("/var/log/dpkg.log", "/var/log/dpkg.log.1")
+# 2026-11-21 13:00:07 upgrade rdma-core:amd64 44.0-2 45.0-1
+_DPKG = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (install|upgrade|remove|purge) ([a-z0-9][a-z0-9+.-]+)(?::[a-z0-9]+)? (\S+) (\S+)\Z")
+_SUBJECT = re.compile(r"(file|package|unit) (\S+)")
+RPM = ("rpm", "-q", "--qf", "%{INSTALLTIME} %{VERSION}-%{RELEASE}\\n")
+SHOW = ("systemctl", "show", "-p", "StateChangeTimestampMonotonic")
+# A package's scripts write within moments of the log's line; unattended upgrades of many packages take longer.
+NEAR_SECONDS = 60.0
+
+
+class Origin(NamedTuple):
+    """``when``: seconds since the epoch, None: not known. ``by``: in words, '' when nothing says."""
+
+    when: Optional[float]
+    by: str
+
+
+class Step(NamedTuple):
+    """One line of a package log."""
+
+    when: float
+    verb: str
+    package: str
+    version: str
+
+
+UNKNOWN = Origin(None, "")
+
+
+def origins(host, changes):
+    # type: (Host, Sequence[Change]) -> Dict[str, Origin]
+    """Change key -> origin, for those whose subject is a file, a package or a unit."""
+    steps = None  # type: Optional[Tuple[Step, ...]]
+    found = {}  # type: Dict[str, Origin]
+    for change in changes:
+        subject = _SUBJECT.match(change.what)
+        if subject is None:
+            continue
+        if steps is None:
+            steps = package_steps(host)
+        kind, name = subject.groups()
+        if kind == "file":
+            found[change.key] = file_origin(host, name, steps)
+        elif kind == "package":
+            found[change.key] = package_origin(host, name, steps)
+        else:
+            found[change.key] = unit_origin(host, name)
+    return {key: origin for key, origin in found.items() if origin != UNKNOWN}
+
+
+def package_steps(host):
+    # type: (Host) -> Tuple[Step, ...]
+    """What dpkg's log holds, oldest first; times there are the node's local ones."""
+    found = []  # type: List[Step]
+    for path in reversed(DPKG_LOGS):
+        for line in (host.read(path) or "").splitlines():
+            match = _DPKG.match(line)
+            if match is not None:
+                at, verb, package, before, after = match.groups()
+                found.append(Step(local_seconds(at), verb, package, before if verb in ("remove", "purge") else after))
+    return tuple(found)
+
+
+def local_seconds(text):
+    # type: (str) -> float
+    try:
+        return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def file_origin(host, path, steps):
+    # type: (Host, str, Sequence[Step]) -> Origin
+    """A file that is gone has the time of its directory, which may have changed since: that is no record, so nothing is said."""
+    when = host.mtime(path)
+    if when is None:
+        return UNKNOWN
+    near = [step for step in steps if abs(step.when - when) <= NEAR_SECONDS]
+    if not near:
+        return Origin(when, "the file was changed")
+    nearest = min(near, key=lambda step: abs(step.when - when))
+    return Origin(when, "the file was changed at the time of %s" % _words(nearest))
+
+
+def package_origin(host, name, steps):
+    # type: (Host, str, Sequence[Step]) -> Origin
+    own = [step for step in steps if step.package == name]
+    if own:
+        return Origin(own[-1].when, _words(own[-1]))
+    if host.which("rpm") is None:
+        return UNKNOWN
+    fields = (host.run(RPM + (name,)).out.split("\n")[0]).split()
+    if len(fields) == 2 and fields[0].isdigit():
+        return Origin(float(fields[0]), "install of %s %s" % (name, fields[1]))
+    return UNKNOWN
+
+
+def unit_origin(host, name):
+    # type: (Host, str) -> Origin
+    """systemd's own time of the last change of state, counted from the boot."""
+    text = host.run(SHOW + (name,)).out.partition("=")[2].strip()
+    boot = re.search(r"^btime ([0-9]+)$", host.read("/proc/stat") or "", re.MULTILINE)
+    if not text.isdigit() or text == "0" or boot is None:
+        return UNKNOWN
+    return Origin(int(boot.group(1)) + int(text) / 1e6, "the unit changed its state")
+
+
+def _words(step):
+    # type: (Step) -> str
+    """`upgrade of rdma-core to 45.0-1`."""
+    joint = {"upgrade": "to ", "install": "", "remove": "", "purge": ""}[step.verb]
+    return "%s of %s %s%s" % (step.verb, step.package, joint, step.version)

@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Say what differs on a node from its inventory; the logic is in module_utils/drift."""
+
+DOCUMENTATION = r"""
+module: rdma_drift
+short_description: Say what differs on a node from its inventory
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - One look, one small answer. Every difference between the node and its inventory with area, severity, what is expected and what
+    was found, and since when and by whom where the node has a record of it.
+  - Holds everything that M(railwright.rdma.rdma_state) would change, what M(railwright.rdma.rdma_check) finds wrong beside that, and
+    the variables of NCCL that login shells, ssh commands and systemd services really get.
+  - Changes nothing. A difference does not fail the task.
+options:
+  node:
+    description: The node's name in the inventory. The action plugin fills it; do not set it.
+    type: str
+  spec:
+    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+  now:
+    description: The controller's clock in seconds since the epoch. The action plugin fills it.
+    type: float
+attributes:
+  check_mode:
+    support: full
+    description: Reads only, so check mode makes no difference.
+  diff_mode:
+    support: none
+    description: Changes nothing.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with systemd.
+"""
+
+EXAMPLES = r"""
+- name: Look for drift
+  railwright.rdma.rdma_drift:
+  become: true
+  register: drift
+
+- name: Fail where something critical has drifted
+  ansible.builtin.assert:
+    that: drift.findings | selectattr('severity', 'equalto', 'critical') | length == 0
+"""
+
+RETURN = r"""
+findings:
+  description: Every difference.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    key:
+      description: Name of the difference, the same in every run.
+      type: str
+      sample: "network: MTU of rail0 (eth1)"
+    kind:
+      description: setting (apply mends it), state (nothing of ours can), problem (apply refuses the node), effective (another's
+        line wins over ours).
+      type: str
+    area:
+      description: Area of the plan, or hca for what devices and ports show.
+      type: str
+    what:
+      description: What differs, for people.
+      type: str
+    expected:
+      description: What the inventory or the catalogue asks for.
+      type: raw
+    found:
+      description: What the node has.
+      type: raw
+    severity:
+      description: critical, major or minor.
+      type: str
+    disruption:
+      description: Class of the change that mends it; empty where none does.
+      type: str
+    why:
+      description: Why it should be otherwise.
+      type: str
+    since:
+      description: Seconds since the epoch, by the node's own records.
+      type: float
+    by:
+      description: Who or what changed it, by the node's own records.
+      type: str
+judged:
+  description: The areas that were looked at.
+  returned: success
+  type: list
+  elements: str
+unknown:
+  description: What is expected and could not be read.
+  returned: success
+  type: list
+  elements: str
+drivers:
+  description: Kernel, stack, firmware and peer memory, one line each.
+  returned: success
+  type: dict
+notes:
+  description: What was left out on this node and why.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.drift import observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(
+        argument_spec={"node": {"type": "str"}, "spec": {"type": "dict"}, "now": {"type": "float"}},
+        supports_check_mode=True,
+    )
+    params = module.params
+    if params["spec"] is None or params["node"] is None:
+        module.fail_json(msg="rdma_drift got no spec: its action plugin did not run; call it as railwright.rdma.rdma_drift from a playbook")
+    try:
+        result = observe_drift(Host(), params["node"], Spec(params["spec"]), connection_address(), params["now"])
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright drift``: what differs from the inventory, since when, and by whom; one look a node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.changes import nodes_line
+from railwright.cli.options import Format, Inventory, Limit
+from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.drift.fleet import SEVERITIES, fleet, fold, rank
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode, InputError
+from railwright.report.text import is_shortened, short
+
+HELP = """Show what differs from the inventory: by node, area and severity, since when, and by whom where a node has a record of it. \
+Change nothing.
+
+One look at every node. The same difference on many nodes is one line. Beside everything that `apply` would change it holds what devices \
+and ports show, and the variables of NCCL that login shells, ssh commands and systemd services really get. Ends 0 when nothing differs, \
+2 when something does, 1 when a node could not be judged, 3 when one does not answer.
+
+\b
+Examples:
+  railwright drift -i mycluster
+  railwright drift -i mycluster --severity critical --format json
+  railwright drift -i mycluster --format prometheus -o /var/lib/node_exporter/railwright.prom
+"""
+
+
+class DriftFormat(StrEnum):
+    """How the result is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    PROMETHEUS = "prometheus"
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    MAJOR = "major"
+    MINOR = "minor"
+
+
+FORMAT_HELP = "text for people; json: one document; junit: for CI; prometheus: for node_exporter's textfile collector."
+DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
+AREA_HELP = "Only this area (network, nccl, hca …); may be given several times."
+Areas = Annotated[list[str] | None, typer.Option("--area", metavar="AREA", help=AREA_HELP, show_default=False)]
+Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
+OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT_HELP, show_default=False)]
+NODES = 40  # characters of folded node names in a table
+
+
+def command(
+    inventory: Inventory,
+    limit: Limit = None,
+    area: Areas = None,
+    severity: Worst = Severity.MINOR,
+    form: DriftForm = DriftFormat.TEXT,
+    output: Output = None,
+) -> None:
+    from railwright.drift.history import read_history, remember
+
+    if output is not None and form is DriftFormat.TEXT:
+        raise InputError("--output is for --format json, junit or prometheus")
+    _known_areas(area or [])
+    session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
+    outcome = session.run("drift")
+    require(outcome, lambda host: host.drift is not None, "drift")
+    seen = read_history(session.inventory)
+    seen = remember(seen, {name: _keys(host) for name, host in outcome.hosts.items() if host.drift is not None}, _now(session))
+    _keep(session, seen)
+    nodes = {name: _node(host, seen.get(name, {}), area or [], severity) for name, host in sorted(outcome.hosts.items())}
+    drifted = any(node["findings"] for node in nodes.values())
+    code = overall(outcome, *([ExitCode.DRIFT] if drifted else []))
+    summary = _summary(outcome, nodes, code)
+    run = session.store(nodes, [], summary, code) or session.record(nodes, [], summary, code)
+    if form is DriftFormat.TEXT:
+        _show(outcome, nodes, summary)
+    else:
+        _print(_machine_form(form, run, nodes, summary), output)
+    raise typer.Exit(code)
+
+
+def _now(session: Session) -> str:
+    return session.started.isoformat(timespec="seconds")
+
+
+def _known_areas(names: list[str]) -> None:
+    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import AREA
+
+    known = [*AREA, "hca"]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(known)}")
+
+
+def _keys(host: HostOutcome) -> list[str]:
+    return [str(finding.get("key")) for finding in (host.drift or {}).get("findings", [])]
+
+
+def _node(host: HostOutcome, seen: dict[str, str], areas: list[str], worst: Severity) -> dict[str, Any]:
+    """One node of the document: its findings that were asked for, each with when it was first seen here."""
+    drift = host.drift or {}
+    findings = []
+    for finding in drift.get("findings", []):
+        if (areas and finding.get("area") not in areas) or rank(finding.get("severity")) > SEVERITIES.index(worst):
+            continue
+        since = finding.get("since")
+        when = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds") if isinstance(since, int | float) else None
+        findings.append({**finding, "since": when, "first_seen": seen.get(str(finding.get("key")))})
+    return node_document(host) | {"findings": findings, "unknown": drift.get("unknown", []), "drivers": drift.get("drivers", {})}
+
+
+def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+    counted = Counter(str(finding.get("severity")) for node in nodes.values() for finding in node["findings"])
+    return node_counts(outcome) | {
+        "drifted": sum(bool(node["findings"]) for node in nodes.values()),
+        "findings": {severity: counted.get(severity, 0) for severity in SEVERITIES},
+        "exit_code": int(code),
+    }
+
+
+def _keep(session: Session, seen: dict[str, dict[str, str]]) -> None:
+    from railwright.drift.history import write_history
+
+    try:
+        write_history(session.inventory, seen)
+    except OSError as error:
+        console.note(f"railwright: warning: not kept since when this drift is there: {error.filename}: {error.strerror}")
+
+
+def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
+    import json
+
+    if form is DriftFormat.JUNIT:
+        from railwright.report.cases import cases_of
+        from railwright.report.junit import as_junit
+
+        return as_junit(run, cases_of(run))
+    if form is DriftFormat.PROMETHEUS:
+        from railwright.drift.prometheus import as_prometheus
+
+        return as_prometheus(nodes, datetime.now(UTC).timestamp())
+    rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]
+    return json.dumps({"nodes": nodes, "fleet": rows, "summary": summary}, indent=2) + "\n"
+
+
+def _print(text: str, output: Path | None) -> None:
+    if output is None:
+        import sys
+
+        sys.stdout.write(text)
+        return
+    from railwright.drift.textfile import write_readable
+
+    try:
+        write_readable(output, text)
+    except OSError as error:
+        raise InputError(f"--output {output}: {error.strerror}") from error
+
+
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
+    for host in outcome.hosts.values():
+        if host.status != "ok":
+            heading(host)
+    rows = fleet({name: node["findings"] for name, node in nodes.items()})
+    cut = any(is_shortened(row.finding.get(part)) for row in rows for part in ("expected", "found"))
+    if rows:
+        console.out().line()
+        console.table(("severity", "nodes", "area", "what", "expected", "found", "since", "by"), [_row(row) for row in rows])
+    for name, node in nodes.items():
+        for text in node["unknown"]:
+            console.say(console.styled("  unknown:", "unknown"), f"{name}: {text}")
+    if cut:
+        console.say("Values are shortened here; --format json has them whole.")
+    counted = ", ".join(f"{many} {severity}" for severity, many in summary["findings"].items())
+    console.say(f"{nodes_line(summary)}, {summary['drifted']} drifted: {counted}")
+    if any(row.finding.get("kind") == "setting" for row in rows):
+        console.note("apply mends what is a setting; `railwright plan` shows how")
+
+
+def _row(row: Any) -> tuple[object, ...]:
+    finding = row.finding
+    several = f" ({len(row.nodes)})" if len(row.nodes) > 1 else ""
+    names = fold(row.nodes)
+    since, values = finding.get("since"), (finding.get("expected"), finding.get("found"))
+    return (
+        console.styled(finding.get("severity"), {"critical": "fail", "major": "warn"}.get(str(finding.get("severity")), "dim")),
+        (names if len(names) <= NODES else names[: NODES - 1] + "…") + several,
+        finding.get("area"),
+        finding.get("what"),
+        "" if values == (None, None) else short(values[0]),
+        finding.get("why") if values == (None, None) else short(values[1]),
+        since or f"seen {finding.get('first_seen')}",
+        finding.get("by") or "",
+    )

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Since when a difference is there: what earlier runs on this controller saw, one file an inventory, written whole or not at all.
+
+A node's own records (file times, package logs) say when something changed; this says when it was first found, which is all there
+is for a runtime value. A node that did not answer, or was not asked (--limit, --area), keeps what is known of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from railwright.runs import runs_directory, write_atomic
+
+SCHEMA = 1
+Seen = dict[str, dict[str, str]]  # node -> key -> when it was first found, ISO 8601
+
+
+def history_path(inventory: Path) -> Path:
+    """Two inventories may have nodes of the same name."""
+    name = hashlib.sha256(str(inventory.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return runs_directory().parent / "drift" / f"{name}.json"
+
+
+def read_history(inventory: Path) -> Seen:
+    """What is known; nothing where the file is missing or damaged, since it is only a memory."""
+    try:
+        data = json.loads(history_path(inventory).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    nodes = data.get("nodes") if isinstance(data, dict) and data.get("schema") == SCHEMA else None
+    if not isinstance(nodes, dict):
+        return {}
+    return {
+        str(node): {str(key): str(when) for key, when in keys.items() if isinstance(when, str)}
+        for node, keys in nodes.items()
+        if isinstance(keys, dict)
+    }
+
+
+def remember(seen: Seen, found: Mapping[str, Iterable[str]], now: str) -> Seen:
+    """With this run's keys, node by node: a new one is first seen now, one that is gone is forgotten."""
+    return {**seen, **{node: {key: seen.get(node, {}).get(key, now) for key in keys} for node, keys in found.items()}}
+
+
+def write_history(inventory: Path, seen: Seen) -> None:
+    """Raises OSError."""
+    path = history_path(inventory)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    document: dict[str, Any] = {"schema": SCHEMA, "inventory": str(inventory.absolute()), "nodes": seen}
+    write_atomic(path, json.dumps(document, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The findings of captured nodes: the whole plan, what the facts show beside it, nothing twice, and what a job really gets."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.area_list import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import severities
+from ansible_collections.railwright.rdma.plugins.module_utils.drift import KINDS, doubled, observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.effective import SHOW
+from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Verdict
+
+ROCE8 = {
+    "fabric": "roce",
+    "rdma_stack": "inbox",
+    "mtu": 9000,
+    "expect": {"rate_gbps": 800, "hcas": 8},
+    "rails": [{"name": f"rail{i}", "match": {"pci": f"0000:{30 + i}:00.0"}, "address": f"10.10.{i}.11/24"} for i in range(7)],
+}
+
+
+def spec_of(values: dict[str, Any]) -> Spec:
+    spec, _findings = build_spec(values, "node")
+    assert spec is not None
+    return spec
+
+
+@pytest.fixture
+def tree(nodes: Path, tmp_path: Path) -> Path:
+    target = tmp_path / "node"
+    shutil.copytree(nodes / "roce8-bond", target, symlinks=True)
+    return target
+
+
+def drift(tree: Path) -> dict[str, Any]:
+    return observe_drift(TreeHost(str(tree)), "node", spec_of(ROCE8))
+
+
+def test_every_change_of_the_plan_is_a_finding(tree: Path) -> None:
+    plan = make_plan(TreeHost(str(tree)), spec_of(ROCE8))
+    settings = {item["key"]: item for item in drift(tree)["findings"] if item["kind"] == "setting"}
+    assert len(plan.changes) > 10
+    assert list(settings) == [change.key for change in plan.changes]
+    for change in plan.changes:
+        item = settings[change.key]
+        assert (item["expected"], item["found"], item["disruption"]) == (change.after, change.before, change.disruption)
+
+
+def test_what_no_setting_mends_is_a_state(tree: Path) -> None:
+    found = {item["key"]: item for item in drift(tree)["findings"] if item["kind"] == "state"}
+    rates = [item for key, item in found.items() if key.startswith("port.rate: ")]
+    assert rates
+    assert {(item["area"], item["severity"], item["expected"], item["disruption"]) for item in rates} == {("hca", "critical", 800, "")}
+
+
+def test_the_same_is_not_said_twice(tree: Path) -> None:
+    findings = drift(tree)["findings"]
+    assert len({item["key"] for item in findings}) == len(findings)
+    assert not [item for item in findings if item["key"].startswith(("rail.mtu: ", "qos.chain: "))], "the plan says both"
+
+
+def test_somebody_elses_line_wins_and_is_named(tree: Path) -> None:
+    """systemd's environment as recorded; the file that sets it is real."""
+    (tree / "cmd" / recording_name(SHOW)).write_text("NCCL_IB_TIMEOUT=14\nNCCL_IB_DISABLE=1\n")
+    (tree / "etc/systemd").mkdir(parents=True, exist_ok=True)
+    (tree / "etc/systemd/system.conf").write_text("[Manager]\nDefaultEnvironment=NCCL_IB_TIMEOUT=14\n")
+    found = {item["what"]: item for item in drift(tree)["findings"] if item["kind"] == "effective"}
+    assert {what: (item["expected"], item["found"], item["by"]) for what, item in found.items()} == {
+        "NCCL_IB_DISABLE for systemd services": (None, "1", ""),
+        "NCCL_IB_TIMEOUT for systemd services": ("22", "14", "set in /etc/systemd/system.conf:2"),
+    }
+    assert found["NCCL_IB_TIMEOUT for systemd services"]["since"] == pytest.approx((tree / "etc/systemd/system.conf").stat().st_mtime)
+
+
+def test_every_area_and_kind_has_its_word(tree: Path) -> None:
+    assert {area.name for area in AREAS} <= set(severities.AREA)
+    for item in drift(tree)["findings"]:
+        assert item["kind"] in KINDS
+        assert item["severity"] in severities.SEVERITIES
+
+
+@pytest.mark.parametrize(
+    ("check", "subject", "what", "expected"),
+    [
+        ("rail.mtu", "rail0 (eth1)", "MTU of rail0 (eth1)", True),
+        ("rail.mtu", "rail1 (eth2)", "MTU of rail0 (eth1)", False),
+        ("node.memlock", "systemd DefaultLimitMEMLOCK", "file /etc/security/limits.d/90-railwright.conf", False),
+        ("port.rate", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
+    ],
+)
+def test_a_verdict_doubles_a_change_about_the_same_thing(check: str, subject: str, what: str, expected: bool) -> None:
+    verdict = Verdict(check, "node", None, None, subject, "fail", 1, 2, "")
+    assert doubled(verdict, [Change("network", what, 1, 2, "link", "", "", ())]) is expected
+
+
+@pytest.mark.parametrize(
+    ("area", "what", "severity"),
+    [
+        ("network", "MTU of rail0 (eth1)", "critical"),
+        ("network", "file /etc/systemd/network/10-railwright-rail0.network", "major"),
+        ("opensm", "unit opensm.service enabled", "major"),
+        ("opensm", "unit opensm.service running", "critical"),
+        ("sysctl", "file /etc/sysctl.d/90-railwright.conf", "major"),
+        ("repositories", "file /etc/apt/sources.list.d/x.sources", "minor"),
+    ],
+)
+def test_what_only_the_next_boot_meets_is_not_critical(area: str, what: str, severity: str) -> None:
+    assert severities.of_change(Change(area, what, None, None, "none", "", "", ())) == severity
