@@ -37,6 +37,19 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
 
 
 @pytest.fixture(scope="module")
+def machines(request: pytest.FixtureRequest) -> Iterator[tuple[Machine, ...]]:
+    """Two machines with RAILS rails each, bare."""
+    state_dir = ROOT / "build" / "lab" / request.module.__name__.rpartition(".")[2]
+    options: dict[str, Any] = {"recipe": request.module.RECIPE, "hardware": request.module.HARDWARE, "rails": request.module.RAILS}
+    lab.down(state_dir=state_dir)
+    lab.up(len(NODES), state_dir=state_dir, progress=report, **options)
+    try:
+        yield tuple(Machine(state_dir, node) for node in NODES)
+    finally:
+        lab.down(state_dir=state_dir)
+
+
+@pytest.fixture(scope="module")
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two machines, provisioned: packages, rails, Open MPI, ssh mesh."""
     state_dir = ROOT / "build" / "lab" / request.module.__name__.rpartition(".")[2]

@@ -52,7 +52,7 @@ def plain_playbook(machine: Machine, directory: Path, role: str) -> int:
     env = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".dev"), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
     done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False, env=env)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    (recap,) = re.findall(rf"^{NODE} +: .* changed=([0-9]+) ", done.stdout, re.MULTILINE)
+    (recap,) = re.findall(rf"^{machine.node} +: .* changed=([0-9]+) ", done.stdout, re.MULTILINE)
     return int(recap)
 
 
@@ -62,22 +62,22 @@ def values_of(vendor: dict[str, Any]) -> dict[str, Any]:
 
 
 class Machine:
-    """node1 of a lab with a state directory of its own."""
+    """One node of a lab with a state directory of its own; the verbs are for all of its nodes."""
 
-    def __init__(self, state_dir: Path) -> None:
-        self.state_dir = state_dir
+    def __init__(self, state_dir: Path, node: str = NODE) -> None:
+        self.state_dir, self.node = state_dir, node
         self.inventory = state_dir / "inventory"
 
     def run(self, *command: str, timeout: float = 300) -> str:
         """A command that must succeed; what it printed."""
-        return lab.run_in(NODE, list(command), timeout=timeout, state_dir=self.state_dir)
+        return lab.run_in(self.node, list(command), timeout=timeout, state_dir=self.state_dir)
 
     def sh(self, script: str, timeout: float = 300) -> str:
         return self.run("sh", "-euc", script, timeout=timeout)
 
     def fails(self, *command: str, timeout: float = 300) -> str:
         """A command that must fail; everything it printed."""
-        argv = lab.ssh_argv(NODE, list(command), state_dir=self.state_dir)
+        argv = lab.ssh_argv(self.node, list(command), state_dir=self.state_dir)
         done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
         assert done.returncode not in (0, 255), f"{command}: exit {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
@@ -107,7 +107,7 @@ class Machine:
         """The node's rails, in place of those that `lab up` wrote."""
         file = self.inventory / "hosts.yml"
         hosts = yaml.safe_load(file.read_text(encoding="utf-8"))
-        hosts["all"]["children"]["rdma"]["hosts"][NODE]["rails"] = list(rails)
+        hosts["all"]["children"]["rdma"]["hosts"][self.node]["rails"] = list(rails)
         file.write_text(yaml.safe_dump(hosts), encoding="utf-8")
 
     def stand_in_hardware(self, *modules: str) -> None:
@@ -135,7 +135,8 @@ class Machine:
         """Reboot in the guest and wait until it is all up."""
         before = self.boot_id()
         # The connection dies with the node: its exit status says nothing.
-        subprocess.run(lab.ssh_argv(NODE, ["systemctl", "reboot"], state_dir=self.state_dir), capture_output=True, timeout=60, check=False)
+        argv = lab.ssh_argv(self.node, ["systemctl", "reboot"], state_dir=self.state_dir)
+        subprocess.run(argv, capture_output=True, timeout=60, check=False)
         deadline = time.monotonic() + BOOT_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -144,10 +145,10 @@ class Machine:
             except lab.LabError:
                 time.sleep(2)
         else:
-            raise AssertionError(f"{NODE} did not come back within {BOOT_SECONDS} s")
+            raise AssertionError(f"{self.node} did not come back within {BOOT_SECONDS} s")
         self.settled()
 
     def settled(self) -> None:
         """All units have ended their start, well or not: which have failed is for a test to say."""
-        argv = lab.ssh_argv(NODE, ["systemctl", "is-system-running", "--wait"], state_dir=self.state_dir)
+        argv = lab.ssh_argv(self.node, ["systemctl", "is-system-running", "--wait"], state_dir=self.state_dir)
         subprocess.run(argv, capture_output=True, timeout=BOOT_SECONDS, check=False)
