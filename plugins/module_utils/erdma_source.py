@@ -93,11 +93,12 @@ def dkms_conf(version):
         'NO_WEAK_MODULES="yes"\n' % (MODULE, version, BUILD_SCRIPT, MODULE))
 
 
-def build_script(*, mad):
-    # type: (bool) -> str
+def build_script(version, *, mad):
+    # type: (str, bool) -> str
     """``mad``: what compat mode needs beside the parameter. On top of OFED the source's own makefile sets it.
 
-    CMake 4 refuses the version that the source asks for, unless it is told; older ones do not know the variable.
+    CMake 4 refuses the version that the source asks for, unless it is told; older ones do not know the variable. The module gets a
+    version, because DKMS puts none without one in the place of the kernel's own where that has none either, and says nothing.
     """
     settings = ["ERDMA_CM_NO_BOUND_IF=1", "CMAKE_POLICY_VERSION_MINIMUM=3.5"] + ([MAD] if mad else [])
     return "#!/bin/sh\n" + HEADER + (
@@ -106,7 +107,8 @@ def build_script(*, mad):
         "configure=configure-dkms.sh\n"
         '[ -f "$configure" ] || configure=conf/configure-dkms.sh\n'
         'bash "./$configure" "$1"\n'
-        "make -C build\n" % " ".join(settings))
+        "grep -qs MODULE_VERSION build/src/*.c || echo 'MODULE_VERSION(\"%s\");' >> build/src/erdma_main.c\n"
+        "make -C build\n" % (" ".join(settings), version))
 
 
 def has_mad(script):

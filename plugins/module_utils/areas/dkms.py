@@ -182,9 +182,12 @@ def _ordered(modules):
 
 def _install(build, kernel):
     # type: (Build, str) -> List[Op]
-    """``dkms install`` builds first where that is needed; --force where DKMS takes it for installed and the files are gone."""
+    """``dkms install`` builds first where that is needed; --force where DKMS takes it for installed and the files are gone.
+
+    eRDMA's driver always by force: the kernel may have one of that name, and DKMS does not replace it where neither has a version.
+    """
     which = ("%s/%s" % (build.module, build.version), "-k", kernel)
-    force = ("--force",) if build.state == BROKEN else ()
+    force = ("--force",) if build.state == BROKEN or ERDMA.match(build.module) else ()
     return [run(("dkms", "install") + which + force, (("dkms", "uninstall") + which,), SECONDS)]
 
 

@@ -34,12 +34,12 @@ def plan_dkms(version, kernel, mad, builds, files, fits):
     """``mad``: the wanted mode needs it. A driver that has it serves every mode, so it is never taken out again."""
     name = dkms_name(version)
     registered = any(build.version == version for build in builds)
-    script = build_script(mad=mad or has_mad(files.script))
+    script = build_script(version, mad=mad or has_mad(files.script))
     writes = [write_file(directory(version) + "/dkms.conf", dkms_conf(version))] if files.conf != dkms_conf(version) else []
     writes += [write_file("%s/%s" % (directory(version), BUILD_SCRIPT), script, SCRIPT_MODE)] if files.script != script else []
     if not registered:
         ops = writes + [run(("dkms", "add", name), (("dkms", "remove", name, "--all"),)),
-                        run(("dkms", "install", name, "-k", kernel), (("dkms", "uninstall", name, "-k", kernel),), BUILD_SECONDS)]
+                        run(install_command(name, kernel), (("dkms", "uninstall", name, "-k", kernel),), BUILD_SECONDS)]
         return [Change(AREA, "DKMS module %s for kernel %s" % (name, kernel), None, INSTALLED, "none", WHY_DRIVER, SOURCE, tuple(ops))]
     if writes:  # where it is not built for this kernel yet, area dkms has done that before
         before = "compat mode" if has_mad(files.script) else "no compat mode" if files.script is not None else None
@@ -58,10 +58,16 @@ def plan_core(name, kernel, fits):
     return [Change(AREA, "DKMS module %s built for this RDMA core" % name, fits, FITS, "none", WHY_CORE, SOURCE, _around(name, kernel, []))]
 
 
+def install_command(name, kernel):
+    # type: (str, str) -> Tuple[str, ...]
+    """--force, as in the vendor's package: without it DKMS leaves a module of the kernel's own in its place where it finds both alike."""
+    return ("dkms", "install", name, "-k", kernel, "--force")
+
+
 def _around(name, kernel, writes):
     # type: (str, str, Sequence[Op]) -> Tuple[Op, ...]
     """Off, the files, on: undone in reverse, the old files are back before the old driver is built with them."""
-    remove, install = ("dkms", "remove", name, "-k", kernel), ("dkms", "install", name, "-k", kernel)
+    remove, install = ("dkms", "remove", name, "-k", kernel), install_command(name, kernel)
     return (run(remove, (install,), BUILD_SECONDS),) + tuple(writes) + (run(install, (remove,), BUILD_SECONDS),)
 
 
@@ -74,7 +80,7 @@ def plan_off(versions, builds, keep):
             continue
         name = dkms_name(version)
         undo = [("dkms", "add", name)]  # type: List[Tuple[str, ...]]
-        undo += [("dkms", "install", name, "-k", build.kernel) for build in builds
+        undo += [install_command(name, build.kernel) for build in builds
                  if build.version == version and build.state == INSTALLED and build.kernel is not None]
         ops = (run(("dkms", "remove", name, "--all"), tuple(undo), BUILD_SECONDS),)
         changes.append(Change(AREA, "DKMS module %s removed" % name, "registered", None, "none", WHY_OFF, SOURCE, ops))

@@ -207,16 +207,18 @@ class Node(TreeHost):
                 return Result(2, "", "Error! Could not find dkms.conf")
             self.tree.link(f"{base}/source", f"/usr/src/erdma-{version}")
         if verb == "install":
-            return self._build(version, base)
+            return self._build(argv, version, base)
         if verb in ("uninstall", "remove"):
             if not there:
                 return Result(3, "", "Error! The module is not located in the DKMS tree")
             self._take_off(version, base, whole=verb == "remove")
         return Result(0, "", "")
 
-    def _build(self, version: str, base: str) -> Result:
+    def _build(self, argv: tuple[str, ...], version: str, base: str) -> Result:
         if self.build_fails:
             return Result(10, "", "Error! Bad return status for module build on kernel")
+        if "--force" not in argv and self.exists(f"/lib/modules/{KERNEL}/{MAINLINE}"):
+            return Result(0, "DKMS will not replace this module.\nYou may override by specifying --force.", "")  # seen with 3.0.10
         if not self.exists(f"/usr/src/erdma-{version}/CMakeLists.txt"):
             return Result(8, "", "Error! The directory does not appear to have module source located within it")
         script = self.read(f"/usr/src/erdma-{version}/railwright-build.sh")

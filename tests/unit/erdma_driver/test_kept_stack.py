@@ -56,3 +56,12 @@ def test_after_a_kernel_update_it_is_built_for_the_new_kernel(make_spec: MakeSpe
     (change,) = dkms.plan(wanted, seen._replace(builds=old))
     assert change.what == f"modules of the stack that is there built for {wanted.identity.kernel}"
     assert {op.argv[:2] for op in change.ops} == {("dkms", "install")}
+
+
+def test_after_a_kernel_update_erdmas_driver_takes_the_place_of_the_kernels_own(make_spec: MakeSpec, host: TreeHost) -> None:
+    """By force: DKMS calls a module installed that it left out, where the kernel has one of that name and neither has a version."""
+    wanted = dkms.desired(make_spec(erdma_mode="compat"), observe_identity(host))
+    seen = dkms.observe(host, wanted)
+    (change,) = dkms.plan(wanted, seen._replace(builds=(Build("erdma", "1.0.2", "5.15.0-1-generic", "x86_64", "installed"),)))
+    assert change.what == f"modules of the eRDMA built for {wanted.identity.kernel}"
+    assert [op.argv for op in change.ops] == [("dkms", "install", "erdma/1.0.2", "-k", wanted.identity.kernel, "--force")]

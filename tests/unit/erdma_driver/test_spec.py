@@ -121,5 +121,6 @@ def test_dkms_calls_our_script_for_every_build_with_the_same_settings() -> None:
     conf = dkms_conf("0.2.37")
     assert 'PACKAGE_NAME="erdma"\nPACKAGE_VERSION="0.2.37"\nMAKE[0]="sh ./railwright-build.sh $kernelver"\n' in conf
     assert 'AUTOINSTALL="yes"' in conf
-    assert "ERDMA_CM_NO_BOUND_IF=1" in build_script(mad=False)
-    assert (has_mad(build_script(mad=True)), has_mad(build_script(mad=False)), has_mad(None)) == (True, False, False)
+    assert "ERDMA_CM_NO_BOUND_IF=1" in build_script("0.2.37", mad=False)
+    assert """echo 'MODULE_VERSION("0.2.37");' >>""" in build_script("0.2.37", mad=False)
+    assert [has_mad(text) for text in (build_script("0.2.37", mad=True), build_script("0.2.37", mad=False), None)] == [True, False, False]
