@@ -140,7 +140,8 @@ def _entry(gids, index):
 def _is6(entry):
     # type: (Optional[Mapping[str, Any]]) -> bool
     """An empty slot counts as IPv6 to NCCL: it is no mapped IPv4 address."""
-    return entry is None or _address(entry) is None or _address(entry).ipv4_mapped is None  # type: ignore[union-attr]
+    address = _address(entry) if entry is not None else None
+    return address is None or address.ipv4_mapped is None
 
 
 def _address(entry):

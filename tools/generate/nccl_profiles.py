@@ -64,6 +64,8 @@ def _demands(profile: NcclProfile) -> str:
     rows = []
     if first or last:
         rows.append(f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}")
+    if profile.qos:
+        rows.append(f"qos_profile: {profile.qos}")
     if profile.transport:
         rows.append(f"its transport is {profile.transport}, which finds devices and GIDs by itself")
     return "".join(f"\n* Needs: {cell(row)}." for row in [*rows, *profile.needs]) + ("\n" if rows or profile.needs else "")

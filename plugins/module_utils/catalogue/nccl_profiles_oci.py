@@ -41,7 +41,7 @@ _CORRECTED_LATER = _CORRECTED + (
                "The path changes with every HPC-X. Unset, NCCL takes a libnccl-net.so that the loader finds, and else its own transport; "
                "who wants HPC-X's names its path in nccl_env_overrides."),
 )
-_NEEDS = ("qos_profile: oci-dscp10; where Oracle's agent sets the NICs, roce_qos_manage: false too",)
+_NEEDS = ("roce_qos_manage: false too, where Oracle's own agent sets the NICs",)
 
 
 def _variables(template, *names):

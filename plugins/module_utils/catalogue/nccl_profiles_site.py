@@ -53,7 +53,7 @@ SCNET = NcclProfile(
         Correction("NCCL_IB_DISABLE=0", "left out", "0 is NCCL's own default."),
     ),
     qos="scnet-dscp34-prio4",
-    needs=("qos_profile: scnet-dscp34-prio4; where the platform sets the NICs itself, roce_qos_manage: false too",),
+    needs=("roce_qos_manage: false too, where the platform sets the NICs itself (in its pods)",),
 )
 
 PROFILES = (ROCE, INFINIBAND, SCNET)

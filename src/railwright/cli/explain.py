@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright explain``: why a node gets what it gets. So far: its path between HCAs and GPU memory."""
+"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL profile (``explain_profile``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from railwright.cli import console
+from railwright.cli import console, explain_profile
 from railwright.cli.captured import captured_tree
 from railwright.cli.facts import Sysroot
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
@@ -31,13 +31,9 @@ ABSENT = "-"
 
 def build() -> typer.Typer:
     app = typer.Typer(help=HELP, no_args_is_help=True)
-    app.callback()(root)
     app.command("gpudirect", help=GPUDIRECT_HELP)(gpudirect)
+    app.command("profile", help=explain_profile.HELP)(explain_profile.profile)
     return app
-
-
-def root() -> None:
-    """Keeps the subject a word of its own, though there is only one so far."""
 
 
 def gpudirect(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
