@@ -57,6 +57,7 @@ def _numbers(row, values, rails, findings):
     if row.devices is not None and hcas not in (None, row.devices):
         findings.warning("expect.hcas", hcas, "%s has %d eRDMA devices; expect.hcas is what counts" % (row.name, row.devices),
                          str(row.devices))
-    if row.gbps is not None and least is not None and least > row.gbps:
-        findings.error("validate_min_bandwidth_gbps", least, "is more than the %g Gb/s of all network interfaces of %s" % (
-            row.gbps, row.name), "at most %g" % row.gbps)
+    most, whose = (row.device_gbps, "one eRDMA device") if row.device_gbps is not None else (row.gbps, "all network interfaces")
+    if most is not None and least is not None and least > most:
+        findings.error("validate_min_bandwidth_gbps", least, "is more than the %g Gb/s of %s of %s" % (most, whose, row.name),
+                       "at most %g" % most)

@@ -118,6 +118,22 @@ def test_server_client_stop(host: Node, bandwidth: Measurement) -> None:
     assert host.listdir("/run/railwright") == []
 
 
+def test_a_server_of_rdma_cm_is_in_no_table_of_proc(host: Node, bandwidth: Measurement, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is alive after a while counts; one that has ended by then does not, and says why."""
+    monkeypatch.setattr(perftest_node, "CM_SETTLE_S", 0.5)
+    monkeypatch.setattr(perftest_node, "listening", lambda _host: [])
+    test = bandwidth._replace(rdma_cm=True, gid_index=None)
+    verdicts, ports = perftest_node.start(host, "node2", "node1", [test], [PORT], OPTIONS)
+    assert (verdicts, ports) == ([], [test.tcp_port])
+    assert "-R" in perftest_node.read_record(host)["servers"][0]["argv"]
+    perftest_node.stop_servers(host)
+    tool = Path(str(host.which("ib_write_bw")))
+    tool.write_text("#!/bin/sh\necho Unable to listen >&2\nexit 1\n")
+    verdicts, ports = perftest_node.start(host, "node2", "node1", [test], [PORT], OPTIONS)
+    assert ports == []
+    assert [(item.check, item.status) for item in verdicts] == [("perftest.server", "fail")]
+
+
 def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -> None:
     perftest_node.start(host, "node2", "node1", [], [PORT], OPTIONS)
     Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error").write_text("9\n")
