@@ -15,6 +15,7 @@ groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
 standin    deb or rpm: the stand-in repositories of tests/containers/standin, read-only as /srv/standin
+site       an example below inventories/, whose group_vars are those of the scenario
 own_repository  true: the inventory names the vendor's repository, as no vendor has one for this system
 setup      commands to run on the node, argv by argv; ``{file: NAME, with: [...]}`` feeds a file of the scenario to python3
 =========  ==========================================================================================
@@ -170,7 +171,8 @@ class Cluster:
             for group in node.entry.get("groups", ()):
                 groups.setdefault(group, {"hosts": {}})["hosts"][node.name] = {}
         (self.inventory / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}, sort_keys=False), encoding="utf-8")
-        own = self.source / "group_vars"
+        examples = [ROOT / "inventories" / node.entry["site"] / "group_vars" for node in self.nodes if "site" in node.entry]
+        own = examples[0] if examples else self.source / "group_vars"
         shutil.copytree(own if own.is_dir() else SCENARIOS / "shared" / "group_vars", self.inventory / "group_vars")
 
     def down(self) -> None:

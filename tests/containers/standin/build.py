@@ -30,7 +30,7 @@ WORK = Path("/root/stand-in")
 # Under which names vendors publish their key inside the repository itself (catalogue/artifacts.py).
 KEY_NAMES = {"doca": ("doca_keyring.gpg", "GPG-KEY-Mellanox.pub"), "mlnx_ofed": ("RPM-GPG-KEY-Mellanox", "RPM-GPG-KEY-Mellanox-SHA256"),
              "cuda": ("3bf863cc.pub", "D42D0685.pub")}
-UNSIGNED_METADATA = ("doca", "mlnx_ofed")  # nothing public says that these sign repomd.xml; their packages are signed
+UNSIGNED_METADATA = ("doca", "mlnx_ofed", "erdma")  # nothing public says that these sign repomd.xml; their packages are signed
 RIGHT, WRONG = "right@example.com", "wrong@example.com"
 BROKEN = "doca-3.2.2"  # which one is also there with each defect
 MISSING, CORRUPT = "ucx", "mlnx-tools"
@@ -88,12 +88,17 @@ def deb(stub: Stub, target: Path, arch: str) -> None:
 
 
 def index_debs(repository: Repository, target: Path, key: str) -> None:
-    """Packages, Release and InRelease of a flat repository, which is what the vendor has."""
-    (target / "Packages").write_text(run("apt-ftparchive", "packages", ".", cwd=target), encoding="utf-8")
+    """Packages, Release and InRelease of a flat repository, which is what most vendors have, or of one with a suite and a component."""
+    arch = run("dpkg", "--print-architecture").strip()
+    top = target / "dists" / repository.suite if repository.suite else target
+    place = top / "main" / f"binary-{arch}" if repository.suite else target
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "Packages").write_text(run("apt-ftparchive", "packages", ".", cwd=target), encoding="utf-8")
     options = {"Origin": repository.origin, "Label": repository.label, "Suite": repository.codename, "Codename": repository.codename}
+    options |= {"Components": "main", "Architectures": arch} if repository.suite else {}
     settings = [part for name, value in options.items() for part in ("-o", f"APT::FTPArchive::Release::{name}={value}")]
-    (target / "Release").write_text(run("apt-ftparchive", *settings, "release", ".", cwd=target), encoding="utf-8")
-    run("gpg", "--batch", "--quiet", "--local-user", key, "--output", "InRelease", "--clearsign", "Release", cwd=target)
+    (top / "Release").write_text(run("apt-ftparchive", *settings, "release", ".", cwd=top), encoding="utf-8")
+    run("gpg", "--batch", "--quiet", "--local-user", key, "--output", "InRelease", "--clearsign", "Release", cwd=top)
 
 
 def build_debs(repository: Repository, target: Path, key: str = RIGHT, *, without: str | None = None) -> None:

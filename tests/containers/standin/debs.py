@@ -18,7 +18,12 @@ INBOX = {  # rdma-core, perftest, mstflint
     "bullseye": ("33.2-1", "4.4+0.37-1", "4.15.0-1"),
     "bookworm": ("44.0-2", "4.5+0.17-1", "4.21.0+1-1"),
     "trixie": ("56.1-1", "25.01.0-1", "4.31.0-1"),
+    "jammy": ("39.0-1", "4.4+0.37-1", "4.20.1-1"),
 }
+UBUNTU = ("jammy",)
+ERDMA = ("52.0-1", "jammy/erdma")  # Alibaba's version is made up: what counts is that it has the provider
+ERDMA_DRIVER = "/etc/libibverbs.d/erdma.driver"
+ERDMA_SINCE = 43  # rdma-core
 SIZE = 400_000  # of the package that needs room
 STORAGE = ("iser", "isert", "srp")
 TIME64 = ("trixie",)
@@ -26,13 +31,14 @@ LIBRDMACM = "/usr/lib/stand-in/librdmacm.so.1"
 
 
 class Repository(NamedTuple):
-    """One signed repository. ``label`` and ``origin`` go into its Release file."""
+    """One signed repository. ``label`` and ``origin`` go into its Release file; without a ``suite`` it is flat, as most vendors' are."""
 
     name: str
     origin: str
     label: str
     codename: str
     stubs: tuple[Stub, ...]
+    suite: str = ""
 
 
 def inbox(suite: str) -> Repository:
@@ -44,7 +50,7 @@ def inbox(suite: str) -> Repository:
     stubs = (
         Stub("rdma-core", core),
         Stub("libibverbs1", core),
-        Stub("ibverbs-providers", core, (f"libibverbs1 (>= {upstream})",)),
+        Stub("ibverbs-providers", core, (f"libibverbs1 (>= {upstream})",), files=erdma_provider(upstream)),
         Stub("ibverbs-utils", core, (f"libibverbs1 (>= {upstream})",)),
         Stub(connection, core, (f"libibverbs1 (>= {upstream})",), provides=older, files={LIBRDMACM: core}),
         Stub("rdmacm-utils", core, (connection, "libibverbs1")),
@@ -58,7 +64,26 @@ def inbox(suite: str) -> Repository:
         Stub("site-verbs-tool", "1.0-1", ("libibverbs1 (<< 100)",)),
         Stub("site-slow", "1.0-1", postinst=SLOW),
     )
-    return Repository(f"debian-{suite}", "Debian", "Debian", suite, stubs)
+    name = "Ubuntu" if suite in UBUNTU else "Debian"
+    return Repository(f"{name.lower()}-{suite}", name, name, suite, stubs)
+
+
+def erdma_provider(upstream: str) -> dict[str, str]:
+    return {ERDMA_DRIVER: "driver erdma\n"} if float(upstream) >= ERDMA_SINCE else {}
+
+
+def erdma() -> Repository:
+    """Alibaba's user space of eRDMA, built from one source as rdma-core is; a suite and a component, as S4 has its line for apt."""
+    core, suite = ERDMA
+    upstream = core.partition("-")[0]
+    verbs = (f"libibverbs1 (= {core})",)
+    stubs = (
+        Stub("libibverbs1", core),
+        Stub("ibverbs-providers", core, verbs, files=erdma_provider(upstream)),
+        Stub("ibverbs-utils", core, verbs),
+        Stub("librdmacm1", core, verbs, files={LIBRDMACM: core}),
+    )
+    return Repository("erdma-apt", "Alibaba Cloud", "erdma", suite.partition("/")[0], stubs, suite)
 
 
 def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, str, str, str]) -> tuple[Stub, ...]:
@@ -113,4 +138,4 @@ def cuda() -> Repository:
     return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*gpus.toolkit("dev"), *drivers))
 
 
-REPOSITORIES = (*(inbox(suite) for suite in INBOX), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda())
+REPOSITORIES = (*(inbox(suite) for suite in INBOX), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda(), erdma())

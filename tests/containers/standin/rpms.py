@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The repositories of an EL 9 system: what is in each, by the real names, versions and relations.
+"""The repositories of an EL 9 system, and those of Alibaba Cloud Linux 3: what is in each, by the real names, versions and relations.
 
 DOCA 3.2 for EL has libibverbs 2510.0.11-1.el9 and kernel modules by DKMS alone. EL's own openmpi has epoch 2, which is
 newer than any of the vendor's without one; doca-ofed wants exactly its own.
@@ -7,11 +7,15 @@ newer than any of the vendor's without one; doca-ofed wants exactly its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import gpus
-from debs import SIZE, STORAGE, Repository
+from debs import ERDMA_DRIVER, SIZE, STORAGE, Repository
 from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
 CORE = "57.0-1.el9"
+ALINUX_CORE = "35.0-1.al8"  # made up, and older than 43: what counts is that it lacks the provider of eRDMA
+ERDMA_CORE = "52.0-1.el8"  # made up too, and has it
 
 
 def inbox() -> Repository:
@@ -86,4 +90,30 @@ def cuda() -> Repository:
     return Repository("cuda", "NVIDIA", "NVIDIA CUDA", "stable", (*gpus.toolkit("devel"), *drivers))
 
 
-REPOSITORIES = (inbox(), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda())
+def alinux() -> Repository:
+    """What Alibaba Cloud Linux 3 itself has of these names, and the package that dnf takes the release from."""
+    release = ("system-release = 3", "system-release(releasever) = 3", "/bin/sh", "/usr/bin/sh")
+    stubs = (
+        Stub("alinux-release", "3.2104-1.al8", provides=release),
+        *of_one_source(ALINUX_CORE),
+        Stub("librdmacm-utils", ALINUX_CORE, (f"librdmacm = {ALINUX_CORE}",)),
+        Stub("perftest", "4.5-1.al8", ("libibverbs", "librdmacm")),
+    )
+    return Repository("alinux-3", "Alibaba Cloud", "Alibaba Cloud Linux", "3", stubs)
+
+
+def erdma() -> Repository:
+    """Alibaba's user space of eRDMA for redhat/8."""
+    return Repository("erdma-redhat8", "Alibaba Cloud", "erdma", "8", of_one_source(ERDMA_CORE, {ERDMA_DRIVER: "driver erdma\n"}))
+
+
+def of_one_source(core: str, files: Mapping[str, str] = {}) -> tuple[Stub, ...]:
+    """rdma-core's parts, which want each other in exactly their own version (rdma-core.spec)."""
+    verbs = (f"libibverbs = {core}",)
+    return (
+        Stub("rdma-core", core), Stub("libibverbs", core, (f"rdma-core = {core}",), files=files),
+        Stub("libibverbs-utils", core, verbs), Stub("librdmacm", core, verbs),
+    )
+
+
+REPOSITORIES = (inbox(), doca("3.2.2", 2), doca("3.2.3", 3), mlnx_ofed("24.10-4.1.4.0"), cuda(), alinux(), erdma())

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.reposito
 from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_platform
 from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import Case, check_keys
+from ansible_collections.railwright.rdma.plugins.module_utils.preflight import Evidence, preflight_problems
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 
@@ -152,6 +153,18 @@ def test_the_tables_do_not_contradict_each_other(on: On) -> None:
     assert {row.rdma_core: row.provider for row in INBOX}["39.0"] is False
     assert {row.rdma_core: row.provider for row in INBOX}["44.0"] is True
     assert inbox_provider(on("rocky 8.10").platform) is None
+
+
+@pytest.mark.parametrize("system", ["centos 7", "centos 8", "alinux 2.1903", "ubuntu 18.04", "ubuntu 20.04"])
+def test_a_served_system_without_security_updates_is_refused_unless_accepted(system: str, erdma: MakeSpec, on: On) -> None:
+    evidence = Evidence(0, {}, None, 1795219200.0, 1795219201.0, None)  # sent on 2026-11-21
+
+    def said(**values: Any) -> list[str]:
+        return [row.message for row in preflight_problems(erdma(**VOUCHED, **values), on(system), evidence) if row.subject == "system"]
+
+    assert len(said()) == 1
+    assert "set accept_eol: true" in said()[0]
+    assert said(accept_eol=True) == []
 
 
 @pytest.mark.parametrize("there", [True, False])
