@@ -39,6 +39,7 @@ def look(host, spec, image=None, management_address=None):
     return {
         "hostname": identity.hostname or None,
         "captured": not host.live,
+        "arch": identity.arch or None,
         "infiniband": observe_infiniband(host),
         "hcas": _hcas(host, spec, identity),
         "gpus": [{"pci": gpu.pci, "numa_node": _node(gpu.numa_node)} for gpu in sorted(identity.gpus, key=lambda item: item.pci)],

@@ -16,6 +16,7 @@ from ..types import Change, Op, Problem, run, write_file
 UNIT = "docker.service"
 RUNTIME = "nvidia"
 ENTRY = {"path": "nvidia-container-runtime", "args": []}  # type: Dict[str, Any]  # as nvidia-ctk runtime configure writes it
+RESTART = ("systemctl", "restart", UNIT)
 RESTART_SECONDS = 180.0
 WHY_RUNTIME = "docker run --runtime=nvidia gives a container the GPUs (containers_gpu: nvidia)"
 WHY_CDI = "docker takes CDI devices only with this feature, before %s" % DOCKER_CDI_DEFAULT
@@ -98,14 +99,16 @@ def _merged(settings, section, key, value):
 
 def _ops(daemon, settings):
     # type: (Daemon, Dict[str, Any]) -> Tuple[Op, ...]
+    """A roll back ends with the undo of the first: docker is restarted with its old file, also where it did not start with the new one."""
     write = write_file(DAEMON_JSON, json.dumps(settings, indent=4) + "\n", 0o644 if daemon.mode is None else daemon.mode)
-    return (write,) + (_restart() if daemon.active else ())
+    if not daemon.active:
+        return (write,)
+    return (run(("systemctl", "is-active", UNIT), (RESTART,)), write) + _restart()
 
 
 def _restart():
     # type: () -> Tuple[Op, ...]
-    """No undo of its own: after a roll back of the file it is run again, and docker has what it had."""
-    return (run(("systemctl", "restart", UNIT), (), RESTART_SECONDS),)
+    return (run(RESTART, (("true",),), RESTART_SECONDS),)
 
 
 def _odd(settings, section):

@@ -220,7 +220,7 @@ def _options(wish: Wish, spec: Spec | None) -> Options:
     return replace(
         wish.options, form=form, runtime=runtime or spec["containers_runtime"], gpu=spec["containers_gpu"],
         image=wish.image or spec["containers_image"],
-        shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric)  # fmt: skip
+        shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric, spec=spec)  # fmt: skip
 
 
 def _job(name: str, looks: Mapping[str, dict[str, Any]], ranks: list[str], wish: Wish) -> Job:

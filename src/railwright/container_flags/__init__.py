@@ -73,7 +73,7 @@ def as_document(container: Container) -> dict[str, Any]:
         "argv": commandline.argv(container),
         "compose": compose.document(container),
         "kubernetes": kubernetes.documents(container),
-        "containerfile": containerfile.text(container),
+        "containerfile": None if container.system.problem else containerfile.text(container),
         "devices": list(container.devices),
         "environment": dict(container.variables),
         "files": list(container.files),

@@ -20,6 +20,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.containe
     cuda_fit,
     image_cuda,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from railwright.container_flags.image import ImageSystem, image_system
 from railwright.container_flags.torchrun import Job, Launch, launch
 
 DEVICES = "/dev/infiniband/"
@@ -52,6 +54,7 @@ class Options:
     mad: bool = False
     processes: int | None = None
     command: tuple[str, ...] = ()
+    spec: Spec | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Container:
     job: Job
     launch: Launch
     cuda: CudaFit | None
-    base: tuple[str, str] | None  # the image's distribution and release, where its labels say them
+    system: ImageSystem
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -111,7 +114,7 @@ def container(node: str, look: Mapping[str, Any], options: Options, job: Job) ->
         job=job,
         launch=started,
         cuda=cuda,
-        base=_base(look, options),
+        system=_system(look, options, said),
         notes=tuple(dict.fromkeys(said.notes)),
         problems=tuple(dict.fromkeys(said.problems)),
     )
@@ -226,6 +229,14 @@ def _cuda(look: Mapping[str, Any], options: Options, gpus: int, said: _Said) -> 
     fit = cuda_fit(cuda, driver if driver is not None and _NAME.fullmatch(driver) else None)
     (said.problems if fit.fits is False else said.notes).append(fit.message)
     return fit
+
+
+def _system(look: Mapping[str, Any], options: Options, said: _Said) -> ImageSystem:
+    """A problem of the image is one only where an image is to be made."""
+    system = image_system(_base(look, options), _name(look.get("arch")) or "x86_64", options.spec)
+    if system.problem is not None and options.form == "containerfile":
+        said.problems.append(system.problem)
+    return system
 
 
 def _base(look: Mapping[str, Any], options: Options) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 """Each form says the same container: read back by a shell and by a YAML parser, not compared as text."""
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.container_flags import rendered
 from railwright.container_flags.kubernetes import pod_name
 from railwright.container_flags.model import Container, Options, container
@@ -229,6 +231,51 @@ def test_a_containerfile(captured: Captured, system: str | None, step: str) -> N
     assert lines[:2] == ["ARG BASE=base:1", "FROM ${BASE}"]
     assert any(step in line for line in lines)
     assert ("--image-os" in text) is (system is None)
+
+
+def erdma(spec: Callable[..., Spec], **values: Any) -> dict[str, Any]:
+    rails = [{"name": "rail0", "match": {"mac": "52:54:00:00:00:01"}, "address": "192.0.2.11/28"}]
+    wishes = spec(fabric="erdma", mtu=8500, rails=rails, rdma_stack="auto", **values)
+    return {"form": "containerfile", "image": "base:1", "fabric": "erdma", "spec": wishes}
+
+
+@pytest.mark.parametrize(("system", "files", "packages"), [
+    ("ubuntu22.04", ("https://mirrors.aliyun.com/erdma/apt/ubuntu/", "jammy/erdma", "/etc/apt/keyrings/railwright-erdma.asc",
+                     "Pin-Priority"),
+     "libibverbs1 ibverbs-providers ibverbs-utils librdmacm1"),
+    ("alinux3", ("baseurl=https://mirrors.aliyun.com/erdma/yum/redhat/8/erdma/x86_64/", "gpgcheck=1", "RPM-GPG-KEY-railwright-erdma"),
+     "libibverbs rdma-core librdmacm libibverbs-utils"),
+])
+def test_the_user_space_of_erdma_comes_from_its_repository(
+    captured: Captured, spec: Callable[..., Spec], system: str, files: tuple[str, ...], packages: str
+) -> None:
+    """Its key is taken by the operator's fingerprint, before anything is installed."""
+    options = erdma(spec, erdma_repository_fingerprint="B" * 40, containers_image="x")
+    text = rendered("containerfile", [made(captured, image_os=system, **options)])
+    for part in (*files, f"--export {'B' * 40} >", "https://mirrors.aliyun.com/erdma/GPGKEY", packages):
+        assert part in text, part
+    assert text.index("test -s /etc/") < text.index(f"install -y{' --no-install-recommends' if 'apt-get' in text else ''} {packages}")
+    run = text.partition("\nRUN ")[2]
+    subprocess.run(["sh", "-n", "-c", run], check=True, timeout=20)
+
+
+@pytest.mark.parametrize(("system", "values", "said"), [
+    (None, {}, "say it with --image-os"), ("ubuntu22.04", {}, "set erdma_repository_fingerprint"),
+    ("rocky9", {}, "Alibaba has no eRDMA repository for rocky 9"), ("sles15.6", {}, "allowed: a distribution with apt or dnf"),
+])
+def test_no_image_for_erdma_without(
+    captured: Captured, spec: Callable[..., Spec], system: str | None, values: dict[str, Any], said: str
+) -> None:
+    item = made(captured, image_os=system, **erdma(spec, **values))
+    assert said in item.problems[0]
+    other = made(captured, **{**erdma(spec, **values), "form": "docker", "image_os": system})
+    assert other.problems == (), "it is the image's, and no matter of a container's flags"
+
+
+def test_a_distribution_with_the_provider_needs_no_repository(captured: Captured, spec: Callable[..., Spec]) -> None:
+    text = rendered("containerfile", [made(captured, image_os="ubuntu24.04", **erdma(spec))])
+    assert "mirrors.aliyun.com" not in text
+    assert "ibverbs-providers" in text
 
 
 def test_what_the_user_says_is_quoted(captured: Captured) -> None:
