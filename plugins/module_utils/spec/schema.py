@@ -54,8 +54,8 @@ SITE = (
         form="a list of {name, match: {pci, mac or guid}, address}",
         example=[{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]),
     Key("nccl_profile", "site", "str", None,
-        "Set of NCCL variables, of a fabric or a cloud; `railwright explain profile` lists them. Unset: the fabric's own (roce, infiniband, "
-        "erdma-native).", "docs/reference/profiles.md", pattern=NAME, form="the name of a profile"),
+        "Set of NCCL variables, of a fabric or a cloud; `railwright explain profile` lists them. Unset: the fabric's own (roce, "
+        "infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME, form="the name of a profile"),
     Key("qos_profile", "site", "str", None,
         "DSCP, priority and CNP marking of RoCE traffic; NCCL_IB_TC is derived from it. Unset: dscp26-prio3 on roce, none elsewhere.",
         "docs/reference/profiles.md", pattern=NAME, form="the name of a profile, custom, or none"),
@@ -193,8 +193,8 @@ NCCL_ENV = (
         "NCCL variables on top of the profile, {NAME: value}; null leaves a profile's variable out. Names and values are checked against "
         "NCCL 2.30.7.", "docs/reference/profiles.md", example={"NCCL_DEBUG": "WARN"}),
     Key("nccl_env_gid_index", "nccl_env", "str", "auto",
-        "NCCL_IB_GID_INDEX, which is one number for all HCAs of a node. auto: NCCL finds it (since 2.21); where an older one is in use it is "
-        "written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the rail's "
+        "NCCL_IB_GID_INDEX, which is one number for all HCAs of a node. auto: NCCL finds it (since 2.21); where an older one is in use it "
+        "is written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the rail's "
         "address.", "NCCL (src/transport/net_ib/connect.cc); ERC (the index differs between the NICs of one node)",
         pattern=r"^(auto|0|[1-9][0-9]{0,3})$", form="auto, or an index of the GID table"),
     Key("nccl_env_profile_path", "nccl_env", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
