@@ -194,8 +194,8 @@ NCCL_ENV = (
         "NCCL 2.30.7.", "docs/reference/profiles.md", example={"NCCL_DEBUG": "WARN"}),
     Key("nccl_env_gid_index", "nccl_env", "str", "auto",
         "NCCL_IB_GID_INDEX, which is one number for all HCAs of a node. auto: NCCL finds it (since 2.21); where an older one is in use it "
-        "is written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the rail's "
-        "address.", "NCCL (src/transport/net_ib/connect.cc); ERC (the index differs between the NICs of one node)",
+        "is written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the "
+        "rail's address.", "NCCL (src/transport/net_ib/connect.cc); ERC (the index differs between the NICs of one node)",
         pattern=r"^(auto|0|[1-9][0-9]{0,3})$", form="auto, or an index of the GID table"),
     Key("nccl_env_profile_path", "nccl_env", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
         "profile.d(5) convention: read by login shells alone, so the second file is needed too",
