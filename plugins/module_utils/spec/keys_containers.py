@@ -9,7 +9,8 @@ SIZE = r"^[1-9][0-9]*[kmg]$"
 
 CONTAINERS = (
     Key("containers_runtime", "containers", "str", "auto",
-        "What starts containers. auto: what is on the node, docker before podman before nerdctl. none: nothing is set up for containers.",
+        "What starts containers. auto: what is on the node, docker before podman before nerdctl; a docker that does not run comes last. "
+        "none: nothing is set up for containers.",
         "choice: sites bring their own runtime", choices=("auto", "docker", "podman", "nerdctl", "none")),
     Key("containers_gpu", "containers", "str", "auto",
         "How a container gets the GPUs: a CDI specification, or the nvidia runtime of docker. auto: for container-flags the first that "

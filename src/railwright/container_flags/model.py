@@ -161,9 +161,11 @@ def _files(look: Mapping[str, Any], said: _Said) -> tuple[str, ...]:
 
 
 def _runtime(look: Mapping[str, Any], options: Options, said: _Said) -> str:
-    there = [str(row.get("name")) for row in _list(look.get("runtimes")) if isinstance(row, dict)]
+    """A docker whose daemon does not answer comes last: it starts nothing."""
+    rows = {str(row.get("name")): row for row in _list(look.get("runtimes")) if isinstance(row, dict)}
+    there = [name for name in ("docker", "podman", "nerdctl") if name in rows]
     if options.runtime in ("auto", "none"):
-        known = [name for name in ("docker", "podman", "nerdctl") if name in there]
+        known = sorted(there, key=lambda name: name == "docker" and rows[name].get("daemon") is None)
         if not known:
             said.notes.append("no container runtime was found on this node; this is docker's command line")
         return known[0] if known else "docker"

@@ -52,6 +52,15 @@ def test_without_a_command_it_is_a_shell_to_type_in(captured: Captured) -> None:
     assert found[-1] == "IMAGE"
 
 
+def test_a_docker_that_does_not_run_comes_last(captured: Captured) -> None:
+    captured.docker()
+    captured.podman()
+    assert command(captured)[0] == "docker"
+    captured.put("/cmd/docker_info_--format_{{json .}}", '{"ServerErrors": ["Cannot connect to the Docker daemon"]}')
+    assert command(captured)[0] == "podman"
+    assert command(captured, runtime="docker")[0] == "docker"
+
+
 def test_umad_and_issm_only_when_they_are_asked_for(captured: Captured) -> None:
     assert not [word for word in command(captured) if "umad" in word or "issm" in word]
     assert {"--device=/dev/infiniband/umad0", "--device=/dev/infiniband/issm0"} <= set(command(captured, mad=True))
