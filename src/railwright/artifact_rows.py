@@ -24,6 +24,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import KEY
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import wanted_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
+from ansible_collections.railwright.rdma.plugins.module_utils.erdma_mode import AUTO, DKMS
+from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source import source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 OPERATOR = "operator"
@@ -84,6 +86,9 @@ def _rows(spec: Spec) -> Iterator[Row]:
         for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
             if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":
                 yield _resolved(row, spec, None)
+    driver_source = source_of(spec) if spec.fabric == "erdma" and spec["erdma_driver"] in {AUTO, DKMS} else None
+    if driver_source is not None:
+        yield from (_resolved(row, spec, driver_source.version) for row in ARTIFACTS if row.name == driver_source.artifact)
     for psid, image in sorted(spec["nic_firmware_images"].items()):
         yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
     yield from _of_the_proof(spec)

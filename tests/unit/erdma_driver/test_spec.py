@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source impor
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec, validate_site
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Identity, Platform
+from railwright.artifact_rows import rows_for
 
 MakeSpec = Callable[..., Spec]
 
@@ -124,3 +125,23 @@ def test_dkms_calls_our_script_for_every_build_with_the_same_settings() -> None:
     assert "ERDMA_CM_NO_BOUND_IF=1" in build_script("0.2.37", mad=False)
     assert """echo 'MODULE_VERSION("0.2.37");' >>""" in build_script("0.2.37", mad=False)
     assert [has_mad(text) for text in (build_script("0.2.37", mad=True), build_script("0.2.37", mad=False), None)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("wish", "names"),
+    [
+        ({}, ["erdma-driver"]),
+        ({"erdma_driver": "dkms", "erdma_driver_version": "1.5.6"}, ["erdma-installer-1.5.6"]),
+        ({"erdma_driver_version": "1.5.9", "artifact_pins": {"erdma-installer": "a" * 64}}, ["erdma-installer"]),
+        ({"erdma_driver": "mainline"}, []),
+        ({"erdma_driver": "leave"}, []),
+        ({"fabric": "roce", "mtu": 9000}, []),
+    ],
+)
+def test_a_mirror_is_told_of_the_one_archive_that_nodes_may_need(make_spec: MakeSpec, wish: dict[str, Any], names: list[str]) -> None:
+    spec = make_spec(**wish)
+    rows = [row for row in rows_for([spec]) if row.name.startswith(("erdma-driver", "erdma-installer"))]
+    assert [row.name for row in rows] == names
+    source = source_of(spec)
+    assert source is not None
+    assert [(row.version, row.value, row.url) for row in rows] == [(source.version, source.sha256, source.url)] * len(names)
