@@ -34,6 +34,7 @@ class Wish(NamedTuple):
     waits: bool  # addresses are set by the plan itself: one that is missing is to come
     identity: Identity
     places: Places  # where jobs find an NCCL beside the loader's own
+    absent: Tuple[str, ...] = ()  # rails without a device at the moment
 
 
 class Look(NamedTuple):
@@ -67,7 +68,7 @@ def wish(spec, identity):
         ports = tuple(port for port in ports if (port.hca, port.port) in addresses)
     return Wish(policy, derived["variables"].get(GID_INDEX) if policy == GIVEN else None, derived["nccl"], ports,
                 tuple(netdevs.get((port.hca, port.port)) for port in ports), bool(spec["network_manage_addresses"]), identity,
-                places_of(spec))
+                places_of(spec), tuple(rail.name for rail in spec.rails if rail.name not in [target.rail.name for target in targets]))
 
 
 def hca_value(spec):
@@ -114,15 +115,16 @@ def _old_releases(host, wanted):
 
 def decide(wanted, seen):
     # type: (Wish, Look) -> Decision
-    if not seen.tables:
-        return Decision()
-    return _check_given(wanted, seen) if wanted.policy == GIVEN else _choose(wanted, seen)
+    if wanted.policy == GIVEN:
+        return _check_given(wanted, seen)
+    return _choose(wanted, seen) if seen.tables else Decision()
 
 
 def _check_given(wanted, seen):
     # type: (Wish, Look) -> Decision
-    problems, notes = [], []
     number = int(wanted.number or "0", 0)
+    problems, notes = [], ["%s=%d is not checked on %s: it has no RDMA device at the moment" % (GID_INDEX, number, name)
+                           for name in wanted.absent]
     for port, gids, pending in zip(wanted.ports, seen.tables, seen.pending):
         status, text = judge_index(number, gids, port)
         if status == "unknown" or pending:

@@ -209,6 +209,8 @@ def environment_of(name, nodes, launcher, run):
     several = len(nodes) > 1
     conf = {key for node in nodes for key in node.seen["nccl_conf"]}
     promised = several and wishes["fabric"] in RDMA_FABRICS and wishes["nccl_tests_network"] != "any" and "NCCL_NET" not in conf
+    if wishes.get("transport"):  # a plugin is the RDMA transport, and NCCL_NET=IB would put NCCL's own in its place
+        promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)
     settings.update({"NCCL_TOPO_DUMP_FILE": "%s/%s" % (path, TOPOLOGY), "NCCL_GRAPH_DUMP_FILE": "%s/%s" % (path, GRAPH)})

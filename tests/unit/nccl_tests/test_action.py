@@ -67,7 +67,7 @@ def test_every_wish_of_the_role_reaches_the_plan() -> None:
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, "expect": {"rate_gbps": 400}}, "n1")
     assert spec is not None, findings
     assert {key.name for key in NCCL_TESTS} <= set(wishes(spec))
-    assert (wishes(spec)["rails"], wishes(spec)["rate_gbps"], wishes(spec)["fabric"]) == (1, 400, "roce")
+    assert (wishes(spec)["rails"], wishes(spec)["rate_gbps"], wishes(spec)["fabric"], wishes(spec)["transport"]) == (1, 400, "roce", "")
 
 
 def step(mode: str, node: str, registered: dict[str, dict[str, Any]] | None = None, **options: Any) -> dict[str, Any] | None:

@@ -201,6 +201,7 @@ def test_the_launcher_speaks_over_what_the_nodes_share(interfaces: tuple[Any, An
         ({"nccl_tests_network": "rdma"}, [], ("IB", "Ring", "0")),
         ({"nccl_tests_network": "any"}, [], (None, "Ring", None)),
         ({}, ["NCCL_NET"], (None, "Ring", None)),
+        ({"transport": "aws-ofi-nccl"}, [], (None, "Ring", None)),
         ({}, ["NCCL_ALGO"], ("IB", None, "0")),
         ({"nccl_tests_algorithm": "any"}, [], ("IB", None, "0")),
         ({"nccl_tests_algorithm": "Tree"}, [], ("IB", "Tree", "0")),

@@ -154,6 +154,15 @@ def test_an_index_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: M
     assert node.plan() == [], "a rail that lost its address does not take the index with it"
 
 
+def test_a_rail_without_a_device_is_said_to_be_unchecked(tree: MakeTree) -> None:
+    rails = [{"name": "rail0", "match": {"pci": "0000:13:00.0"}, "address": "10.10.0.11/24"},
+             {"name": "rail1", "match": {"mac": "3c:ec:ef:00:00:01"}, "address": "10.0.0.11/24"}]  # an interface without an HCA
+    node = tree("doca8")
+    assert node.problems(rails=rails, nccl_env_gid_index=3) == []
+    assert "nccl: NCCL_IB_GID_INDEX=3 is not checked on rail1: it has no RDMA device at the moment" in node.notes(
+        rails=rails, nccl_env_gid_index=3)
+
+
 def test_infiniband_and_plugins_are_left_alone(tree: MakeTree) -> None:
     node = tree("ib8")
     node.library("2.20.5")
