@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ansible.errors import AnsibleActionFail
-
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
@@ -24,8 +22,8 @@ class ActionModule(StepAction):
         spec = host_spec(self._templar, variables)
         try:
             bill = bill_of(spec)
-        except RailwrightError as error:
-            raise AnsibleActionFail(f"ai_environment: {error}; no node was changed") from error
+        except RailwrightError as error:  # no exception: ansible-core would add its cause, which is the same line again
+            return result | {"failed": True, "changed": False, "msg": f"ai_environment: {error}; no node was changed"}
         arguments = {"mode": options["mode"], "spec": spec.as_dict(), "bill": bill}
         result.update(self._execute_module(module_name="railwright.rdma.rdma_ai_environment", module_args=arguments, task_vars=variables))
         return result
