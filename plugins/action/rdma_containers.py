@@ -26,14 +26,15 @@ class ActionModule(StepAction):
     argument_spec = OPTIONS
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        arguments = {"image": options["image"], "spec": host_spec(self._templar, variables).as_dict()}
+        spec = host_spec(self._templar, variables)
+        arguments = {"image": options["image"] or spec["containers_image"], "spec": spec.as_dict()}
         result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
         if isinstance(result.get("container"), dict) and options["job"]:
-            result["container"]["first_addresses"] = _addresses(variables, options["job"][0])
+            result["container"]["first_addresses"] = addresses_of(variables, options["job"][0])
         return result
 
 
-def _addresses(variables: dict[str, Any], first: str) -> list[str]:
+def addresses_of(variables: dict[str, Any], first: str) -> list[str]:
     """Of the node with rank 0, as the inventory says them: that node need not be one that is looked at."""
     found = variables["hostvars"][first]
     values: dict[str, Any] = {}

@@ -13,7 +13,7 @@ description:
   - C(railwright container-flags) makes command lines, a compose fragment or a pod of it. Nothing is changed.
 options:
   image:
-    description: Name of an image whose CUDA release is read, where a runtime of the node has that image.
+    description: Name of an image whose CUDA release is read, where a runtime of the node has that image. Default is C(containers_image).
     type: str
   job:
     description: The nodes of a job in the order of their ranks. The action plugin adds the first one's addresses of the inventory.
