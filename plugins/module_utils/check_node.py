@@ -15,6 +15,8 @@ from .plan import make_plan
 from .spec.model import Spec
 from .types import Identity, Verdict, as_dicts
 
+NO_DEVICE = "no rail of this node has an RDMA device to measure over"
+
 
 def check_node(host, node, spec, management=None, now=None):
     # type: (Host, str, Spec, Optional[str], Optional[float]) -> Dict[str, Any]
@@ -38,5 +40,6 @@ def traffic_plan(host, spec, identity, facts, rails, verdicts):
     why = expects_traffic(spec, choice, verdicts)
     pairs = near_pairs(host, identity, facts, rails) if why is None else []
     if why is None and not pairs:
-        why = "no rail of this node has an RDMA device to measure over"
+        cm = any(rail["rdma_cm"] for rail in rails)
+        why = "eRDMA's driver is in mode default, and its devices connect by RDMA-CM alone" if cm else NO_DEVICE
     return {"path": choice.path, "gpus": evidence.gpus, "why_not": why, "pairs": as_dicts(pairs)}

@@ -37,12 +37,16 @@ class _Seat(NamedTuple):
 
 def near_pairs(host, identity, facts, rails):
     # type: (Host, Identity, Mapping[str, Any], Sequence[Mapping[str, Any]]) -> List[Pair]
-    """``rails`` as ``checks.node.rail_views`` gives them; one without an RDMA device, or without the GID that it needs, is left out."""
+    """``rails`` as ``checks.node.rail_views`` gives them; one without an RDMA device, or without the GID that it needs, is left out.
+
+    So is one that only RDMA-CM connects: both ends of this traffic are on one node, out of band.
+    """
     gpus = [_Seat(gpu.pci, _place(host, gpu.pci), gpu.numa_node) for gpu in sorted(identity.gpus, key=_bus_order)]
     devices = {hca.get("name"): hca for hca in facts.get("hcas") or []}
     usable = {}  # type: Dict[str, Mapping[str, Any]]
     for rail in rails:
-        if rail["hca"] in devices and rail["port"] is not None and (rail["gid_index"] is not None or not rail["gid_needed"]):
+        reachable = rail["gid_index"] is not None or not (rail["gid_needed"] or rail.get("rdma_cm"))
+        if rail["hca"] in devices and rail["port"] is not None and reachable:
             usable.setdefault(rail["hca"], rail)
     seats = [_Seat(name, _place(host, devices[name].get("pci_address")), devices[name].get("numa_node")) for name in usable]
     order = [gpu.name for gpu in gpus]

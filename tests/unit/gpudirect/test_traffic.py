@@ -255,6 +255,8 @@ def test_where_all_are_equally_near_every_gpu_and_every_hca_is_in_one_pair() -> 
 def test_a_rail_that_cannot_be_measured_over_is_left_out() -> None:
     rails = [rail("rail0", "mlx5_0", None), rail("rail1", "gone"), rail("rail2", "mlx5_1", None, gid_needed=False)]
     assert flat_pairs(1, 2, rails) == [(0, "mlx5_1")]
+    iwarp = {**rail("rail0", "mlx5_0", None, gid_needed=False), "rdma_cm": True}
+    assert flat_pairs(1, 1, [iwarp]) == []
 
 
 def test_unproven_does_not_fail_a_run() -> None:
