@@ -7,8 +7,10 @@ its command line last) and shows it below /sys/module and in its devices; nothin
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,7 @@ class Node(TreeHost):
         self.mad: dict[str, bool] = {}  # DKMS version: built for compat mode without OFED
         self.build_fails = self.load_fails = False
 
-    def put(self, path: str, text: str = "") -> None:
+    def put(self, path: str, text: str | bytes = "") -> None:
         self.tree.write(path, text)
 
     def drop(self, path: str) -> None:
@@ -119,6 +121,8 @@ class Node(TreeHost):
             "rmmod": self._rmmod,
             "dkms": self._dkms,
             "modinfo": self._modinfo,
+            "lsinitramfs": self._lsinitramfs,
+            "update-initramfs": self._update_initramfs,
             "true": lambda _argv: Result(0, "", ""),
         }
         return known[command[0]](command) if command[0] in known else super().run(argv, timeout, stdin)
@@ -137,6 +141,17 @@ class Node(TreeHost):
         assert argv == ("modinfo", "-k", KERNEL, "-F", "parm", "erdma"), argv
         parameters = "rand_qpn:randomized qpn (bool)\ncompat_mode:compat mode support (bool)\n"
         return Result(0, parameters if self.on_disk == BUILT else "", "") if self.on_disk else Result(1, "", "modinfo: ERROR: not found")
+
+    def _lsinitramfs(self, argv: tuple[str, ...]) -> Result:
+        return Result(0, self.read(argv[1]) or "", "")
+
+    def _update_initramfs(self, argv: tuple[str, ...]) -> Result:
+        """The driver that is on disk goes into the image, if one was in it; the image is newer than the driver then."""
+        assert argv == ("update-initramfs", "-u", "-k", KERNEL)
+        self.put(f"boot/initrd.img-{KERNEL}", f"usr/lib/modules/{KERNEL}/{self.on_disk}\n")
+        later = time.time() + 60
+        os.utime(self.tree.root / f"boot/initrd.img-{KERNEL}", (later, later))
+        return Result(0, "", "")
 
     def _modprobe(self, argv: tuple[str, ...]) -> Result:
         if argv[1] == "--dump-modversions":

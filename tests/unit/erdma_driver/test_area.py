@@ -362,7 +362,28 @@ def test_releases_of_the_installer_have_a_checksum(planner: MakePlanner, version
     assert plans.whats()[0] == f"DKMS module erdma/{version} for kernel {KERNEL}"
 
 
-def test_secure_boot_and_a_kernel_that_is_not_the_next_one_are_refused_before_a_build(planner: MakePlanner) -> None:
+def test_an_initramfs_that_holds_the_driver_is_made_again_with_it_and_with_its_mode(planner: MakePlanner) -> None:
+    image = f"boot/initrd.img-{KERNEL}"
+    plans = planner(erdma_mode="compat")
+    plans.node.put(image, f"usr/lib/modules/{KERNEL}/kernel/drivers/infiniband/hw/erdma/erdma.ko\n")
+    assert plans.whats() == [BUILD, *FILES, f"erdma in /{image}", LOADED]
+    plans.converge()
+    assert plans.node.read("/" + image).endswith("updates/dkms/erdma.ko\n")
+    other = planner(node=plans.node, erdma_mode="default")
+    assert other.whats() == [FILES[0], f"erdma in /{image}", MODE], "its options file is in the image too"
+    other.converge()
+    other.node.put(image, "usr/lib/modules/x/virtio_net.ko\n")
+    assert planner(node=plans.node, erdma_mode="compat").whats() == [FILES[0], MODE], "an image without the driver is nobody's business"
+
+
+def test_secure_boot_without_an_enrolled_key_is_refused_before_a_build(planner: MakePlanner) -> None:
+    plans = planner()
+    plans.node.put("sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", b"\x06\x00\x00\x00\x01")
+    (problem,) = plans.problems()
+    assert problem.startswith("Secure Boot: is on, and there is no key yet that DKMS could sign with")
+
+
+def test_a_kernel_that_is_not_the_next_one_is_refused_before_a_build(planner: MakePlanner) -> None:
     plans = planner()
     plans.node.put("boot/vmlinuz-5.15.0-999-generic")
     plans.node.put("lib/modules/5.15.0-999-generic/modules.dep")
