@@ -31,7 +31,7 @@ Check = Annotated[bool, typer.Option("--check", help=CHECK_HELP)]
 
 
 def command(inventory: Inventory, limit: Limit = None, check: Check = False, form: OutputFormat = Format.TEXT) -> None:
-    session = Session("environment", inventory, limit, form)
+    session = Session("plan" if check else "environment", inventory, limit, form)
     outcome = session.run("ai_environment_plan" if check else "ai_environment")
     require(outcome, lambda host: host.planned, "environment")
     drift = [ExitCode.DRIFT for host in outcome.hosts.values() if check and host.changes]
