@@ -9,20 +9,22 @@ with the names of its users.
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..catalogue.drivers import Wanted
-from ..catalogue.stacks import vendor_stack
+from ..catalogue.stacks import VendorStack, vendor_stack
 from ..erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, mode_of
 from ..erdma_source import BUILD_SCRIPT, Source, directory, source_of
 from ..host import Host
 from ..observe.boot import Boot, has_headers, observe_boot
 from ..observe.erdma_driver import MODULE, Driver, observe_driver, references, users
 from ..observe.modules import module_index, module_path
-from ..observe.stack_modules import FOREIGN_PATH
+from ..observe.packages import query_packages
+from ..observe.stack_modules import FOREIGN_PATH, observe_modules
 from ..observe.storage import rdma_storage
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, remove_file
 from . import erdma_dkms, erdma_load, initramfs
+from .dkms import stack_installed
 from .erdma_choice import DKMS, KEPT, Choice, choose, in_the_way, our_versions
-from .erdma_dkms import Files, plan_core, plan_dkms, plan_off
+from .erdma_dkms import COMING, Files, plan_core, plan_dkms, plan_off
 from .erdma_load import BOOT_FILE, BOOT_TEXT, OPTIONS_FILE, Overruling, options_text, overruling, plan_loaded
 from .files import FileState, observe_file, plan_file
 from .kernel_guard import guard_problems, headers_package
@@ -43,7 +45,7 @@ class Desired(NamedTuple):
     driver: str  # erdma_driver
     source: Optional[Source]
     named: Optional[str]  # the release that the inventory names
-    ofed: bool  # MLNX_OFED is what the inventory wants here
+    stack: Optional[VendorStack]  # MLNX_OFED, where the inventory wants it here
     live: bool  # modules are this node's own: it is no container
 
 
@@ -65,6 +67,8 @@ class Observed(NamedTuple):
     references: int = 0
     storage: Tuple[str, ...] = ()
     ofed: bool = False  # MLNX_OFED is on the node
+    coming: bool = False  # it is wanted, and not installed yet
+    old_core: bool = False  # the RDMA core that runs is not the one that the driver is built for
     image: Optional[str] = None
 
 
@@ -73,7 +77,7 @@ def desired(spec, identity):
     mode = mode_of(spec, identity)
     return Desired(
         identity, mode, spec["erdma_driver"], source_of(spec) if mode is not None else None, spec["erdma_driver_version"],
-        mode is not None and vendor_stack(spec, identity) is not None, not identity.has("container"))
+        vendor_stack(spec, identity) if mode is not None else None, not identity.has("container"))
 
 
 def observe(host, desired):
@@ -96,8 +100,18 @@ def observe(host, desired):
         tuple(name for name, _why in TOOLS if host.which(name) is not None), has_headers(host, identity.kernel),
         tuple(found for found in overruling(host) if letter is not None and found.letter != letter),
         tuple(barred_modules(host, [MODULE])), tuple(users(host)), references(host),
-        tuple("%s %s" % (item.kind, item.where) for item in rdma_storage(host)), ofed_there(host, identity.kernel),
-        initramfs.outdated(host, identity, MODULE, driver.path, changes_at_boot))
+        tuple("%s %s" % (item.kind, item.where) for item in rdma_storage(host)), *_ofed_state(host, desired),
+        image=initramfs.outdated(host, identity, MODULE, driver.path, changes_at_boot))
+
+
+def _ofed_state(host, desired):
+    # type: (Host, Desired) -> Tuple[bool, bool, bool]
+    """(MLNX_OFED is there, it is still to come, the RDMA core that runs is another one than the driver will be built for)."""
+    identity, stack = desired.identity, desired.stack
+    there = ofed_there(host, identity.kernel)
+    coming = stack is not None and not stack_installed(stack, query_packages(host, identity, [stack.meta]), identity)
+    modules = observe_modules(host, identity.kernel) if there else ()
+    return there, coming, coming or any(module.name == "ib_core" and module.stale for module in modules)
 
 
 def with_release(choice, desired):
@@ -130,8 +144,8 @@ def plan(desired, observed):
     if not desired.live:
         return files
     exchanged = driver.loaded and (_new_driver(builds) or driver.alibabas != (letter is not None))
-    loaded = plan_loaded(driver.loaded, driver.letter, letter, exchanged)
-    if exchanged and builds:
+    loaded = plan_loaded(driver.loaded, driver.letter, letter, exchanged) if not observed.old_core else []
+    if exchanged and loaded and builds:
         first = builds[0]
         builds = [first._replace(ops=(erdma_load.comes_back(driver.letter),) + first.ops)] + builds[1:]
     packages = _packages(desired, observed) if builds and choice.kind == DKMS else []
@@ -142,13 +156,14 @@ def plan(desired, observed):
 def _plan_driver(desired, observed, choice, driver):
     # type: (Desired, Observed, Choice, Driver) -> List[Change]
     kernel = desired.identity.kernel
+    fits = COMING if observed.coming else driver.fits
     if choice.kind == DKMS and choice.version is not None:
         off = plan_off(observed.ours, driver.builds, choice.version)
-        return off + plan_dkms(choice.version, kernel, desired.mode != DEFAULT, driver.builds, observed.files, driver.fits)
+        return off + plan_dkms(choice.version, kernel, desired.mode != DEFAULT, driver.builds, observed.files, fits)
     if choice.kind == MAINLINE:
         return plan_off(observed.ours, driver.builds, None)
     installed = next((build for build in driver.builds if build.kernel == kernel and build.state == "installed"), None)
-    return plan_core("%s/%s" % installed[:2], kernel, driver.fits) if installed is not None else []
+    return plan_core("%s/%s" % installed[:2], kernel, fits) if installed is not None else []
 
 
 def _new_driver(builds):
@@ -198,7 +213,7 @@ def conflicts(desired, observed):
 
 def _ofed(desired, observed):
     # type: (Desired, Observed) -> List[Problem]
-    if desired.mode != OFED or desired.ofed or observed.ofed:
+    if desired.mode != OFED or desired.stack is not None or observed.ofed:
         return []
     return [Problem(NAME, "erdma_mode", "is ofed here%s, and MLNX_OFED is neither on this node nor asked for: set rdma_stack: mlnx_ofed, "
                     "or erdma_mode: compat, which talks to nodes in either" % (
@@ -249,4 +264,8 @@ def notes(desired, observed):
         return ["erdma: driver and mode are left as they are (erdma_driver: leave)"]
     if not desired.live:
         return ["erdma: this is a container, modules cannot be loaded here; only %s and %s are managed" % (OPTIONS_FILE, BOOT_FILE)]
-    return ["erdma: the kernel's own driver is left in place: %s" % choice.reason] if choice.kind == MAINLINE else []
+    found = ["erdma: the kernel's own driver is left in place: %s" % choice.reason] if choice.kind == MAINLINE else []
+    if observed.old_core:
+        found.append("erdma: the driver is loaded in its mode with the next boot: the RDMA core that runs is not the one that it is built "
+                     "for")
+    return found

@@ -19,6 +19,7 @@ WHY_MAD = "compat mode without OFED needs a driver that was built with it (ERDMA
 WHY_CORE = "the driver was built against another RDMA core than the one that is there; it would not load"
 WHY_OFF = "the inventory wants another driver, and DKMS would build this one for every new kernel"
 SCRIPT_MODE = 0o755
+COMING = "the RDMA core is exchanged by packages to come"
 
 
 class Files(NamedTuple):
@@ -52,10 +53,14 @@ def plan_dkms(version, kernel, mad, builds, files, fits):
 
 def plan_core(name, kernel, fits):
     # type: (str, str, Optional[str]) -> List[Change]
-    """Built again for the running kernel: after OFED came or was changed nobody else does it."""
-    if fits != OTHER_CORE:
+    """Built again for the running kernel: after OFED came or was changed nobody else does it.
+
+    Without ops where OFED is still to come: then it is for the apply behind the package step.
+    """
+    if fits not in (OTHER_CORE, COMING):
         return []
-    return [Change(AREA, "DKMS module %s built for this RDMA core" % name, fits, FITS, "none", WHY_CORE, SOURCE, _around(name, kernel, []))]
+    ops = _around(name, kernel, []) if fits == OTHER_CORE else ()
+    return [Change(AREA, "DKMS module %s built for this RDMA core" % name, fits, FITS, "none", WHY_CORE, SOURCE, ops)]
 
 
 def install_command(name, kernel):

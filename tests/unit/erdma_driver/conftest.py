@@ -33,6 +33,7 @@ INBOX_CRC, OFED_CRC = "0x386be204", "0x5f0d2c11"
 MAINLINE = "kernel/drivers/infiniband/hw/erdma/erdma.ko"
 BUILT = "updates/dkms/erdma.ko"
 TYPES = {"Y": "1: CA", "N": "4: RNIC"}
+OFED_RELEASE = "24.10-4.1.4"
 OPTIONS = "etc/modprobe.d/railwright-erdma.conf"
 SOURCE = "usr/src/erdma-0.2.37"
 HEADERS = f"lib/modules/{KERNEL}/build"
@@ -80,8 +81,9 @@ class Node(TreeHost):
         if conf is not None:
             self.put(f"usr/src/erdma-{version}/dkms.conf", conf)
 
-    def ofed(self, crc: str = OFED_CRC) -> None:
-        """MLNX_OFED: its headers, and the RDMA core that modprobe loads."""
+    def ofed(self, crc: str = OFED_CRC, *, running: bool = True) -> None:
+        """MLNX_OFED: its headers, and the RDMA core that modprobe loads; ``running``: it is the one that is loaded, too."""
+        self.put("sys/module/ib_core/version" if running else "sys/module/ib_core/refcnt", f"{OFED_RELEASE if running else 0}\n")
         self.put(f"usr/src/ofa_kernel/x86_64/{KERNEL}/Module.symvers", f"{crc}\tib_register_device\tib_core\tEXPORT_SYMBOL\t\n")
         self.put(f"lib/modules/{KERNEL}/updates/dkms/ib_core.ko")
         self.depmod()
@@ -91,6 +93,11 @@ class Node(TreeHost):
         """The checksum of the RDMA core that a build takes now."""
         found = self.read(f"/usr/src/ofa_kernel/x86_64/{KERNEL}/Module.symvers")
         return found.split("\t")[0] if found else INBOX_CRC
+
+    @property
+    def running_core(self) -> str:
+        """The checksum of the RDMA core that is loaded: OFED's, once it is in use."""
+        return self.core if self.line("/sys/module/ib_core/version") else INBOX_CRC
 
     def open_device(self, pid: int, name: str) -> None:
         """A process with a context on erdma_0: the driver's reference count grows."""
@@ -138,9 +145,16 @@ class Node(TreeHost):
         self.put(f"lib/modules/{KERNEL}/modules.dep", "".join(f"{path}: {core}\n" for path in paths) + core + ":\n")
 
     def _modinfo(self, argv: tuple[str, ...]) -> Result:
+        if len(argv) == 4:
+            return self._modinfo_of(argv[3])
         assert argv == ("modinfo", "-k", KERNEL, "-F", "parm", "erdma"), argv
         parameters = "rand_qpn:randomized qpn (bool)\ncompat_mode:compat mode support (bool)\n"
         return Result(0, parameters if self.on_disk == BUILT else "", "") if self.on_disk else Result(1, "", "modinfo: ERROR: not found")
+
+    def _modinfo_of(self, name: str) -> Result:
+        """Of a module of the RDMA core; the kernel's own have no version."""
+        version = f"version:        {OFED_RELEASE}\n" if name == "ib_core" and self.exists("/usr/src/ofa_kernel") else ""
+        return Result(0, f"filename:       /lib/modules/{KERNEL}/{name}.ko\n{version}", "")
 
     def _lsinitramfs(self, argv: tuple[str, ...]) -> Result:
         return Result(0, self.read(argv[1]) or "", "")
@@ -163,7 +177,7 @@ class Node(TreeHost):
         path = self.on_disk
         if path is None:
             return Result(1, "", "modprobe: FATAL: Module erdma not found")
-        if self.load_fails or self.built_with[path] != self.core:
+        if self.load_fails or self.built_with[path] != self.running_core:
             return Result(1, "", "modprobe: ERROR: could not insert 'erdma': Invalid argument")
         if self.loaded:
             return Result(0, "", "")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import erdma
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma_load import BOOT_FILE, OPTIONS_FILE
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.files import MARK
 
@@ -211,18 +212,49 @@ def test_a_release_that_the_inventory_names_takes_the_place_of_an_older_one_of_o
 def test_a_driver_of_another_rdma_core_is_built_again(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="compat")
     plans.converge()
-    plans.node.ofed()  # MLNX_OFED came afterwards
+    plans.node.ofed(running=False)  # MLNX_OFED came afterwards
     what = "DKMS module erdma/0.2.37 built for this RDMA core"
     assert plans.whats() == [what], "and nothing is reloaded: the old core may run until the next boot"
     assert (plans.change(what).before, plans.change(what).after) == ("other_core", "fits")
     plans.converge()
 
 
+WAITS = "erdma: the driver is loaded in its mode with the next boot: the RDMA core that runs is not the one that it is built for"
+
+
+def test_where_mlnx_ofed_waits_for_a_reboot_the_driver_is_built_for_it_and_not_loaded_into_the_old_core(planner: MakePlanner) -> None:
+    plans = planner(erdma_mode="ofed")
+    plans.node.ofed(running=False)
+    assert plans.whats() == [BUILD, *FILES]
+    assert plans.notes() == [WAITS]
+    plans.converge()
+    assert not plans.node.loaded
+    plans.node.ofed()  # the reboot
+    assert plans.whats() == [LOADED]
+    assert plans.notes() == []
+    plans.converge()
+
+
+def test_a_rebuild_for_mlnx_ofed_that_packages_are_to_bring_is_in_the_plan_before_they_have_come(planner: MakePlanner) -> None:
+    plans = planner(erdma_mode="compat")
+    plans.converge()
+    plans.node.put("var/lib/dpkg/status", "Package: bash\nStatus: install ok installed\nVersion: 5.1\n\n")
+    wishes = {"erdma_mode": "ofed", "rdma_stack": "mlnx_ofed", "rdma_stack_activation": "reboot"}
+    coming = planner(node=plans.node, **wishes)
+    what = "DKMS module erdma/0.2.37 built for this RDMA core"
+    (before,) = erdma.plan(*coming.seen)
+    assert (before.what, before.ops, before.before) == (what, (), "the RDMA core is exchanged by packages to come")
+    coming.node.put("var/lib/dpkg/status", "Package: mlnx-ofed-all\nStatus: install ok installed\nVersion: 24.10-4.1.4.0\n\n")
+    coming.node.ofed(running=False)
+    assert coming.whats() == [what], "the same key, with something to do now: the apply that was consented to goes on"
+    coming.converge()
+
+
 def test_the_vendors_driver_of_another_rdma_core_is_built_again_too(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="compat")
     plans.node.vendor_package()
     plans.converge()
-    plans.node.ofed()
+    plans.node.ofed(running=False)
     assert plans.whats() == ["DKMS module erdma/1.0.2 built for this RDMA core"]
     plans.converge()
 
