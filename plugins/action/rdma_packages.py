@@ -36,8 +36,8 @@ class ActionModule(StepAction):
 
 
 def words_of(error: dict[str, Any]) -> str:
-    """What a failed task says: its message, dnf's list of failures, and the last lines of what it printed."""
-    failures = error.get("failures") or []
+    """What a failed task says: its message (of a loop: of each item), dnf's list of failures, and the last lines of what it printed."""
+    failures = error.get("failures") or [item.get("msg", "") for item in error.get("results") or [] if item.get("failed")]
     said = [str(error.get("msg", "")), *(str(item) for item in failures)]
     for stream in ("stderr", "module_stderr"):
         text = str(error.get(stream) or "").strip()

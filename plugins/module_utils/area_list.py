@@ -10,6 +10,7 @@ devices (NCCL) comes last.
 from typing import Any, Callable, List, NamedTuple, Tuple
 
 from .areas import (
+    aiacc,
     containers,
     cpu,
     cuda,
@@ -78,6 +79,7 @@ AREAS = (
     Area(cuda.NAME, cuda.desired, cuda.observe, cuda.plan, cuda.problems, cuda.conflicts, cuda.notes),
     Area(nccl_library.NAME, nccl_library.desired, nccl_library.observe, nccl_library.plan, nccl_library.problems, nccl_library.conflicts,
          nccl_library.notes),
+    Area(aiacc.NAME, aiacc.desired, aiacc.observe, aiacc.plan, aiacc.problems, aiacc.conflicts, aiacc.notes),
     Area(mpi.NAME, mpi.desired, mpi.observe, mpi.plan, mpi.problems, mpi.conflicts, mpi.notes),
     Area(gpudirect.NAME, gpudirect.desired, gpudirect.observe, gpudirect.plan, gpudirect.problems, gpudirect.conflicts, gpudirect.notes),
     Area(nic_firmware.NAME, nic_firmware.desired, nic_firmware.observe, nic_firmware.plan, nic_firmware.problems, nic_firmware.conflicts,

@@ -11,6 +11,8 @@ from .observe.identity import observe_identity
 from .package_proof import Proof, as_dicts, check_keys, make_case, one_line, overlay, wait
 from .package_proof_apt import prove_apt
 from .package_proof_dnf import prove_dnf
+from .package_unsigned import STATE as UNSIGNED
+from .package_unsigned import check_unsigned
 from .spec.model import Spec
 
 PROVERS = {"apt": prove_apt, "dnf": prove_dnf}
@@ -53,6 +55,7 @@ def prove(host, spec, steps):
     """Raises RailwrightError with one line when the steps cannot be carried out."""
     case = make_case(host, spec, steps)
     check_keys(case)
+    check_unsigned(host, spec, case.identity.platform.package_manager, case.names(UNSIGNED))
     prover = PROVERS.get(case.identity.platform.package_manager)
     if prover is None:
         return Proof(tuple(dict(step) for step in steps), ())

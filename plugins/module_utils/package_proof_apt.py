@@ -33,6 +33,7 @@ from .package_proof import (
 ARCHIVES = "/var/cache/apt/archives"
 LISTS = "/var/lib/apt/lists"
 UPDATE_SECONDS, RESOLVE_SECONDS, DOWNLOAD_SECONDS = 600.0, 300.0, 3600.0
+LOCAL = "local-deb"  # apt's archive of the files that it is told of
 ROUNDS = 12  # how deep exact dependencies of a meta package are followed
 NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
 # What the role's task says to apt-get, so that both resolve alike.
@@ -67,6 +68,8 @@ def prove_apt(host, case, root):
     prover.refresh()
     names = prover.wanted()
     found = prover.install(names)
+    if case.names("unsigned"):
+        found = prover.install_unsigned(found, names)
     lost = {name: version for name, version in list(removed.items()) + list(found.removals.items()) if name not in found.installs}
     check_removals(case, list(lost.items()))
     if prover.names:
@@ -85,6 +88,7 @@ class AptProver:
         self.etc, self.lists, self.status, self.archives = root + "/etc", root + "/lists", root + "/status", root + "/cache/archives"
         self.updated = False
         self.names = []  # type: List[str]  # what apt-get is asked to install
+        self.needed = []  # type: List[str]  # by a package without a signature
         self.exact = []  # type: List[str]  # older versions that a meta package wants
         self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
 
@@ -217,6 +221,14 @@ class AptProver:
                 self.update_all()
         raise RailwrightError(self.explain(result))
 
+    def install_unsigned(self, found, names):
+        # type: (Simulated, List[str]) -> Simulated
+        """With the packages that such a file needs: they come before it, in a step of their own, as any other package does."""
+        whole = self.install(names + self.case.names("unsigned"))
+        self.needed = ["%s=%s" % (name, after) for name, (_before, after, origin) in sorted(whole.installs.items())
+                       if name not in found.installs and origin != LOCAL]
+        return whole
+
     def follow(self, text):
         # type: (str) -> bool
         known = {name.partition("=")[0] for name in self.names + self.exact}  # type: Set[str]
@@ -279,6 +291,8 @@ class AptProver:
             names = [self.exactly(name) for name in step["names"]] if step["state"] in ("present", "replaced") else list(step["names"])
             if index == last:
                 names += self.exact
+            if step["state"] == "unsigned" and self.needed:
+                found.append({"area": step["area"], "state": "present", "names": self.needed})
             found.append(dict(step, state="present" if step["state"] == "replaced" else step["state"], names=names))
         return found
 

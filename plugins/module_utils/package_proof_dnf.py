@@ -33,6 +33,7 @@ from .types import Op
 
 REPOS, PLUGINS, CACHE, PERSIST = "/etc/yum.repos.d", "/etc/dnf/plugins", "/var/cache/dnf", "/var/lib/dnf"
 REFRESH_SECONDS, RESOLVE_SECONDS, DOWNLOAD_SECONDS = 900.0, 600.0, 3600.0
+COMMAND_LINE = "@commandline"  # dnf's repository of the files that it is told of
 _SECTIONS = {
     "Installing": "in", "Installing dependencies": "in", "Installing weak dependencies": "in", "Upgrading": "in", "Downgrading": "in",
     "Reinstalling": "in", "Removing": "out", "Removing dependent packages": "out", "Removing unused dependencies": "out",
@@ -60,10 +61,13 @@ def prove_dnf(host, case, root):
     removed = prover.remove()
     names = prover.wanted()
     found, sizes = prover.install(names, removed)
+    if case.names("unsigned"):
+        found, sizes, names = prover.install_unsigned(found, names, removed)
     lost = {name: version for name, version in list(removed.items()) + list(found.outgoing.items()) if name not in found.incoming}
     check_removals(case, list(lost.items()))
     if found.incoming:
         check_room(host, sizes[0], sizes[1], CACHE if host.exists(CACHE) else "/var")
+    if found.incoming and names:
         prover.fetch(names)
     before = prover.installed(list(found.incoming))
     resolved = [Resolved(name, before.get(name), version, origin) for name, (version, origin) in found.incoming.items()]
@@ -79,6 +83,7 @@ class DnfProver:
         self.host, self.case, self.root = host, case, root
         self.repos, self.keys, self.plugins, self.cache = root + "/repos", root + "/keys", root + "/plugins", root + "/cache"
         self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
+        self.needed = []  # type: List[str]  # by a package without a signature, which rpm alone puts into place
         self.gone = []  # type: List[str]  # what the transaction removes: no package of that name comes
 
     def prepare(self):
@@ -200,6 +205,14 @@ class DnfProver:
         sizes = {name: size_of(number, unit) for name, number, unit in _SIZES.findall(result.out)}
         return table, (sizes.get("Total download size", 0), sizes.get("Installed size", 0))
 
+    def install_unsigned(self, found, names, removed):
+        # type: (Table, List[str], Dict[str, str]) -> Tuple[Table, Tuple[int, int], List[str]]
+        """With the packages that such a file needs: they come before it, in a step of their own, with their signatures checked."""
+        whole, sizes = self.install(names + self.case.names("unsigned"), removed)
+        self.needed = ["%s-%s" % (name, version) for name, (version, origin) in sorted(whole.incoming.items())
+                       if name not in found.incoming and origin != COMMAND_LINE]
+        return whole, sizes, names + self.needed
+
     def returning(self, removed):
         # type: (Dict[str, str]) -> Set[str]
         """Names that the new stack has too. dnf takes no other version of a name that the same transaction removes (the role has two), so
@@ -290,6 +303,8 @@ class DnfProver:
         for step in self.case.steps:
             back = step["state"] == "replaced"
             names = [self.exactly(name) for name in step["names"]] if back or step["state"] == "present" else list(step["names"])
+            if step["state"] == "unsigned" and self.needed:
+                found.append({"area": step["area"], "state": "present", "names": self.needed})
             found.append(dict(step, state="present" if back else step["state"], names=names))
         return found
 

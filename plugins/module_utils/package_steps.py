@@ -12,6 +12,7 @@ uninstall  runs the stack's own uninstaller (``argv``) where it is there
 absent     removes packages
 replaced   gives packages of a vendor back to the distribution; the proof finds out in which version
 file       installs a package file that was downloaded and whose checksum was compared
+unsigned   the same for one that nobody signed: it is taken for its checksum, which is the operator's own, and it brings no repository
 present    installs packages, by exact version or glob where one is wanted
 =========  ==========================================================================================
 """
@@ -19,12 +20,14 @@ present    installs packages, by exact version or glob where one is wanted
 import re
 from typing import Any, Dict, List, Sequence, Tuple
 
+from .catalogue import aiacc
 from .types import PRESENT, Change
 
 UNINSTALLER = "ofed-scripts"  # the package that has the uninstaller
 UNINSTALL = ("/usr/sbin/ofed_uninstall.sh", "--force")
 OFFLINE = "doca-host"  # only ever comes as a file
 OFFLINE_PATH = "/var/cache/railwright/packages/doca-host.%s"
+FILES = {"file": OFFLINE_PATH, "unsigned": aiacc.BROUGHT}
 _BUILD = re.compile(r"(?:linux-headers-|kernel-devel-|kernel-headers).*|dkms")
 _FORMS = {"apt": ("=", "deb"), "zypper": ("=", "rpm"), "dnf": ("-", "rpm"), "yum": ("-", "rpm")}
 
@@ -46,8 +49,8 @@ def package_steps(changes, manager):
         done += [name for _change, name in rows]
         for state, group in _grouped(rows):
             names = [name if change.after == PRESENT else name + joint + str(change.after) for change, name in group]
-            if state == "file":
-                names = [OFFLINE_PATH % ending]
+            if state in FILES and names:
+                names = [FILES[state] % ending]
             if names:
                 steps.append({"area": area, "state": state, "names": names})
     return {"manager": manager, "steps": steps}
@@ -58,10 +61,10 @@ def _grouped(rows):
     """What builds need, what comes back, what comes as a file, and the rest."""
     replaced = [row for row in rows if row[0].before is not None and row[0].after == PRESENT]
     offline = [row for row in rows if row[1] == OFFLINE]
+    unsigned = [row for row in rows if row[1] == aiacc.PACKAGE]
     build = [row for row in rows if _BUILD.match(row[1]) and row not in replaced]
-    rest = [row for row in rows if row not in replaced + offline + build]
-    return [("present", build), ("replaced", replaced), ("file", offline), ("present", rest)] if offline else [
-        ("present", build), ("replaced", replaced), ("present", rest)]
+    rest = [row for row in rows if row not in replaced + offline + unsigned + build]
+    return [("present", build), ("replaced", replaced), ("file", offline), ("present", rest), ("unsigned", unsigned)]
 
 
 def _areas(changes):

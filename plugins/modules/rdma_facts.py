@@ -245,6 +245,9 @@ rdma:
     nccl:
       description: Content of /etc/nccl.conf and of profile.d, library and network plugins found.
       type: dict
+    aiacc:
+      description: The AIACC network plugin for NCCL and its relatives; null where there is none.
+      type: dict
     nccl_libraries:
       description: Every NCCL that a job can load, with its version and where it comes from.
       type: list

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import ending_of, package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
     ARTIFACTS,
     OPERATOR_PIN,
     Artifact,
     at_vendor,
     download_url,
+    find,
     located,
     mirror_path,
     pin_form,
@@ -91,7 +93,24 @@ def _rows(spec: Spec) -> Iterator[Row]:
         yield from (_resolved(row, spec, driver_source.version) for row in ARTIFACTS if row.name == driver_source.artifact)
     for psid, image in sorted(spec["nic_firmware_images"].items()):
         yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
+    yield from _aiacc(spec)
     yield from _of_the_proof(spec)
+
+
+def _aiacc(spec: Spec) -> Iterator[Row]:
+    """Both kinds: which one a host needs, its system says. The operator's own URL is of one kind, and has the pin of its kind."""
+    if not spec["aiacc_install"] or spec["aiacc_archive"] is not None:
+        return
+    url: str | None = spec["aiacc_url"]
+    for manager in ("apt", "dnf"):
+        package = package_of(spec, manager)
+        row = find(package.artifact) if package is not None else None
+        if package is None or row is None:
+            continue
+        if url is None:
+            yield _resolved(row, spec, None)
+        elif url.endswith(f".{ending_of(manager)}"):
+            yield _own("aiacc_url", url, "package", package.sha256)
 
 
 def _of_the_proof(spec: Spec) -> Iterator[Row]:

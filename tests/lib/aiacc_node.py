@@ -4,16 +4,29 @@
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from nccl_files import elf
+
+PINS = {"aiacc_nccl_plugin_deb": "d" * 64, "aiacc_nccl_plugin_rpm": "e" * 64, "aiacc_nccl_plugin_rpm-1.1.0": "f" * 64}
+
+
+def wishes(**values: Any) -> Spec:
+    spec, findings = build_spec({"fabric": "erdma", "mtu": 1400, "rails": []}, "node1")
+    assert spec is not None, findings
+    chosen = {"nccl_profile": "erdma-aiacc", "aiacc_install": True, "artifact_pins": PINS}
+    return Spec({**spec.as_dict(), **chosen, **values})
 
 
 class AiaccNode(TreeHost):
     """``packages``: name to (version, files). The loader finds what lies in the directories that ld.so.conf names, in their order."""
 
+    live = True  # its package manager can be asked
     SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
     def __init__(self, root: Path, os_name: str) -> None:
@@ -24,6 +37,7 @@ class AiaccNode(TreeHost):
         self.rpm = os_name.startswith(("rocky", "alinux"))
         self.put("etc/os-release", OS_RELEASE[os_name])
         self.put("proc/sys/kernel/osrelease", "5.10.134-17\n")
+        self.put("proc/sys/kernel/arch", "x86_64\n")
         self.put("etc/ld.so.conf", "include ld.so.conf.d/*.conf\n")
         if not self.rpm:
             self.put("etc/ld.so.conf.d/libc.conf", "# libc default configuration\n/usr/local/lib\n")

@@ -60,7 +60,8 @@ class Tree:
         fabric, matches = RAILS[self.name]
         rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
                  for i, (kind, value, address) in enumerate(matches)]
-        given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0", **values}
+        given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0",
+                 "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}, **values}
         spec, findings = build_spec(given, "node1")
         assert spec is not None, findings
         return spec

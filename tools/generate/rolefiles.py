@@ -39,6 +39,7 @@ TITLES = {
     "ddp_benchmark": "Run a small data-parallel training benchmark through torchrun",
     "nccl_tests": "Build nccl-tests, bring it to every node, run it and judge it",
     "mpi": "Install the MPI that starts the ranks of nccl-tests",
+    "aiacc": "Install the AIACC network plugin for NCCL on eRDMA",
     "nccl": "Install the NCCL library at a pinned version",
 }
 ANSIBLE_TYPES = {"number": "float"}

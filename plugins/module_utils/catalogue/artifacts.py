@@ -210,6 +210,16 @@ _NCCL_TESTS = Artifact(
     "nccl-tests", "2.19.6", "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v{version}.tar.gz", "archive", "sha256",
     "adbd3d27ba6c00bd7b7cf98cc8811c6ad860427ecd5de59527466b21472c0d93",
     "NVIDIA/nccl-tests (tag v2.19.6); computed from the tag, in the way that gives Spack's checksums of 2.0.0 and 2.13.6")
+# AIACC's network plugin for NCCL. The vendor does not sign it, and nobody here has seen a checksum of it.
+_AIACC_PLACES = (  # (release, beginning of the URL, where that was read)
+    ("1.0.2", "https://ali-perseus-release.oss-cn-huhehaote.aliyuncs.com/ACSpeed/nccl-plugin/%s/", "S4:44-46 (the eRDMA document)"),
+    ("1.1.0", "https://mirrors.aliyun.com/aiacc/aiacc-nccl-plugin/", "ALI (AIACC), ERC: http there, on a host that has https"),
+)
+_AIACC = tuple(
+    Artifact("aiacc_nccl_plugin_%s%s" % (ending, "" if release == "1.0.2" else "-" + release), release,
+             place.replace("%s", ending) + "aiacc-nccl-plugin-%s.%s" % (release, ending), "package", "operator", None, source)
+    for release, place, source in _AIACC_PLACES for ending in ("deb", "rpm")
+)
 _HOST_ROWS = [
     Artifact("doca-host-%s-%s" % (label, arch), release, _HOST % (release, file), "package", "sha256", value, _AZ)
     for label, arch, release, file, value in _HOST_PACKAGES
@@ -226,7 +236,7 @@ _ERDMA_ROWS = tuple(
 ) + (Artifact("erdma-key", "all", _ERDMA + "GPGKEY", "key", "operator", None,
               "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
 ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
-ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS)
+ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS) + _AIACC
 _BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
 
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..observe.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .aiacc import judge_aiacc
 from .erdma import judge_erdma
 from .erdma_mode import judge_erdma_mode
 from .firewall import judge_firewall
@@ -43,6 +44,7 @@ def judge_node(node, spec, identity, facts):
     verdicts += judge_qos_boot(node, spec, targets, facts) + judge_erdma(node, spec, facts)
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     verdicts += judge_erdma_mode(node, spec, identity, facts)
+    verdicts += judge_aiacc(node, spec, facts)
     return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
 
 

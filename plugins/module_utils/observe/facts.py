@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 from ..catalogue.platforms import find_system
 from ..host import Host, TreeHost
 from ..types import Identity, Platform, as_dicts
+from .aiacc import as_facts, observe_aiacc
 from .boot import boot_facts, observe_boot
 from .dkms import dkms_builds
 from .erdma import observe_erdma
@@ -66,6 +67,7 @@ def observe_facts(host, identity=None, places=None):
         "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
+        "aiacc": as_facts(observe_aiacc(host, known, places)),
         "nccl_libraries": as_dicts(loadable_nccl(host, known, places)),
         "packages": packages,
     }  # type: Dict[str, Any]

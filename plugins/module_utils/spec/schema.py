@@ -15,6 +15,7 @@ from ..types import DISRUPTIONS
 from .key import Key
 from .keys_access import ACCESS_KEYS, ACCESS_ROLES
 from .keys_ai_environment import AI_KEYS, AI_ROLES
+from .keys_aiacc import AIACC_KEYS, AIACC_ROLES
 from .keys_confirm import CONFIRM_KEYS
 from .keys_containers import CONTAINERS_KEYS, CONTAINERS_ROLES
 from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
@@ -24,7 +25,8 @@ from .keys_nccl import PROOF_KEYS, PROOF_ROLES
 from .keys_qos import QOS_KEYS, QOS_ROLES
 
 ROLES = (("preflight", "rdma_stack") + ERDMA_ROLES + DRIVER_ROLES + ("network",) + FIREWALL_ROLES + ("ipoib",) + QOS_ROLES
-         + ("host_tuning", "nccl_env") + CONTAINERS_ROLES + ("opensm",) + ACCESS_ROLES + ("validate",) + AI_ROLES + PROOF_ROLES)
+         + ("host_tuning", "nccl_env") + CONTAINERS_ROLES + ("opensm",) + ACCESS_ROLES + ("validate",) + AI_ROLES
+         + PROOF_ROLES + AIACC_ROLES)
 FABRICS = ("roce", "infiniband", "erdma")
 STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
@@ -240,7 +242,7 @@ VALIDATE = (
 )
 
 KEYS = (SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
-        + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS)  # type: Tuple[Key, ...]
+        + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS)  # type: Tuple[Key, ...]
 BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
 SITE_KEYS = tuple(key.name for key in SITE)
 ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]

@@ -11,6 +11,7 @@ from ..catalogue.fabrics import DEFAULT_NCCL, derived
 from ..catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from .check_ai_environment import CHECKS as AI_CHECKS
 from .check_ai_environment import check_ai_environment
+from .check_aiacc import check_aiacc, fill_aiacc
 from .check_containers import check_containers
 from .check_cuda import check_cuda
 from .check_ddp_benchmark import CHECKS as DDP_CHECKS
@@ -67,6 +68,7 @@ def build_spec(values, host):
     rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
     _fill_defaults(given, checked)
     _check_together(checked, rails, findings)
+    check_aiacc(checked, findings)
     if any(item.severity == "error" for item in findings.items):
         return None, findings.items
     checked["rails"] = rails
@@ -122,6 +124,7 @@ def _fill_defaults(given, checked):
     for name, by_fabric in DEFAULTS_BY_FABRIC.items():
         if name in checked and checked[name] is None:
             checked[name] = by_fabric.get(checked.get("fabric", ""), NONE)
+    fill_aiacc(checked)
     if checked.get("ddp_benchmark_python", MISSING) is None:
         kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
         checked["ddp_benchmark_python"] = "%s/current/bin/python" % checked["ai_environment_path"].rstrip("/") if kept else "python3"

@@ -54,6 +54,7 @@ SECTIONS = {
     "nccl_tests": "The final proof: nccl-tests",
     "ai_environment": "The Python environment of jobs: torch",
     "ddp_benchmark": "Training benchmark",
+    "aiacc": "AIACC's plugin for NCCL on eRDMA",
 }
 
 

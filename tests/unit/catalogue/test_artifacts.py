@@ -35,7 +35,7 @@ def test_each_row_says_how_it_is_recognised_and_where_that_was_read(row: Artifac
     assert row.pin in PINS
     assert row.version
     assert row.source
-    place = ONLY_HTTP if row.name.startswith("erdma-installer") else rf"{INDEX}/packages" if row.name.startswith("nccl-wheel-") else r"https://[a-z0-9.]+"
+    place = ONLY_HTTP if row.name.startswith("erdma-installer") else rf"{INDEX}/packages" if row.name.startswith("nccl-wheel-") else r"https://[\w.-]+"
     assert re.fullmatch(place + "/[!-~]+", row.url), row.url
     if row.pin == "operator":
         assert row.value is None

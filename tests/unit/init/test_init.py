@@ -47,12 +47,15 @@ def test_every_key_is_explained(fabric: str) -> None:
 
 # A version says of what: these keys are refused without the one above them in the file.
 ABOVE = {"gpu_driver_version": "gpu_driver_branch", "cuda_cudnn_version": "cuda_version"}
+AIACC = {"fabric": "erdma", "mtu": 1400, "nccl_profile": "erdma-aiacc", "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}}
 # And these say how something is brought that is not brought by default.
 WITH = {
     "nccl_version": {"nccl_install": "wheel", "nccl_wheel_index": "https://mirror.example.com/pypi"},
     "nccl_archive": {"nccl_install": "source"},
     "mpi_version": {"mpi_install": "openmpi"},
     "mpi_archive": {"mpi_install": "hpcx"},
+    "aiacc_url": AIACC,
+    "aiacc_archive": AIACC,
     "nccl_tests_nfs": {"nccl_tests_path": "/srv/nccl-tests"},
     "nccl_tests_slurm_host": {"nccl_tests_launcher": "slurm"},
 }

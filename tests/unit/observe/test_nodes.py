@@ -113,6 +113,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "gpudirect",
         "limits",
         "nccl",
+        "aiacc",
         "nccl_libraries",
         "packages",
         "erdma",

@@ -20,7 +20,8 @@ def judge(name: str, **values: Any) -> list[tuple[str, str, str]]:
     profile = nccl_profile(name)
     assert profile is not None
     fabric = profile.fabrics[0]
-    given = {"fabric": fabric, "mtu": MTU[fabric], "nccl_profile": name, "rails": [RAIL] if profile.hca_prefix else [], **values}
+    given = {"fabric": fabric, "mtu": MTU[fabric], "nccl_profile": name, "rails": [RAIL] if profile.hca_prefix else [],
+             "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}, **values}
     if profile.qos is not None:
         given.setdefault("qos_profile", profile.qos)
     _spec, findings = build_spec(given, "n1")

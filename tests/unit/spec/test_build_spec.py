@@ -29,7 +29,8 @@ def keys_of(findings: list[Finding], severity: str) -> list[str]:
 
 def test_every_key_has_its_default(judge: Judge) -> None:
     spec = spec_of(judge())
-    by_fabric = {"nccl_profile": "roce", "qos_profile": "dscp26-prio3", "opensm_enabled": False, "ddp_benchmark_python": "python3"}
+    by_fabric = {"nccl_profile": "roce", "qos_profile": "dscp26-prio3", "opensm_enabled": False, "ddp_benchmark_python": "python3",
+                 "aiacc_install": False}
     for key in KEYS:
         if key.name not in ("fabric", "mtu", "rails"):
             assert spec[key.name] == by_fabric.get(key.name, key.default), key.name

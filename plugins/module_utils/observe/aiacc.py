@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""AIACC's plugin and its relatives on a node: which libnccl-net.so NCCL would load, what keeps it from that, and what DeepNCCL left.
+
+NCCL asks the loader for ``libnccl-net.so``: always in 2.8 and 2.10, and while NCCL_NET_PLUGIN is not set in 2.16 (read in its source). So
+what counts is the loader's cache, in its order.
+"""
+
+import fnmatch
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..catalogue.aiacc import DEEPNCCL, LIBRARIES, PACKAGE, PATH, PYPI, VARIABLE
+from ..host import Host
+from ..types import Identity
+from . import parse
+from .nccl import CONF, observe_nccl
+from .nccl_libraries import BACKUP, Places, owner_of, site_packages
+from .packages import query_packages
+
+LD_CONF = "/etc/ld.so.conf"
+ENVIRONMENT = "/etc/environment"
+INCLUDES = 4  # how deep ld.so.conf's files include others; the usual depth is one
+_CACHED = re.compile(r"^\s+libnccl-net\.so \(([^)]*)\) => (/\S+)$", re.MULTILINE)
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?%s=[\"']?([^\"'\s]*)" % VARIABLE, re.MULTILINE)
+_METADATA = re.compile(r"([A-Za-z0-9_.-]+?)-([0-9][A-Za-z0-9.]*)(?:-py[0-9.]+)?\.(?:dist|egg)-info\Z")
+
+
+class Deep(NamedTuple):
+    """DeepNCCL: its package, and what it overwrote (the backups that it left)."""
+
+    package: Optional[str]
+    backups: Tuple[str, ...]
+
+
+class AiaccState(NamedTuple):
+    package: Optional[str]  # version of aiacc-nccl-plugin
+    plugins: Tuple[str, ...]  # every libnccl-net.so that the loader knows, the first one is the one that is loaded
+    file: bool  # there is one in /usr/local/lib, known to the loader or not
+    owner: Optional[str]  # the package that it belongs to
+    searched: bool  # ld.so.conf names /usr/local/lib
+    settings: Tuple[Tuple[str, str], ...]  # (file, value) of NCCL_NET_PLUGIN, where it is not empty
+    deep: Optional[Deep]
+    pypi: Tuple[Tuple[str, str, str], ...]  # (project, version, directory)
+
+
+def observe_aiacc(host, identity, places=None):
+    # type: (Host, Identity, Optional[Places]) -> AiaccState
+    packages = query_packages(host, identity, (PACKAGE, DEEPNCCL)) or {}
+    there = host.exists(PATH)
+    return AiaccState(
+        packages.get(PACKAGE), cached_plugins(host), there, _owner(host, identity, packages.get(PACKAGE)) if there else None,
+        LIBRARIES in loader_directories(host), net_plugin_settings(host), _deep(host, packages.get(DEEPNCCL)),
+        _pypi(host, places if places is not None else Places()))
+
+
+def _owner(host, identity, package):
+    # type: (Host, Identity, Optional[str]) -> Optional[str]
+    """Who brought the plugin. In a captured tree nobody can be asked: there the package is believed that is installed."""
+    return PACKAGE if package is not None and not host.live else owner_of(host, identity, PATH)
+
+
+def as_facts(state):
+    # type: (AiaccState) -> Optional[Dict[str, Any]]
+    """None where nothing of AIACC's family is there."""
+    if not (state.package or state.file or state.deep or state.pypi):  # whose the file is, owner tells
+        return None
+    return {
+        "package": state.package, "plugins": list(state.plugins), "file": state.file, "owner": state.owner, "searched": state.searched,
+        "settings": dict(state.settings),
+        "deepnccl": {"package": state.deep.package, "backups": list(state.deep.backups)} if state.deep is not None else None,
+        "pypi": [{"name": name, "version": version, "directory": directory} for name, version, directory in state.pypi],
+    }
+
+
+def cached_plugins(host):
+    # type: (Host) -> Tuple[str, ...]
+    """libc6 alone is a 32-bit x86 library."""
+    answer = host.run(("ldconfig", "-p"), 10.0)
+    rows = _CACHED.findall(answer.out) if answer.ok else []  # type: List[Tuple[str, str]]
+    return tuple(path for kind, path in rows if kind != "libc6")
+
+
+def loader_directories(host, path=LD_CONF, depth=0):
+    # type: (Host, str, int) -> List[str]
+    """What ldconfig is told to look through beside its own directories."""
+    found = []  # type: List[str]
+    for line in (host.read(path, 65536) or "").splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) == 2 and words[0] == "include" and depth < INCLUDES:
+            for name in _matching(host, words[1]):
+                found += loader_directories(host, name, depth + 1)
+        elif len(words) == 1:
+            found.append(words[0].partition("=")[0].rstrip("/"))
+    return found
+
+
+def _matching(host, pattern):
+    # type: (Host, str) -> List[str]
+    """Files of one directory: the last part alone has wildcards in every system's ld.so.conf."""
+    directory, _slash, glob = (pattern if pattern.startswith("/") else "/etc/" + pattern).rpartition("/")
+    return ["%s/%s" % (directory, name) for name in host.listdir(directory) if fnmatch.fnmatchcase(name, glob)]
+
+
+def net_plugin_settings(host):
+    # type: (Host) -> Tuple[Tuple[str, str], ...]
+    """Files that set NCCL_NET_PLUGIN for jobs. An empty value is none to NCCL."""
+    nccl = observe_nccl(host)
+    found = [(CONF, (nccl["conf"] or {"variables": {}})["variables"].get(VARIABLE))]
+    found += [(path, values.get(VARIABLE)) for path, values in nccl["profile_d"].items()]
+    assigned = _ASSIGNED.findall(host.read(ENVIRONMENT, 65536) or "")  # type: List[str]
+    found.append((ENVIRONMENT, assigned[-1] if assigned else None))
+    return tuple((path, value) for path, value in found if value and parse.token(value))
+
+
+def _deep(host, package):
+    # type: (Host, Optional[str]) -> Optional[Deep]
+    names = ["%s/%s" % (LIBRARIES, name) for name in host.listdir(LIBRARIES) if name.startswith("libnccl.so") and name.endswith(BACKUP)]
+    return Deep(package, tuple(names)) if package is not None or names else None
+
+
+def _pypi(host, places):
+    # type: (Host, Places) -> Tuple[Tuple[str, str, str], ...]
+    found = []  # type: List[Tuple[str, str, str]]
+    for directory in site_packages(host, places):
+        found += [(name, version, directory) for name, version in _projects(host.listdir(directory)) if name in PYPI]
+    return tuple(found)
+
+
+def _projects(names):
+    # type: (Sequence[str]) -> List[Tuple[str, str]]
+    """(project, version) of the metadata that pip leaves beside a package."""
+    matches = [match for match in map(_METADATA.match, names) if match is not None]
+    return [(re.sub(r"[-_.]+", "-", match.group(1)).lower(), match.group(2)) for match in matches]
