@@ -198,6 +198,13 @@ def test_a_wrong_mtu_fails_with_what_it_does_to_data(nodes: Path) -> None:
     assert jumbo == ["pass"] * 4
 
 
+@pytest.mark.parametrize(("mode", "status", "words"), [("auto", "fail", "compat_mode=Y"), ("default", "skipped", "RDMA-CM connects")])
+def test_no_gid_is_right_only_where_mode_default_is_wanted(nodes: Path, mode: str, status: str, words: str) -> None:
+    gids = [item for item in whole(nodes, "erdma-default", erdma_mode=mode) if item["check"] == "rail.gid"]
+    assert [item["status"] for item in gids] == [status] * 2
+    assert all(words in item["message"] for item in gids)
+
+
 def test_the_plan_on_a_tree_mends_the_mtu(nodes: Path) -> None:
     changes = {item["subject"] for item in whole(nodes, "erdma-default") if item["check"] == "config.network" and item["status"] == "fail"}
     assert {"MTU of rail0 (eth1)", "MTU of rail1 (eth2)"} <= changes

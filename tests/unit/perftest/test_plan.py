@@ -128,7 +128,7 @@ def test_a_rail_whose_ends_are_on_different_networks_is_left_out_and_the_others_
 
 
 def iwarp(name: str, address: str | None, **more: Any) -> dict[str, Any]:
-    return rail(name, address, hca="erdma_0", gid_index=None, gid_needed=False, rdma_cm=True, **more)
+    return rail(name, address, hca="erdma_0", gid_needed=False, rdma_cm=True, **more)
 
 
 def test_iwarp_connects_by_rdma_cm_over_the_rails_address() -> None:
