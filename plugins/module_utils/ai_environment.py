@@ -16,7 +16,7 @@ from .ai_environment_lock import Entry, digest_of, fitting, lock_of_wheels, lock
 from .ai_environment_manifest import manifest_of, what_is_wrong
 from .catalogue.drivers import driver_fits, minimum_driver
 from .catalogue.gpus import BLACKWELL, number_of
-from .catalogue.torch import BLACKWELL_CUDA, cuda_of_torch, find_release, newer, number, python_fits
+from .catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, number, python_fits
 from .errors import RailwrightError
 from .host import Host
 from .observe.gpu_driver import driver_on_disk, loaded_driver
@@ -37,11 +37,11 @@ print(json.dumps({"version": list(sys.version_info[:3]), "implementation": platf
 
 
 class Bill(NamedTuple):
-    """What the controller has read: the lock's text, the wheels' checksums and their size, conda's packages."""
+    """What the controller has read: the lock's text, the wheels' checksums and sizes, conda's packages."""
 
     lock: Optional[str]
     wheels: Dict[str, str]
-    size: int
+    sizes: Dict[str, int]
     conda: Dict[str, str]
     conda_sha256: str
 
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 def bill_from(values):
     # type: (Optional[Mapping[str, Any]]) -> Bill
     given = values or {}
-    return Bill(given.get("lock"), dict(given.get("wheels") or {}), int(given.get("size") or 0), dict(given.get("conda") or {}),
+    return Bill(given.get("lock"), dict(given.get("wheels") or {}), dict(given.get("sizes") or {}), dict(given.get("conda") or {}),
                 str(given.get("conda_sha256") or ""))
 
 
@@ -93,6 +93,9 @@ def wanted(host, spec, identity, bill):
     cuda = cuda_of_torch(torch, identity.arch)
     if cuda != "" and not identity.gpus:
         return None
+    if cuda == "" and identity.gpus and not torch.endswith("+" + CPU):
+        raise RailwrightError("torch %s of PyPI has no CUDA for %s, and this node has GPUs; allowed: the build with its CUDA, like %s+cu128, "
+                              "or %s+cpu if that is meant" % (torch, identity.arch, torch, torch))
     _check_gpus(host, identity, torch, cuda)
     interpreter, python = _python(host, spec, identity, bill)
     entries = tuple(_entries(spec, bill, python))
@@ -104,7 +107,8 @@ def wanted(host, spec, identity, bill):
         "conda": bill.conda_sha256, "packages": sorted(spec["ai_environment_packages"])})
     name = "torch-%s-py%s-%s" % (torch, python.version, digest)
     indexes = [spec["ai_environment_index_url"]] if spec["ai_environment_index_url"] is not None else []
-    return Wanted(kind, spec["ai_environment_path"].rstrip("/"), name, torch, cuda, interpreter, python.version, entries, files, bill.size,
+    return Wanted(kind, spec["ai_environment_path"].rstrip("/"), name, torch, cuda, interpreter, python.version, entries, files,
+                  sum(bill.sizes[file] for file in files),
                   tuple(indexes + spec["ai_environment_extra_index_urls"]), tuple(spec["ai_environment_packages"]),
                   spec["ai_environment_owner"], spec["nccl_profile"],
                   spec["ai_environment_conda_installer_sha256"] or "", bill.conda_sha256,

@@ -163,6 +163,10 @@ def look(host, wish):
         "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "files": place.files,
         "wheels": list(wish.wheels), "commands": commands(wish, place) if missing else [], "torch": (found or {}).get("torch")}
     why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
+    said = (found or {}).get("torch") or {}
+    if found is not None and wish.cuda != "" and not said.get("devices"):
+        notes.append("ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver "
+                     "loaded?")
     change = Change("ai_environment", "environment below %s" % wish.path, posixpath.basename(before) if before else None, row["name"],
                     "none", why, "inventory", ())
     return {"environment": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],

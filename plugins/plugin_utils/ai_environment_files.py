@@ -22,23 +22,22 @@ TEXT_LIMIT = 4 * 1024 * 1024
 
 def bill_of(spec: Spec) -> dict[str, Any]:
     """What the module is told. Raises RailwrightError for a file that cannot be read or holds what nobody vouches for."""
-    bill: dict[str, Any] = {"lock": None, "wheels": {}, "size": 0, "conda": {}, "conda_sha256": ""}
+    bill: dict[str, Any] = {"lock": None, "wheels": {}, "sizes": {}, "conda": {}, "conda_sha256": ""}
     if spec["ai_environment_kind"] == "none":
         return bill
     if spec[LOCK] is not None:
         bill["lock"] = _text(LOCK, spec[LOCK])
         parse_lock(bill["lock"], spec[LOCK])
     if spec[WHEELS] is not None:
-        bill["wheels"], bill["size"] = _wheels(spec[WHEELS])
+        bill["wheels"], bill["sizes"] = _wheels(spec[WHEELS])
     if spec["ai_environment_kind"] == "conda":
-        found, size = _digest(INSTALLER, Path(spec[INSTALLER]))
+        found, _size = _digest(INSTALLER, Path(spec[INSTALLER]))
         wanted = spec[INSTALLER + "_sha256"]
         if found != wanted:
             raise RailwrightError(f"{INSTALLER} {spec[INSTALLER]} has the sha256 {found} and not {wanted}, which is {INSTALLER}_sha256")
         text = _text(EXPLICIT, spec[EXPLICIT])
         bill["conda"] = parse_explicit(text, spec[EXPLICIT])
         bill["conda_sha256"] = hashlib.sha256(text.encode()).hexdigest()
-        bill["size"] += size
     return bill
 
 
@@ -55,8 +54,8 @@ def _text(key: str, path: str) -> str:
         raise RailwrightError(f"{key} {path} is no text") from error
 
 
-def _wheels(directory: str) -> tuple[dict[str, str], int]:
-    """sha256 by file name, and the bytes of all."""
+def _wheels(directory: str) -> tuple[dict[str, str], dict[str, int]]:
+    """sha256 and size by file name."""
     try:
         files = sorted(path for path in Path(directory).iterdir() if path.suffix == ".whl")
     except OSError as error:
@@ -67,7 +66,7 @@ def _wheels(directory: str) -> tuple[dict[str, str], int]:
         if wheel_of(path.name) is None:
             raise RailwrightError(f"{WHEELS} {directory}: {path.name} is not the name of a wheel")
     read = {path.name: _digest(WHEELS, path) for path in files}
-    return {name: digest for name, (digest, _size) in read.items()}, sum(size for _digest, size in read.values())
+    return {name: digest for name, (digest, _size) in read.items()}, {name: size for name, (_digest, size) in read.items()}
 
 
 def _digest(key: str, path: Path) -> tuple[str, int]:

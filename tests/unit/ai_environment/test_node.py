@@ -20,6 +20,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import Places, site_packages
 
+NO_DEVICE = "ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver loaded?"
+
 
 def wheels(directory: Path, version: str = "2.9.1+cu128") -> Path:
     torch_files.torch_wheel(directory, version, "12.8", requires=("tiny==1.0",))
@@ -43,7 +45,7 @@ def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
     """One story, since a venv with pip takes seconds: the second look, an edit, a broken one, another release, the way back."""
     seen = made.look()
     row = seen["environment"]
-    assert (row["missing"], row["needed"], row["broken"], seen["plan"], seen["notes"]) == (False, False, [], [], [])
+    assert (row["missing"], row["needed"], row["broken"], seen["plan"], seen["notes"]) == (False, False, [], [], [NO_DEVICE])
     assert row["torch"]["torch"] == "2.9.1+cu128"
     assert (row["torch"]["cuda"], row["torch"]["nccl"], row["torch"]["distributed"]) == ("12.8", "2.27.5", True)
     assert row["torch"]["packages"] == {"tiny": "1.0"}
@@ -70,7 +72,7 @@ def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
     again = made.make()
     assert again["plan"] == []
     assert again["notes"] == [f"ai_environment: broken and left to what runs in it: {said}",
-                              f"ai_environment: kept beside it: {first.name}; remove what no job uses any more"]
+                              f"ai_environment: kept beside it: {first.name}; remove what no job uses any more", NO_DEVICE]
     assert current(made.host, str(made.path)) == f"{first}-2"
     assert {path: path.lstat().st_mtime_ns for path in first.rglob("*") if "__pycache__" not in str(path)} == kept, "it was not touched"
 

@@ -65,6 +65,23 @@ def test_a_gpu_that_the_build_has_no_kernels_for(site: MakeSite, tmp_path: Path)
     assert site(gpus=(H100,), **values).look()["environment"]["missing"]
 
 
+def test_pypis_wheel_for_arm_without_cuda_is_not_what_a_node_with_gpus_means(site: MakeSite, tmp_path: Path) -> None:
+    """Its nvidia-* are asked for on x86_64 alone, until 2.11."""
+    torch_files.torch_wheel(tmp_path / "w", "2.9.1", None)
+    there = site(ai_environment_torch="2.9.1", ai_environment_wheels=str(tmp_path / "w"))
+    there.identity = there.identity._replace(arch="aarch64")
+    assert refusal(there) == ("torch 2.9.1 of PyPI has no CUDA for aarch64, and this node has GPUs; allowed: the build with its CUDA, like "
+                              "2.9.1+cu128, or 2.9.1+cpu if that is meant")
+
+
+def test_space_is_asked_for_the_wheels_that_fit(site: MakeSite, tmp_path: Path) -> None:
+    values = locked(tmp_path, "2.9.1+cpu", None)
+    fitting = sum(path.stat().st_size for path in (tmp_path / "w").iterdir())
+    (tmp_path / "w" / f"torch-2.9.1+cpu-{OTHER}-{OTHER}-linux_x86_64.whl").write_bytes(bytes(1 << 20))
+    assert site(ThisHost(free=4 * fitting), **values).look()["environment"]["missing"]
+    assert "MiB free, and torch 2.9.1+cpu needs" in refusal(site(ThisHost(free=4 * fitting - 1), **values))
+
+
 def test_a_node_without_gpus_gets_one_only_where_it_is_asked_for(site: MakeSite, tmp_path: Path) -> None:
     assert site(gpus=(), **locked(tmp_path, "2.9.1+cu128", "12.8")).maybe() is None
     assert site(gpus=(), **locked(tmp_path / "cpu", "2.9.1+cpu", None)).look()["environment"]["missing"]

@@ -16,7 +16,8 @@ from railwright.runs import load
 
 CHANGE = {
     "key": "ai_environment: environment below /opt/railwright/ai", "area": "ai_environment", "what": "environment below /opt/railwright/ai",
-    "before": None, "after": "torch-2.9.1-py3.12-0123456789ab", "disruption": "none", "why": "the inventory asks for it", "source": "inventory",
+    "before": None, "after": "torch-2.9.1-py3.12-0123456789ab", "disruption": "none", "why": "the inventory asks for it",
+    "source": "inventory",
 }
 SITE = "fabric: roce\nmtu: 9000\n"
 
