@@ -94,8 +94,8 @@ def wanted(host, spec, identity, bill):
     if cuda != "" and not identity.gpus:
         return None
     if cuda == "" and identity.gpus and not torch.endswith("+" + CPU):
-        raise RailwrightError("torch %s of PyPI has no CUDA for %s, and this node has GPUs; allowed: the build with its CUDA, like %s+cu128, "
-                              "or %s+cpu if that is meant" % (torch, identity.arch, torch, torch))
+        raise RailwrightError("torch %s of PyPI has no CUDA for %s, and this node has GPUs; allowed: the build with its CUDA, like "
+                              "%s+cu128, or %s+cpu if that is meant" % (torch, identity.arch, torch, torch))
     _check_gpus(host, identity, torch, cuda)
     interpreter, python = _python(host, spec, identity, bill)
     entries = tuple(_entries(spec, bill, python))
