@@ -45,8 +45,7 @@ class Places(NamedTuple):
 
 def places_of(spec):
     # type: (Spec) -> Places
-    environment = spec.as_dict().get("ai_environment_path")
-    return Places(spec["nccl_prefix"], environment or ENVIRONMENT, spec["ddp_benchmark_python"])
+    return Places(spec["nccl_prefix"], spec["ai_environment_path"].rstrip("/"), spec["ddp_benchmark_python"])
 
 
 def loadable_nccl(host, identity, places=None):
@@ -70,7 +69,7 @@ def site_packages(host, places):
     # type: (Host, Places) -> List[str]
     """Directories that hold the packages of the environment's Python and of the training benchmark's."""
     python = places.python if "/" in places.python else host.which(places.python) or "/usr/bin/python3"
-    prefixes = _environments(host, places.environment) + [python.rpartition("/bin/")[0] or "/usr"]
+    prefixes = _environments(host, places.environment) + [_behind(host, python.rpartition("/bin/")[0] or "/usr")]
     if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
         prefixes += ["/usr", "/usr/local"]
     found = []  # type: List[str]
@@ -80,6 +79,13 @@ def site_packages(host, places):
                 paths = ["%s/%s/%s-packages" % (lib, name, kind) for kind in ("site", "dist")]
                 found += [path for path in paths if path not in found and host.exists(path)]
     return found
+
+
+def _behind(host, prefix):
+    # type: (Host, str) -> str
+    """What ``current`` of the environments leads to: each counts once."""
+    target = host.readlink(prefix)
+    return prefix if target is None else target if target.startswith("/") else "%s/%s" % (prefix.rpartition("/")[0], target)
 
 
 def _environments(host, path):

@@ -78,6 +78,7 @@ def test_prefixes_and_torch_of_the_environment_and_of_the_benchmark(node: MakeNo
     host.nccl(f"{version}/{wheel}", "2.14.3")
     host.put(f"{version}/bin/python3", "#!")
     Path(host.path("/opt/railwright/ai"), "current").symlink_to("2.0.1-cu118")
+    assert found(host, Places(python="/opt/railwright/ai/current/bin/python"))[1:] == (Nccl(f"{version}/{wheel}", "2.14.3", "torch"),)
     host.nccl(f"/opt/torch/{wheel}", "2.18.1")
     places = Places(python="/opt/torch/bin/python3")
     assert found(host, places) == (
