@@ -62,7 +62,8 @@ pairs_left_out}, "summary": {…}}`; \
 for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP) |
 | `bench` | as `validate`, and `bench` and `ddp`: [the documents](../architecture.md#the-final-proof-nccl-tests) of nccl-tests and of the \
 training benchmark, `null` for what was not run |
-| `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], "summary": {…}}`; a finding is \
+| `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
+"summary": {…}}`; a finding is \
 `{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md)) |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
