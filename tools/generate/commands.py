@@ -45,7 +45,8 @@ gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, mess
 | `explain gpudirect -i` | `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
 evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
 | `explain profile` | `{name, description, source, fabrics, default_for, variables: [{name, value, why, source, file}], \
-address_range, node_adds, shapes: [{shape, hcas}], corrected: [{said, instead, why}], needs: {nccl: {first, last}, qos_profile, transport, other}, \
+address_range, node_adds, shapes: [{shape, hcas}], corrected: [{said, instead, why}], needs: {nccl: {first, last}, \
+qos_profile, transport, other}, \
 excludes: [{name, values, why, source, severity}]}`; a list of all without a name; with `-i` \
 `{node: {profile, path, variables: [{name, value, origin, why, source}]}}`, `value` `null` where the node finds it |
 | `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
