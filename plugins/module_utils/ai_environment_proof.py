@@ -9,7 +9,7 @@ import json
 from typing import Any, Dict, Mapping, Optional
 
 from .ai_environment import Wanted
-from .catalogue.torch import AIACC_NCCL, aiacc_fits
+from .catalogue import aiacc
 from .errors import RailwrightError
 from .host import SEARCH_PATH, Host
 from .nccl_tests import processes
@@ -105,9 +105,9 @@ def judge(wish, said):
             raise RailwrightError("ai_environment_packages: %s: the environment has %s" % (
                 item, "none" if found is None else one_line(str(found), 64)))
     nccl = said.get("nccl")
-    if wish.profile == "erdma-aiacc" and isinstance(nccl, str) and not aiacc_fits(nccl):
-        raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (nccl_profile erdma-aiacc) is for NCCL %s to %s" % (
-            (version, one_line(nccl, 32)) + AIACC_NCCL))
+    if wish.profile == aiacc.PROFILE and isinstance(nccl, str) and not aiacc.fits(nccl):
+        raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (nccl_profile %s) is for NCCL %s" % (
+            version, one_line(nccl, 32), aiacc.PROFILE, aiacc.RANGE))
 
 
 def drivers_of(manifest, directory):

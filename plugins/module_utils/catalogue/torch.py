@@ -56,9 +56,6 @@ OLDEST_PYTHON_SOURCE = "PEP 569 (3.8: last release October 2024)"
 # Kernels for Blackwell are in builds for CUDA 12.8 and later: 2.7.0 has sm_100 in the one for 12.8 and not in that for 12.6.
 BLACKWELL_CUDA = "12.8"
 BLACKWELL_SOURCE = "moi90/pytorch_compute_capabilities (table of the architectures that each build has)"
-# NCCL's own network plugin interface changed after that: aiacc-nccl-plugin says what it was built against.
-AIACC_NCCL = ("2.8", "2.16")
-AIACC_SOURCE = "S4 (AIACC: all of NCCL 2.8.x to 2.16.x)"
 
 
 def find_release(version):
@@ -102,12 +99,6 @@ def number(version):
             break
         found.append(int(digits.group()))
     return tuple(found)
-
-
-def aiacc_fits(nccl):
-    # type: (str) -> bool
-    """Whether AIACC's plugin works with this NCCL, ``2.14.3``."""
-    return number(AIACC_NCCL[0]) <= number(nccl)[:2] <= number(AIACC_NCCL[1])
 
 
 def newer(version, than):

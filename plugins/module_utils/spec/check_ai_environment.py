@@ -4,14 +4,13 @@
 import re
 from typing import Any, Dict, Mapping
 
+from ..catalogue import aiacc
 from ..catalogue.drivers import driver_fits, minimum_driver, wanted_driver
 from ..catalogue.torch import (
-    AIACC_NCCL,
     FIRST_SAFE,
     NEWEST,
     OLDEST_PYTHON,
     RELEASES,
-    aiacc_fits,
     cuda_of_torch,
     find_release,
     local_cuda,
@@ -131,9 +130,9 @@ def _check_release(values, findings):
                        "%s, or the build with its CUDA, like %s+cu128" % (", ".join(item.version for item in RELEASES[:6]), torch))
     if row is not None and python is not None and not findings.has_error(PYTHON) and not python_fits(row, python):
         findings.error(PYTHON, python, "has no wheel of torch %s" % row.version, "%s to %s" % row.pythons)
-    if row is not None and values["nccl_profile"] == "erdma-aiacc" and local_cuda(torch) is None and not aiacc_fits(row.nccl):
-        fitting = [item.version for item in RELEASES if aiacc_fits(item.nccl)]
-        findings.error(TORCH, torch, "brings NCCL %s, and AIACC's plugin is for NCCL %s to %s" % ((row.nccl,) + AIACC_NCCL),
+    if row is not None and values["nccl_profile"] == aiacc.PROFILE and local_cuda(torch) is None and not aiacc.fits(row.nccl):
+        fitting = [item.version for item in RELEASES if aiacc.fits(item.nccl)]
+        findings.error(TORCH, torch, "brings NCCL %s, and AIACC's plugin is for NCCL %s" % (row.nccl, aiacc.RANGE),
                        "%s, or nccl_profile erdma-native" % ", ".join(fitting))
     cuda, driver = cuda_of_torch(torch, "x86_64"), wanted_driver(values)
     if cuda and driver is not None and not driver_fits(cuda, driver):
