@@ -123,6 +123,15 @@ def test_link_local_gids_only_are_rail_gids_to_say(tree: MakeTree) -> None:
     assert text.endswith("; no index has one")
 
 
+def test_only_rails_are_judged_where_there_are_rails(tree: MakeTree) -> None:
+    """Without a file NCCL takes every HCA; what is no rail has no address that would be right."""
+    rails = [{"name": "rail0", "match": {"pci": "0000:13:00.0"}, "address": "10.10.0.11/24"}]
+    assert [(item.hca, item.status) for item in judged(tree("doca8"), rails=rails)] == [("mlx5_0", "pass")]
+    node = tree("rxe")
+    node.put("/etc/nccl.conf", "NCCL_IB_GID_INDEX=0\n")
+    assert [(item.hca, item.status) for item in judged(node, rails=[])] == [("rxe0", "fail")], "a number is, on all"
+
+
 def test_where_there_is_nothing_to_judge(tree: MakeTree) -> None:
     assert judged(tree("ib8")) == []
     (item,) = judged(tree("erdma2"), nccl_profile="erdma-aiacc")
