@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """docs/seeds: every command, setting and output of the five documents has its row, and no row names what does not exist."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 import repo
 import seed_pages
@@ -12,6 +18,7 @@ from seed_pages import World, faults, rows
 
 LISTED = documents()
 NAMES = [document.page for document in LISTED]
+FIVE = {"scnet.md", "multi-node.md", "infiniband.md", "roce.md", "erdma.md"}
 
 
 def page_of(document: Document) -> str:
@@ -25,7 +32,8 @@ def there() -> World:
 
 def test_every_document_has_its_list_and_every_page_belongs_to_one() -> None:
     pages = {name.removeprefix("docs/seeds/") for name in repo.matching("docs/seeds/", suffix=".md")} - {"README.md"}
-    assert pages == set(NAMES) == {f"{path.stem}.md" for path in LISTS.glob("*.yml")}
+    assert pages == set(NAMES) == {f"{path.stem}.md" for path in LISTS.glob("*.yml")} == FIVE
+    assert all(f"]({page})" in repo.text("docs/seeds/README.md") for page in FIVE)
 
 
 @pytest.mark.parametrize("document", LISTED, ids=NAMES)
@@ -36,6 +44,18 @@ def test_the_list_is_sound(document: Document) -> None:
 @pytest.mark.parametrize("document", LISTED, ids=NAMES)
 def test_every_item_has_its_row_and_every_row_holds(document: Document, there: World) -> None:
     assert faults(document, page_of(document), there) == []
+
+
+@pytest.mark.parametrize("document", LISTED, ids=NAMES)
+def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_path: Path) -> None:
+    """With the hosts of the fabric's example."""
+    (site,) = (text for language, text in seed_pages.BLOCK.findall(page_of(document)) if language == "yaml" and text.startswith("fabric:"))
+    shutil.copytree(repo.ROOT / "inventories" / yaml.safe_load(site)["fabric"], tmp_path / "site")
+    (tmp_path / "site/group_vars/all/site.yml").write_text(site)
+    environment = os.environ | {"PYTHONPATH": f"{repo.ROOT / '.dev'}:{repo.ROOT / 'src'}", "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run((sys.executable, "-m", "railwright", "lint", "-i", "site"), cwd=tmp_path, env=environment, capture_output=True,
+                          text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "site: no findings"), done.stdout + done.stderr
 
 
 def test_the_world_is_this_one(there: World) -> None:
