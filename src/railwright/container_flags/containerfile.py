@@ -7,6 +7,7 @@ in there.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 
@@ -18,11 +19,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.repository_f
     keyring_path,
     preferences,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import LIBRARIES, AiaccPackage
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository
 from railwright.container_flags.model import IMAGE, Container
 
 APT_INSTALL = "apt-get install -y --no-install-recommends"
 KEY_TOOLS = {"apt": ("ca-certificates", "curl", "gnupg"), "dnf": ("curl", "gnupg2")}
+FETCH = {"apt": ("ca-certificates", "curl"), "dnf": ("curl",)}
+LOADER = "/etc/ld.so.conf.d/railwright-aiacc.conf"
 HOME = "/root/key"  # gpg's, for the one step
 
 
@@ -30,11 +34,39 @@ def text(container: Container) -> str:
     base = "" if container.image == IMAGE else f"={container.image}"
     system = container.system
     steps = key_steps(system.manager, system.repository) if system.repository is not None else []
+    packages = (*system.packages, *(FETCH[system.manager] if system.plugin is not None and system.plugin.url is not None else ()))
     if system.manager == "dnf":
-        steps += [f"dnf install -y {shlex.join(system.packages)}", "dnf clean all"]
+        steps += [f"dnf install -y {shlex.join(packages)}", "dnf clean all"]
     else:
-        steps += ["apt-get update", f"{APT_INSTALL} {shlex.join(system.packages)}", "rm -rf /var/lib/apt/lists/*"]
-    return "\n".join([f"ARG BASE{base}", "FROM ${BASE}", "RUN " + " \\\n && ".join(steps), ""])
+        steps += ["apt-get update", f"{APT_INSTALL} {shlex.join(packages)}", "rm -rf /var/lib/apt/lists/*"]
+    copied: list[str] = []
+    if system.plugin is not None:
+        copied = [f"COPY {json.dumps([_beside(system.plugin), _brought(system.plugin)])}"] if system.plugin.archive is not None else []
+        steps += plugin_steps(system.plugin)
+    return "\n".join([f"ARG BASE{base}", "FROM ${BASE}", *copied, "RUN " + " \\\n && ".join(steps), ""])
+
+
+def plugin_steps(plugin: AiaccPackage) -> list[str]:
+    """Fetched, unless it was copied; compared before anything of it is run; found by NCCL in the loader's path."""
+    file = _brought(plugin)
+    fetch = [f"curl -fsSL -o {file} {shlex.quote(plugin.url)}"] if plugin.url is not None else []
+    return [
+        *fetch,
+        f"echo {shlex.quote(f'{plugin.sha256}  {file}')} | sha256sum -c -",
+        f"{'dpkg' if file.endswith('.deb') else 'rpm'} -i {file}",
+        f"rm {file}",
+        f"echo {LIBRARIES} > {LOADER}",
+        "ldconfig",
+    ]
+
+
+def _brought(plugin: AiaccPackage) -> str:
+    return f"/root/aiacc.{plugin.path.rpartition('.')[2]}"
+
+
+def _beside(plugin: AiaccPackage) -> str:
+    """The file's name: a build takes it from beside the Containerfile."""
+    return (plugin.archive or "").rpartition("/")[2]
 
 
 def key_steps(manager: str, repository: Repository) -> list[str]:
@@ -67,4 +99,6 @@ def notes(container: Container) -> list[str]:
         said.append("the image's distribution is not known: this is for Debian and Ubuntu; --image-os says it (ubuntu22.04, rocky9)")
     if container.system.repository is not None:
         said.append(f"the user space of eRDMA comes from {container.system.repository.url}: the distribution's has no provider for it")
+    if container.system.plugin is not None and container.system.plugin.archive is not None:
+        said.append(f"put {container.system.plugin.archive} beside this file: COPY takes it from there")
     return said

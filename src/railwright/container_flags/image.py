@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an image has to bring: the user-space packages of its distribution, and for eRDMA the repository that has them.
+"""What an image has to bring: the user-space packages of its distribution, for eRDMA the repository that has them, and AIACC's plugin.
 
 The image is treated as a system of its own: the catalogue is asked what it would ask for on a node with that distribution. The
 kernel's side is the host's, so a vendor's stack on the host is no matter here.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.repositories import fingerprint_key
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import PACKAGE, AiaccPackage, package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository, erdma_problem, repositories_of
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -30,6 +31,7 @@ class ImageSystem:
     manager: str
     packages: tuple[str, ...]
     repository: Repository | None = None
+    plugin: AiaccPackage | None = None
     known: bool = True
     problem: str | None = None
 
@@ -59,4 +61,14 @@ def _with_erdma(manager: str, image: Identity, spec: Spec) -> ImageSystem:
     if row is not None and row.fingerprint is None:
         said = f"nobody here has vouched for the signing key of {row.url} ({row.key_url}): set {fingerprint_key(row.name)}"
         return ImageSystem(manager, packages, problem=said)
-    return ImageSystem(manager, packages, row)
+    plugin = package_of(spec, manager) if spec["aiacc_install"] else None
+    return ImageSystem(manager, packages, row, plugin, problem=_unfit(plugin) if plugin is not None else None)
+
+
+def _unfit(plugin: AiaccPackage) -> str | None:
+    """The package is not signed: without a checksum of the operator's nobody knows what would be in the image."""
+    if plugin.sha256 is None:
+        return f"{PACKAGE} {plugin.version} is not signed and nobody has vouched for it: set artifact_pins: {{{plugin.artifact}: SHA256}}"
+    if plugin.url is None and plugin.archive is None:
+        return f"nothing says where {PACKAGE} {plugin.version} is: set aiacc_url or aiacc_archive"
+    return None

@@ -281,6 +281,33 @@ def test_no_image_for_erdma_without(
     assert other.problems == (), "it is the image's, and no matter of a container's flags"
 
 
+@pytest.mark.parametrize(("system", "pin", "tool"), [
+    ("ubuntu22.04", "aiacc_nccl_plugin_deb", "dpkg -i /root/aiacc.deb"), ("alinux3", "aiacc_nccl_plugin_rpm", "rpm -i /root/aiacc.rpm"),
+])
+def test_aiacc_where_the_profile_wants_it(captured: Captured, spec: Callable[..., Spec], system: str, pin: str, tool: str) -> None:
+    """Compared with the operator's sha256 before anything of it is run; refused without one."""
+    values = {"erdma_repository_fingerprint": "B" * 40, "nccl_profile": "erdma-aiacc"}
+    both = {"aiacc_nccl_plugin_deb": "a" * 64, "aiacc_nccl_plugin_rpm": "a" * 64}
+    other = {name: value for name, value in both.items() if name != pin}
+    (said,) = made(captured, image_os=system, **erdma(spec, **values, artifact_pins=other)).problems
+    assert f"set artifact_pins: {{{pin}: SHA256}}" in said, "the node's package is not the image's"
+    pinned = erdma(spec, **values, artifact_pins=both)
+    text = rendered("containerfile", [made(captured, image_os=system, **pinned)])
+    assert text.index("https://ali-perseus-release") < text.index(f"{'a' * 64}  /root/aiacc") < text.index(tool) < text.index("ldconfig")
+    subprocess.run(["sh", "-n", "-c", text.partition("\nRUN ")[2]], check=True, timeout=20)
+    assert "aiacc" not in rendered("containerfile", [made(captured, image_os=system, **erdma(spec, erdma_repository_fingerprint="B" * 40))])
+
+
+def test_aiacc_from_a_file_of_the_site(captured: Captured, spec: Callable[..., Spec]) -> None:
+    values = {"aiacc_archive": "/srv/x/aiacc-nccl-plugin-1.1.0.deb", "aiacc_version": "1.1.0", "nccl_profile": "erdma-aiacc"}
+    pins = {"aiacc_nccl_plugin_deb-1.1.0": "a" * 64}
+    options = erdma(spec, erdma_repository_fingerprint="B" * 40, artifact_pins=pins, **values)
+    text = rendered("containerfile", [made(captured, image_os="ubuntu22.04", **options)])
+    assert 'COPY ["aiacc-nccl-plugin-1.1.0.deb", "/root/aiacc.deb"]\n' in text
+    assert "# put /srv/x/aiacc-nccl-plugin-1.1.0.deb beside this file" in text
+    assert "ali-perseus" not in text
+
+
 def test_a_distribution_with_the_provider_needs_no_repository(captured: Captured, spec: Callable[..., Spec]) -> None:
     text = rendered("containerfile", [made(captured, image_os="ubuntu24.04", **erdma(spec))])
     assert "mirrors.aliyun.com" not in text
