@@ -7,15 +7,16 @@ looked at in every run. Bytecode is left out: Python writes it whenever it likes
 
 import hashlib
 import json
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from .errors import RailwrightError
-from .host import Host
+from .host import SEARCH_PATH, Host
 
 MANIFEST, LIST = "railwright.json", "railwright.files"
 LIMIT = 64 * 1024 * 1024
 LIST_SECONDS = 600.0
 START_SECONDS = 60.0
+NOBODY = "nobody"
 
 
 def manifest_of(host, directory):
@@ -26,6 +27,19 @@ def manifest_of(host, directory):
     except ValueError:
         return None
     return found if isinstance(found, dict) and isinstance(found.get("files_sha256"), str) else None
+
+
+def as_reader(host, directory, argv):
+    # type: (Host, str, Sequence[str]) -> List[str]
+    """The command line that runs something of the environment: as its owner, as nobody where that is root, and with nothing of ours.
+
+    Wheels are code of others, and an owner may put anything in the place of what was installed: neither runs as root.
+    """
+    clear = ["env", "-i", "PATH=" + SEARCH_PATH, "HOME=/", "LANG=C", "PYTHONDONTWRITEBYTECODE=1"] + list(argv)
+    if host.user() != 0:
+        return clear
+    owner = host.owner(directory + "/bin")
+    return ["runuser", "-u", owner[0] if owner is not None and owner[1] != 0 else NOBODY, "--"] + clear
 
 
 def listing(host, directory):
@@ -58,7 +72,8 @@ def what_is_wrong(host, directory, manifest):
         if _digest(kept) != manifest["files_sha256"]:
             return "%s is not the list that was written" % LIST
         return _difference(kept, there)
-    answer = host.run(("%s/bin/python" % directory, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"), START_SECONDS)
+    ask = ("%s/bin/python" % directory, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
+    answer = host.run(as_reader(host, directory, ask), START_SECONDS)
     if answer.out.strip() != manifest.get("python"):
         return "its Python does not start as %s: %s" % (
             manifest.get("python"), (answer.err.strip().splitlines() or [answer.out.strip() or "no answer"])[-1][:200])

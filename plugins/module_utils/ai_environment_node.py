@@ -115,7 +115,9 @@ def settle(host, wish, place):
     if not host.exists(bin_of(directory)):
         raise RailwrightError("%s holds no Python after it was made" % directory)
     must(host, ("chmod", "-R", "u=rwX,go=rX", "--", directory), "set the modes", SECONDS)  # whatever root's umask is
-    must(host, ("chown", "-R", "-h", wish.owner + ":", "--", directory), "give it to " + wish.owner, SECONDS)
+    # Not the directory itself: who owns that could put a link in the manifest's place, which root writes.
+    must(host, ("find", directory, "-mindepth", "1", "-exec", "chown", "-h", wish.owner + ":", "--", "{}", "+"), "give it to " + wish.owner,
+         SECONDS)
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", directory), SECONDS)
     said = prove(host, wish, directory)

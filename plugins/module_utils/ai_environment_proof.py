@@ -9,14 +9,14 @@ import json
 from typing import Any, Dict, Mapping, Optional
 
 from .ai_environment import Wanted
+from .ai_environment_manifest import as_reader
 from .catalogue import aiacc
 from .errors import RailwrightError
-from .host import SEARCH_PATH, Host
+from .host import Host
 from .nccl_tests import processes
 from .nccl_tests.words import clean, one_line
 
 PROVE_SECONDS = 600.0  # torch on a cold disk; the first import also compiles nothing: the bytecode is pip's
-NOBODY = "nobody"
 # argv: names of packages. What torch lacks (NCCL in a build without CUDA) is null. Python 3.8.
 PROOF = r"""
 import importlib.metadata, json, os, sys
@@ -67,10 +67,7 @@ def prove(host, wish, directory):
     # type: (Host, Wanted, str) -> Dict[str, Any]
     """What it said, judged. Raises RailwrightError where it is not what was asked for."""
     names = [item.partition("==")[0] for item in wish.packages]
-    clear = ["env", "-i", "PATH=" + SEARCH_PATH, "HOME=/", "LANG=C", "PYTHONDONTWRITEBYTECODE=1"]
-    argv = clear + [directory + "/bin/python", "-c", PROOF] + names
-    user = NOBODY if wish.owner == "root" else wish.owner
-    answer = host.run(["runuser", "-u", user, "--"] + argv if host.user() == 0 else argv, PROVE_SECONDS)
+    answer = host.run(as_reader(host, directory, [directory + "/bin/python", "-c", PROOF] + names), PROVE_SECONDS)
     lines = [line for line in clean(answer.err).splitlines() if line.strip()]
     if answer.rc == 124:
         raise RailwrightError("torch %s was not imported within %d s" % (wish.torch, PROVE_SECONDS))
@@ -79,8 +76,8 @@ def prove(host, wish, directory):
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise RailwrightError("torch %s cannot be imported (as %s): %s" % (
-            wish.torch, user, one_line(lines[-1]) if lines else "Python ended with %d" % answer.rc))
+        raise RailwrightError("torch %s cannot be imported: %s" % (
+            wish.torch, one_line(lines[-1]) if lines else "Python ended with %d" % answer.rc))
     judge(wish, said)
     return said
 

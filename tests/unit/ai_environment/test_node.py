@@ -7,17 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import torch_files
-from ai_site import OWN, MakeSite, Site
+from ai_site import OWN, MakeSite, Site, ThisHost
 from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
 from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import place_of
 from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import current, steady
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import Places, site_packages
 
 NO_DEVICE = "ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver loaded?"
@@ -170,3 +171,28 @@ def test_conda_by_a_stand_in_that_knows_its_command_line(site: MakeSite, tmp_pat
     left = sorted(item.name for item in right.path.iterdir())
     assert left == sorted(["current", seen["environment"]["name"]]), "conda itself is gone again"
     assert json.loads(Path(seen["environment"]["directory"], "railwright.json").read_text())["kind"] == "conda"
+
+
+class AsRoot(ThisHost):
+    """Notes who a command is to be run as, and runs it as ourselves: this machine's Python is open to nobody else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.users: list[str] = []
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        if any(word.endswith("/bin/python") and "/ai/" in word for word in argv):
+            self.users.append(argv[2] if argv[0] == "runuser" else "root")
+        return super().run(argv[4:] if argv[0] == "runuser" else argv, timeout, stdin)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_an_owner_has_what_is_in_it_and_nothing_of_it_ever_runs_as_root(site: MakeSite, tmp_path: Path) -> None:
+    values = {"ai_environment_torch": "2.9.1+cu128", "ai_environment_wheels": str(wheels(tmp_path / "w"))}
+    there = site(AsRoot(), **values, ai_environment_owner="daemon")
+    directory = Path(there.make()["environment"]["directory"])
+    assert {path.owner() for path in directory.iterdir() if not path.name.startswith("railwright.")} == {"daemon"}
+    assert {path.owner() for path in (directory, directory / "railwright.files", directory / "railwright.json")} == {"root"}
+    users = there.host.users  # type: ignore[attr-defined]
+    assert len(users) > 1, "torch was imported, and Python asked for its version"
+    assert set(users) == {"daemon"}
