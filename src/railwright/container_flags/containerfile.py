@@ -73,7 +73,7 @@ def key_steps(manager: str, repository: Repository) -> list[str]:
     """The repository's key, and nothing else of its file; then its definition, and on apt what of it goes first."""
     tools = shlex.join(KEY_TOOLS[manager])
     ring = keyring_path(manager, repository.name)
-    gpg = f"gpg --homedir {HOME} --batch --quiet"
+    gpg = f"gpg --homedir {HOME} --no-autostart --batch --quiet"
     steps = ["apt-get update", f"{APT_INSTALL} {tools}"] if manager == "apt" else [f"dnf install -y {tools}"]
     steps += [
         f"mkdir -p -m 700 {HOME} && mkdir -p {ring.rpartition('/')[0]}",
