@@ -93,6 +93,7 @@ DAMAGE = [
     (r"^(\| 43 \|.*\| )[^|]+ \|$", r"\1somebody looked |", "43: proven by: not a test: somebody looked"),
     (r"an Ethernet switch", "以太网交换机", "not English: 以"),
     (r"inventories/roce", "inventories/rocky", "no such inventory: inventories/rocky"),
+    (r"\[README\.md\]\(README\.md\)", "[README.md](READ.md)", "no such page: READ.md"),
     (r"^qos_profile:", "qos_profil:", "no such key: qos_profil"),
     (r"railwright apply -i mycluster\n", "railwright aply -i mycluster\n", "no such verb: railwright aply -i mycluster"),
     (r"--os sonic", "--system sonic", "railwright switch-hints has no option --system"),
