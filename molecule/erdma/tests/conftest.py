@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of eRDMA's nodes, told once: refusals, the role alone by ansible-playbook, then the whole site by the command line."""
+"""The life of eRDMA's nodes, told once: refusals, the role alone by ansible-playbook, the whole site by the command line, with AIACC."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import standins
+from aiacc_package import into_mirror, library
 from playbook import Host
 from story import LINKER, MIRROR, State, Step, Story
 from verbs import Verb, site
@@ -32,6 +33,18 @@ class Told(NamedTuple):
     role: Step
     verbs: dict[str, Verb]
     artifacts: list[dict[str, str]]
+    native: dict[str, list[str]]  # by node, NCCL's file before AIACC came
+    aiacc: dict[str, Verb]
+
+
+def bring_aiacc(story: Story) -> dict[str, Any]:
+    """The plugin's package in every node's mirror; what the inventory must say to have it."""
+    plugin = library(story.playbook.build / "libnccl-net.so.0.0.0")
+    hosts: dict[str, Any] = {}
+    for node in story.cluster.nodes:
+        ending = "deb" if node.entry["standin"] == "deb" else "rpm"
+        hosts[node.name] = {"artifact_pins": into_mirror(story.cluster.container(node.name), ending, plugin, MIRROR)}
+    return hosts
 
 
 def fill_mirror(story: Story) -> list[dict[str, str]]:
@@ -84,4 +97,7 @@ def told(scenario: str) -> Told:
     between = story.states()
     applied = story.playbook.run()
     role = Step(before, check, between, applied, story.states(), story.playbook.run())
-    return Told(story, refusals, role, site(story.playbook.inventory), artifacts)
+    verbs = site(story.playbook.inventory)
+    native = {node.name: story.cluster.container(node.name).out("cat", "/etc/nccl.conf").splitlines() for node in story.cluster.nodes}
+    story.say({"nccl_profile": "erdma-aiacc"}, bring_aiacc(story))
+    return Told(story, refusals, role, verbs, artifacts, native, site(story.playbook.inventory))

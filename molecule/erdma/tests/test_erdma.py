@@ -141,7 +141,21 @@ def test_the_rails_have_alibabas_mtu_and_nccl_its_profile(told: Told, node: str)
     for name in ("eth1", "eth2"):
         (link,) = container(told, node).json("ip", "-j", "link", "show", "dev", name)
         assert link["mtu"] == 1400
-    lines = container(told, node).out("cat", "/etc/nccl.conf").splitlines()
+    lines = told.native[node]
     assert "NCCL_SOCKET_IFNAME==eth0" in lines or "NCCL_SOCKET_IFNAME=eth0" in lines
     assert "NCCL_NET_PLUGIN=none" in lines, "erdma-native and AIACC's plugin exclude each other"
     assert not [line for line in lines if line.startswith("NCCL_IB_TC")]
+
+
+def test_with_aiacc_the_site_changes_once(told: Told) -> None:
+    verbs = told.aiacc
+    assert [verbs[name].code for name in ("lint", "plan", "apply", "apply again", "plan again")] == [0, 2, 0, 0, 0], verbs
+    for changes in verbs["plan"].changes().values():
+        assert "aiacc: package aiacc-nccl-plugin" in changes
+    assert verbs["apply again"].changes() == {node: [] for node in NODES}
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_aiaccs_plugin_is_found_by_the_loader_and_switched_off_by_nothing(told: Told, node: str) -> None:
+    assert "=> /usr/local/lib/libnccl-net.so\n" in container(told, node).out("ldconfig", "-p")
+    assert "NCCL_NET_PLUGIN" not in container(told, node).out("cat", "/etc/nccl.conf", "/etc/profile.d/railwright-nccl.sh")
