@@ -105,7 +105,7 @@ def of_carriers(host, spec, plan):
     """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
     desired = nccl.desired(spec, plan.identity)
     wanted = dict(nccl.variables_of(desired, nccl.observe(host, desired)))
-    drifted = [change.what.partition(" ")[2] for change in plan.changes if change.area == nccl.NAME]
+    drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == nccl.NAME]  # file PATH, file PATH (NCCL_IB_HCA)
     found = []  # type: List[Finding]
     for carrier in observe_carriers(host):
         if carrier.variables is not None:

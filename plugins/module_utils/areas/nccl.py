@@ -35,7 +35,10 @@ PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
 WHY_CONF = "the only carrier of NCCL's variables that reaches systemd units and mpirun"
 WHY_PROFILE = "NCCL's variables for login shells; what a user exports wins"
 SOURCE = "NCCL 2.30.7 src/misc/param.cc"
-WHY_INDEX = "NCCL before 2.21 finds no GID by itself, and takes index 0 without it: a link-local one"
+WHY_SHOWN = {
+    HCA: "NCCL is to use the rails' HCAs and no others",
+    GID_INDEX: "NCCL before 2.21 finds no GID by itself, and takes index 0 without it: a link-local one",
+}
 READ_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")  # what NCCL reads, and passes over without a word when it is missing
 
 
@@ -106,18 +109,24 @@ def variables_of(desired, observed):
 
 def _plan_one(state, content, why):
     # type: (FileState, str, str) -> List[Change]
-    """A change of the index alone has its own name: it comes to light when an address or a library does, also in the middle of an apply."""
+    """A change of what the node shows, and of nothing else, has its own name: it may come to light in the middle of an apply.
+
+    A driver makes the HCA, an address its GID. Under the file's name that apply would wait for what its plan could not know, and be undone.
+    """
     changes = plan_file(NAME, state, content, why, SOURCE)
     if not changes or state.text is None or state.text == content or not is_ours(state.text):
         return changes
-    if _without_index(state.text) != _without_index(content):
+    found, wanted = state.text.split("\n"), content.split("\n")
+    if [row for row in found if _shown(row) is None] != [row for row in wanted if _shown(row) is None]:
         return changes
-    return [change._replace(what="%s in %s" % (GID_INDEX, state.path), why=WHY_INDEX) for change in changes]
+    names = sorted({_shown(row) or "" for row in set(found) ^ set(wanted)})
+    return [change._replace(what="%s (%s)" % (change.what, " and ".join(names)), why=WHY_SHOWN[names[0]]) for change in changes]
 
 
-def _without_index(text):
-    # type: (str) -> List[str]
-    return [row for row in text.split("\n") if GID_INDEX + "=" not in row]
+def _shown(row):
+    # type: (str) -> Optional[str]
+    """The variable of a line, in either grammar, whose value only the node shows."""
+    return next((name for name in sorted(WHY_SHOWN) if name + "=" in row), None)
 
 
 def problems(spec, identity, desired):

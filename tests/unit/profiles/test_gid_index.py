@@ -147,7 +147,7 @@ def test_an_index_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: M
     node.put("/cmd/ip_-j_addr", here)
     node.gid("mlx5_1", 2, gids[2].strip(), "IB/RoCE v1")
     node.gid("mlx5_1", 3, gids[3].strip(), "RoCE v2")
-    assert node.plan() == [f"{INDEX} in /etc/nccl.conf", f"{INDEX} in /etc/profile.d/railwright-nccl.sh"]
+    assert node.plan() == [f"file /etc/nccl.conf ({INDEX})", f"file /etc/profile.d/railwright-nccl.sh ({INDEX})"]
     node.apply()
     node.without_gid("mlx5_1", 2, 3)
     node.put("/cmd/ip_-j_addr", here.replace("10.10.1.11", "10.99.1.11"))
@@ -161,6 +161,24 @@ def test_a_rail_without_a_device_is_said_to_be_unchecked(tree: MakeTree) -> None
     assert node.problems(rails=rails, nccl_env_gid_index=3) == []
     assert "nccl: NCCL_IB_GID_INDEX=3 is not checked on rail1: it has no RDMA device at the moment" in node.notes(
         rails=rails, nccl_env_gid_index=3)
+
+
+def test_an_hca_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: MakeTree) -> None:
+    """A driver that the same apply loads makes it: the apply that did so must not be taken back for a list that its plan could not know."""
+    node = tree("erdma2")
+    device = node.root / "sys/class/infiniband/erdma_1"
+    away = node.root / "away"
+    device.rename(away)
+    assert node.plan() == ["file /etc/nccl.conf", "file /etc/profile.d/railwright-nccl.sh"]
+    node.apply()
+    assert "NCCL_IB_HCA" not in node.host.read("/etc/nccl.conf")
+    away.rename(device)
+    assert node.plan() == ["file /etc/nccl.conf (NCCL_IB_HCA)", "file /etc/profile.d/railwright-nccl.sh (NCCL_IB_HCA)"]
+    node.library("2.20.5")
+    node.without_gid("erdma_0", 2)
+    node.gid("erdma_0", 1, "0000:0000:0000:0000:0000:ffff:ac10:000b", "RoCE v2")
+    assert node.plan()[0] == "file /etc/nccl.conf (NCCL_IB_GID_INDEX and NCCL_IB_HCA)"
+    assert node.plan(nccl_env_overrides={"NCCL_DEBUG": "WARN"})[0] == "file /etc/nccl.conf"
 
 
 def test_infiniband_and_plugins_are_left_alone(tree: MakeTree) -> None:
