@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,14 +29,14 @@ class Told(NamedTuple):
 
     files: dict[str, dict[str, str]]
     runs: dict[str, dict[str, Host]]
-    shown: dict[str, tuple[int, dict[str, object]]]
+    shown: dict[str, tuple[int, dict[str, Any]]]
 
 
 def files(cluster: Cluster) -> dict[str, str]:
     return {node.name: "\n".join(sorted(cluster.container(node.name).out(*LISTED).splitlines())) for node in cluster.nodes}
 
 
-def shown(playbook: Playbook, limit: str) -> tuple[int, dict[str, object]]:
+def shown(playbook: Playbook, limit: str) -> tuple[int, dict[str, Any]]:
     """``railwright ai-environment --check`` on a node."""
     argv = (str(BIN / "railwright"), "ai-environment", "-i", str(playbook.inventory), "--limit", limit, "--check", "--format", "json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MOLECULE_"))}
@@ -143,10 +143,10 @@ def test_check_mode_says_that_it_would_and_does_nothing(told: Told) -> None:
 def test_the_command_line_shows_what_would_be_made_and_then_nothing(told: Told) -> None:
     (before, first), (after, second) = told.shown["before"], told.shown["after"]
     assert (before, after) == (2, 0)
-    changes = first["nodes"]["deb12"]["changes"]  # type: ignore[index]
+    changes = first["nodes"]["deb12"]["changes"]
     assert [(item["what"], item["before"], item["applied"]) for item in changes] == [(f"environment below {PATH}", None, False)]
-    assert second["nodes"]["deb12"]["changes"] == []  # type: ignore[index]
-    assert second["nodes"]["deb12"]["drivers"]["torch"] == "2.9.1+cpu, no CUDA, no CUDA device when it was made"  # type: ignore[index]
+    assert second["nodes"]["deb12"]["changes"] == []
+    assert second["nodes"]["deb12"]["drivers"]["torch"] == "2.9.1+cpu, no CUDA, no CUDA device when it was made"
 
 
 @pytest.mark.parametrize("node", MADE)

@@ -202,10 +202,10 @@ class AsRoot(ThisHost):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 def test_an_owner_has_what_is_in_it_and_nothing_of_it_ever_runs_as_root(site: MakeSite, tmp_path: Path) -> None:
-    there = site(AsRoot(), **conda(tmp_path), ai_environment_owner="daemon")
+    host = AsRoot()
+    there = site(host, **conda(tmp_path), ai_environment_owner="daemon")
     directory = Path(there.make()["environment"]["directory"])
     assert {path.owner() for path in directory.iterdir() if not path.name.startswith("railwright.")} == {"daemon"}
     assert {path.owner() for path in (directory, directory / "railwright.files", directory / "railwright.json")} == {"root"}
-    users = there.host.users  # type: ignore[attr-defined]
-    assert len(users) > 1, "torch was imported, and Python asked for its version"
-    assert set(users) == {"daemon"}
+    assert len(host.users) > 1, "torch was imported, and Python asked for its version"
+    assert set(host.users) == {"daemon"}
