@@ -3,7 +3,7 @@
 
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers. FABRIC has the distribution's RDMA packages. Neither has a package source of its own: what a test installs
-comes from its own repository. QOS has FABRIC's packages, lldpad and the stand-in NIC with DCB.
+comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has FABRIC's packages, lldpad and the stand-in NIC with DCB.
 """
 
 from __future__ import annotations
@@ -113,6 +113,13 @@ MPI: Recipe = replace(
     GRUB,
     title="image of the bench test (GRUB, RDMA packages, a compiler)",
     packages=(*GRUB.packages, "python3-apt", "procps", "gcc", "libc6-dev", *RDMA),
+)
+# catatonit is what podman holds a pod's namespaces with.
+CONTAINERS: Recipe = replace(
+    GRUB,
+    title="image of the container test (GRUB, RDMA packages, podman)",
+    packages=(*GRUB.packages, "python3-apt", "podman", "crun", "catatonit", *RDMA),
+    finish=GRUB.finish + _NO_SOURCES,
 )
 QOS: Recipe = replace(
     GRUB,
