@@ -80,12 +80,13 @@ def save(run: Run) -> Path:
     return target
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
-    """Beside its target, synced, renamed; for the owner's eyes only."""
+def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    """Beside its target, synced, renamed; for the owner's eyes only, unless ``mode`` says otherwise. Raises OSError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(stream.fileno(), mode)  # whatever the umask is
             stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
             stream.flush()
             os.fsync(stream.fileno())

@@ -58,6 +58,7 @@ Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity 
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT_HELP, show_default=False)]
 NODES = 40  # characters of folded node names in a table
+READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no secret
 
 
 def command(
@@ -161,10 +162,10 @@ def _print(text: str, output: Path | None) -> None:
 
         sys.stdout.write(text)
         return
-    from railwright.drift.textfile import write_readable
+    from railwright.runs import write_atomic
 
     try:
-        write_readable(output, text)
+        write_atomic(output, text, READABLE)
     except OSError as error:
         raise InputError(f"--output {output}: {error.strerror}") from error
 

@@ -13,8 +13,8 @@ import pytest
 from railwright.cli import drift as verb
 from railwright.drift.document import drift_document
 from railwright.drift.prometheus import as_prometheus
-from railwright.drift.textfile import write_readable
 from railwright.events import Collector, HostOutcome
+from railwright.exitcodes import InputError
 from railwright.report.cases import cases_of
 from railwright.report.junit import as_junit
 from railwright.runs import Run
@@ -106,9 +106,9 @@ def test_areas_and_severities_are_filters_and_history_is_not_filtered() -> None:
     assert (found["first_seen"], found["since"]) == ("t1", "2025-11-20T12:00:00+00:00")
 
 
-def test_a_textfile_is_whole_readable_and_leaves_nothing_beside(tmp_path: Path) -> None:
-    write_readable(tmp_path / "a.prom", "1\n")
-    write_readable(tmp_path / "a.prom", "2\n")
+def test_a_file_for_others_is_whole_readable_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    for text in ("1\n", "2\n"):
+        verb._print(text, tmp_path / "a.prom")
     assert [(path.name, path.read_text(), path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("a.prom", "2\n", 0o644)]
-    with pytest.raises(OSError, match="No such file"):
-        write_readable(tmp_path / "missing" / "a.prom", "x")
+    with pytest.raises(InputError, match="No such file"):
+        verb._print("x", tmp_path / "missing" / "a.prom")
