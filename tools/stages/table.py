@@ -93,7 +93,8 @@ def stages() -> dict[str, Stage]:
         Stage("integration", _suite("integration", timeout=10 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
-        Stage("containers", _scenarios(fabric=False, timeout=15 * MINUTE) + _suite("containers", timeout=15 * MINUTE), together=2),
+        # The longest first: at the end it would run alone.
+        Stage("containers", _suite("containers", timeout=20 * MINUTE) + _scenarios(fabric=False, timeout=15 * MINUTE), together=2),
         Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
