@@ -25,9 +25,10 @@ OWN = f"3.{sys.version_info.minor}"
 
 
 class ThisHost(Host):
-    """This machine with the Python that runs the tests, and a driver that is said to be loaded."""
+    """This machine with the Python that runs the tests, and a driver that is said to be loaded. Its disk is said to be large: torch
+    wants more room than a machine that runs tests need have."""
 
-    def __init__(self, driver: str = "", pythons: Sequence[str] = ("python3", f"python{OWN}"), free: int | None = None) -> None:
+    def __init__(self, driver: str = "", pythons: Sequence[str] = ("python3", f"python{OWN}"), free: int = 1 << 40) -> None:
         self.driver, self.pythons, self.free = driver, pythons, free
 
     def which(self, tool: str) -> str | None:
@@ -41,7 +42,7 @@ class ThisHost(Host):
         return super().read(path, limit)
 
     def free_bytes(self, path: str) -> int | None:
-        return super().free_bytes(path) if self.free is None else self.free
+        return self.free
 
 
 class Site:
