@@ -178,7 +178,8 @@ def test_stop_hits_no_foreign_process(host: Node, forge: str) -> None:
     argv = ["sleep", "60"]
     foreign = subprocess.Popen(argv, start_new_session=True)
     try:
-        while b"60" not in Path(f"/proc/{foreign.pid}/cmdline").read_bytes():  # the kernel tells that it was started before it has its words
+        # The kernel tells that it was started a moment before it has its words.
+        while b"60" not in Path(f"/proc/{foreign.pid}/cmdline").read_bytes():
             time.sleep(0.01)
         server = {"pid": foreign.pid, "started": perftest_node.start_time(host, foreign.pid), "argv": argv}
         if forge == "argv":
