@@ -36,7 +36,7 @@ module.exit_json(**answer)
 """
 SIMPLE = """#!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule(argument_spec=dict(plan=dict(type="dict")), supports_check_mode=True)
+module = AnsibleModule(argument_spec=dict(plan=dict(type="dict"), registered=dict(type="str")), supports_check_mode=True)
 module.exit_json(changed=False, python_missing=False)
 """
 MACHINE = '''
