@@ -130,10 +130,11 @@ def plan(desired, observed):
     if not desired.links:
         return []
     changes = plan_file(NAME, observed.script, SCRIPT_TEXT, WHY + "; the unit of each rail runs this at boot", SOURCE, mode=0o755)
+    there = dict(observed.parents)  # as the changes before leave it: two rails that change places stand in each other's way, once
     for link in desired.links:
         changes += plan_unit(NAME, unit_of(link), observed.units[link.name], WHY + "; the kernel forgets the link at a reboot", SOURCE)
         if desired.live:
-            changes += link_changes(link, observed.parents)
+            changes += link_changes(link, observed.parents, there)
     return changes
 
 
@@ -159,17 +160,22 @@ def unit_of(link):
     return Unit("railwright-%s.service" % link.name, content, "multi-user.target", False)
 
 
-def link_changes(link, parents):
-    # type: (RxeLink, Dict[str, str]) -> List[Change]
-    """The link on its interface; an interface carries one rxe device, so one of another name has to go."""
-    if parents.get(link.name) == link.netdev:
+def link_changes(link, parents, there):
+    # type: (RxeLink, Dict[str, str], Dict[str, str]) -> List[Change]
+    """The link on its interface; an interface carries one rxe device, so one of another name has to go.
+
+    ``parents``: the node as it was. ``there``: as the changes before this one leave it; brought up to date.
+    """
+    if there.get(link.name) == link.netdev:
         return []
-    in_the_way = sorted(name for name, netdev in parents.items() if name == link.name or netdev == link.netdev)
-    ops = [run(delete(name), (add(name, parents[name]),)) for name in in_the_way]  # type: List[Op]
+    in_the_way = [name for name in sorted(there) if name == link.name or there[name] == link.netdev]
+    ops = [run(delete(name), (add(name, there.pop(name)),)) for name in in_the_way]  # type: List[Op]
+    there[link.name] = link.netdev
     # The script deletes what is there and is content with nothing, so that a failed add can be taken back too.
     ops.append(run(add(link.name, link.netdev), ((SCRIPT, "delete", link.name),)))
-    before = ", ".join("%s on %s" % (name, parents[name]) for name in in_the_way) or None
-    disruption = "link" if in_the_way else "none"
+    found = [name for name in sorted(parents) if name == link.name or parents[name] == link.netdev]
+    before = ", ".join("%s on %s" % (name, parents[name]) for name in found) or None
+    disruption = "link" if found else "none"
     return [Change(NAME, "RDMA link %s on %s" % (link.name, link.label), before, "%s on %s" % (link.name, link.netdev), disruption,
                    WHY, SOURCE, tuple(ops))]
 

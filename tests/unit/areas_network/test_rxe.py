@@ -75,6 +75,48 @@ def test_interface_with_a_link_of_another_name_gets_ours(soft: "Node") -> None:
     assert [op.argv for op in change.ops] == [("rdma", "link", "delete", "rxe_eth1"), ADD]
 
 
+class Kernel:
+    """rdma_rxe's rules: a name and an interface are taken once, and only what is there can be deleted."""
+
+    def __init__(self, **there: str) -> None:
+        self.there = dict(there)
+
+    def run(self, argv: "tuple[str, ...]") -> None:
+        verb, name = (argv[1], argv[2]) if argv[0] == rxe.SCRIPT else (argv[2], argv[3])
+        if verb == "add":
+            assert name not in self.there, argv
+            assert argv[-1] not in self.there.values(), argv
+            self.there[name] = argv[-1]
+        else:
+            assert self.there.pop(name, None) is not None, argv
+
+
+@pytest.mark.parametrize("before", [
+    {"rxe0": "eth2", "rxe1": "eth1"},
+    {"rxe1": "eth1"},
+    {"rxe0": "eth2"},
+    {"rxe0": "eth2", "mine": "eth1"},
+    {"rxe0": "eth0", "rxe1": "eth1", "mine": "eth2"},
+    {"rxe0": "eth1", "rxe1": "eth0"},
+    {},
+])
+def test_rails_that_change_places_stand_in_each_others_way_once(soft: "Node", before: "dict[str, str]") -> None:
+    first = soft.values["rails"][0]
+    soft.values["rails"] = [first, {**first, "name": "rail1", "index": 1, "match": "mac", "value": "02:00:00:00:01:02"}]
+    soft.nics.append(soft.nics[1]._replace(name="eth2", mac="02:00:00:00:01:02", pci="0000:1b:00.0"))
+    for name, netdev in before.items():
+        device(soft, name, netdev)
+    kernel = Kernel(**before)
+    done = [op for change in plan(soft) if change.what.startswith("RDMA link ") for op in change.ops]
+    for op in done:
+        kernel.run(op.argv)
+    assert kernel.there == {"rxe0": "eth1", "rxe1": "eth2"}
+    for op in reversed(done):
+        for argv in op.undo:
+            kernel.run(argv)
+    assert kernel.there == before
+
+
 def test_hardware_devices_are_not_rxe(soft: "Node") -> None:
     soft.write("/sys/class/infiniband/mlx5_0/node_guid", "b8ce:f603:00ab:cdef\n")
     assert plan(soft)[-1].before is None
