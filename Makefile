@@ -83,6 +83,11 @@ test-fabric: $(INSTALLED) ## the product on Soft-RoCE virtual machines
 	@tools/need demo
 	@$(STAGES) fabric
 
+.PHONY: test-scenarios
+test-scenarios: $(INSTALLED) ## the long container scenarios; SHARD=2/4 runs the second of four parts
+	@tools/need containers
+	@$(STAGES) scenarios -- --shard $(SHARD) $(ARGS)
+
 .PHONY: test-lab
 test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four parts
 	@tools/need containers demo lab

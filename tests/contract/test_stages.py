@@ -5,6 +5,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -66,12 +67,17 @@ def test_unknown_stage_is_bad_usage() -> None:
     assert "contract" in done.stderr
 
 
-def test_steps_together_are_all_run_and_print_in_one_piece(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def stages_main() -> ModuleType:
     spec = importlib.util.spec_from_file_location("stages_main", repo.ROOT / "tools/stages/__main__.py")
     assert spec is not None
     assert spec.loader is not None
     stages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stages)
+    return stages
+
+
+def test_steps_together_are_all_run_and_print_in_one_piece(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    stages = stages_main()
     script = "import sys, time\nfor part in range(3): print(sys.argv[1], part, flush=True); time.sleep(0.2)\nsys.exit(sys.argv[1] == 'two')"
     steps = tuple(table.Step(name, (sys.executable, "-c", script, name)) for name in ("one", "two", "three"))
     tally = stages.run_steps(table.Stage("both", steps, together=2), tmp_path, [])
@@ -83,4 +89,16 @@ def test_steps_together_are_all_run_and_print_in_one_piece(tmp_path: Path, capfd
 
 def test_make_test_runs_every_stage_but_the_long_lab() -> None:
     recipe = next(line for line in repo.text("Makefile").splitlines() if "$(STAGES) lint" in line and "contract" in line)
-    assert set(recipe.split("$(STAGES)")[1].split()) == set(table.stages()) - {"lab"}
+    assert set(recipe.split("$(STAGES)")[1].split()) == set(table.stages()) - {"lab", "scenarios"}
+
+
+def test_every_scenario_is_in_one_stage_and_shards_lose_none() -> None:
+    stages = table.stages()
+    scenarios = sorted(path.parent.name for path in (repo.ROOT / "molecule").glob("*/molecule.yml"))
+    steps = [step.name for name in ("containers", "fabric", "scenarios") for step in stages[name].steps]
+    assert sorted(step for step in steps if not step.startswith("tests-")) == scenarios
+    assert set(scenarios) >= table.LONG
+    main = stages_main()
+    parts = [main.shard(stages["scenarios"], ["--shard", f"{part}/3", "-x"]) for part in (1, 2, 3)]
+    assert sorted(step.name for stage, _extra in parts for step in stage.steps) == sorted(step.name for step in stages["scenarios"].steps)
+    assert all(extra == ["-x"] and stage.steps for stage, extra in parts)

@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
 
 def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = True) -> Tally:
     """Run one command; its whole process group ends with it. Beside others its output comes in one piece, at its end."""
+    start = time.monotonic()
     junit = directory / f"{step.name}.xml"
     values = [value for _key, value in step.env]
     counted = any("{junit}" in part for part in (*step.argv, *values))
@@ -75,6 +76,7 @@ def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = Tru
         if step.cleanup:
             subprocess.run(step.cleanup, cwd=ROOT, env=env, check=False, timeout=CLEANUP_S)
         status = TIMED_OUT
+    print(f"--- {step.name}: {time.monotonic() - start:.0f} s", flush=True)
     return judge(step.name, status, junit if counted else None)
 
 
@@ -107,6 +109,19 @@ def run_steps(stage: Stage, directory: Path, extra: list[str]) -> Tally:
             raise
 
 
+def shard(stage: Stage, extra: list[str]) -> tuple[Stage, list[str]]:
+    """The I-th of N parts of a stage's steps, from `--shard I/N` among the arguments; the others go on to the steps.
+
+    In turn, as tests/conftest.py does it for files, so that no part is empty while another has two.
+    """
+    if not stage.sharded or "--shard" not in extra:
+        return stage, extra
+    at = extra.index("--shard")
+    index, _slash, count = extra[at + 1].partition("/")
+    steps = stage.steps[int(index) - 1 :: int(count)]
+    return stage._replace(steps=steps), extra[:at] + extra[at + 2 :]
+
+
 def run_stage(stage: Stage, extra: list[str]) -> Outcome:
     """Run the steps of a stage. A stage without one has failed: nothing is proved by an empty list."""
     directory = BUILD / "tests" / stage.name
@@ -114,6 +129,7 @@ def run_stage(stage: Stage, extra: list[str]) -> Outcome:
     directory.mkdir(parents=True)
     print(f"=== {stage.name}", flush=True)
     start = time.monotonic()
+    stage, extra = shard(stage, extra)
     tally = run_steps(stage, directory, extra)
     if tally.total == 0:
         tally = Tally(failed=1, failures=(f"{stage.name}: this stage ran no test",))

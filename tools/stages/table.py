@@ -33,10 +33,13 @@ class Stage(NamedTuple):
     name: str
     steps: tuple[Step, ...]
     together: int = 1
+    sharded: bool = False  # by steps; where one step is everything, its own pytest makes the shards
 
 
 # ansible-lint looks roles and modules up by their full names; --offline so that no result hangs on a server.
 COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME", str(BUILD / "ansible")))
+# Minutes each, and what they prove moves little from one commit to the next: `make test-scenarios`, like the lab's machines.
+LONG = frozenset(("ai_environment", "aiacc", "gpu_stack", "scnet", "stacks", "stacks_dnf", "stacks_refused"))
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
 
@@ -63,10 +66,10 @@ def _lint() -> tuple[Step, ...]:
     )
 
 
-def _scenarios(*, fabric: bool, timeout: int) -> tuple[Step, ...]:
-    """Molecule scenarios: `fabric*` boot virtual machines, every other one containers."""
+def _scenarios(kind: str, *, timeout: int) -> tuple[Step, ...]:
+    """Molecule scenarios: `fabric*` boot virtual machines, every other one containers, `long` ones for minutes."""
     found = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
-    named = [name for name in found if name.startswith("fabric") == fabric]
+    named = [name for name in found if kind == _kind(name)]
     # A root-level molecule/ beside galaxy.yml is looked for in extensions/molecule otherwise.
     base = (("MOLECULE_GLOB", str(ROOT / "molecule" / "*" / "molecule.yml")), *COLLECTION)
     pytest = ("PYTEST_ADDOPTS", "-o junit_family=xunit2 -o addopts= -p no:cacheprovider --junitxml={junit}")
@@ -74,6 +77,12 @@ def _scenarios(*, fabric: bool, timeout: int) -> tuple[Step, ...]:
     return tuple(
         Step(name, (molecule, "test", "-s", name), timeout, (*base, pytest), cleanup=(molecule, "destroy", "-s", name)) for name in named
     )
+
+
+def _kind(scenario: str) -> str:
+    if scenario.startswith("fabric"):
+        return "fabric"
+    return "long" if scenario in LONG else "short"
 
 
 def _suite(kind: str, *, timeout: int) -> tuple[Step, ...]:
@@ -93,9 +102,10 @@ def stages() -> dict[str, Stage]:
         Stage("integration", _suite("integration", timeout=10 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
+        Stage("containers", _scenarios("short", timeout=15 * MINUTE), together=2),
+        Stage("fabric", _scenarios("fabric", timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
         # The longest first: at the end it would run alone.
-        Stage("containers", _suite("containers", timeout=20 * MINUTE) + _scenarios(fabric=False, timeout=15 * MINUTE), together=2),
-        Stage("fabric", _scenarios(fabric=True, timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
+        Stage("scenarios", _suite("containers", timeout=20 * MINUTE) + _scenarios("long", timeout=20 * MINUTE), together=2, sharded=True),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
     return {stage.name: stage for stage in table}
