@@ -41,6 +41,7 @@ TITLES = {
     "mpi": "Install the MPI that starts the ranks of nccl-tests",
     "aiacc": "Install the AIACC network plugin for NCCL on eRDMA",
     "nccl": "Install the NCCL library at a pinned version",
+    "upgrade": "Bring one node from one pinned set to the next: drain, change, validate, gate, undrain",
 }
 ANSIBLE_TYPES = {"number": "float"}
 

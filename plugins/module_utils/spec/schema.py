@@ -21,12 +21,14 @@ from .keys_containers import CONTAINERS_KEYS, CONTAINERS_ROLES
 from .keys_drivers import DRIVER_KEYS, DRIVER_ROLES, FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
 from .keys_erdma import ERDMA_KEYS, ERDMA_ROLES
 from .keys_firewall import FIREWALL_KEYS, FIREWALL_ROLES
+from .keys_kernel import KERNEL_KEYS
 from .keys_nccl import PROOF_KEYS, PROOF_ROLES
 from .keys_qos import QOS_KEYS, QOS_ROLES
+from .keys_upgrade import UPGRADE_KEYS, UPGRADE_ROLES
 
 ROLES = (("preflight", "rdma_stack") + ERDMA_ROLES + DRIVER_ROLES + ("network",) + FIREWALL_ROLES + ("ipoib",) + QOS_ROLES
          + ("host_tuning", "nccl_env") + CONTAINERS_ROLES + ("opensm",) + ACCESS_ROLES + ("validate",) + AI_ROLES
-         + PROOF_ROLES + AIACC_ROLES)
+         + PROOF_ROLES + AIACC_ROLES + UPGRADE_ROLES)
 FABRICS = ("roce", "infiniband", "erdma")
 STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
@@ -94,7 +96,7 @@ SITE = (
         "choice: a hash that nobody here computed or read is not written down", example={"nv_peer_mem": "0" * 64}),
     Key("reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
         "choice: servers with much memory and many PCIe devices take ten minutes and more", minimum=30, maximum=7200),
-) + CONFIRM_KEYS
+) + KERNEL_KEYS + CONFIRM_KEYS
 
 PREFLIGHT = (
     Key("preflight_min_free_mb", "preflight", "int", 1024, "Free space in MiB that / and /var must have before anything is installed.",
@@ -242,7 +244,7 @@ VALIDATE = (
 )
 
 KEYS = (SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
-        + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS)  # type: Tuple[Key, ...]
+        + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)  # type: Tuple[Key, ...]
 BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
 SITE_KEYS = tuple(key.name for key in SITE)
 ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]

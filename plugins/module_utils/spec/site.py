@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from ..checks.wire import ROCE_OVERHEAD, path_mtu_for
 from .check_erdma_driver import check_modes
+from .check_upgrade import check_upgrades
 from .findings import Findings
 from .model import Finding, Rail, Spec
 
@@ -33,6 +34,7 @@ def validate_site(specs):
         _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
     findings.items.extend(check_modes(specs))
+    findings.items.extend(check_upgrades(specs))
     return findings.items
 
 

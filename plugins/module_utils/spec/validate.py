@@ -21,6 +21,7 @@ from .check_erdma_instance import check_erdma_instance
 from .check_firewall import CHECKS as FIREWALL_CHECKS
 from .check_gpu_driver import check_gpu_driver
 from .check_gpudirect import check_gpudirect
+from .check_kernel import CHECKS as KERNEL_CHECKS
 from .check_mpi import check_mpi
 from .check_nccl import check_nccl
 from .check_nccl_env import check_nccl_env
@@ -36,6 +37,7 @@ from .check_roce_qos import CHECKS as ROCE_QOS_CHECKS
 from .check_roce_qos import check_roce_qos
 from .check_ssh_mesh import CHECKS as MESH_CHECKS
 from .check_stack import CHECKS, check_stack
+from .check_upgrade import check_upgrade
 from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
 from .model import Finding, Spec
@@ -112,7 +114,7 @@ def _check_one(key, value, findings):
     if key.name == "rdma_stack_pins":
         return check_pins(converted, findings)
     for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS,
-                   AI_CHECKS):
+                   AI_CHECKS, KERNEL_CHECKS):
         if key.name in checks:
             return checks[key.name](converted, findings)
     return converted
@@ -157,6 +159,7 @@ def _check_together(checked, rails, findings):
     check_qos(checked, findings)
     check_roce_qos(checked, findings)
     check_containers(checked, findings)
+    check_upgrade(checked, findings)
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]

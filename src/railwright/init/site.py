@@ -55,6 +55,7 @@ SECTIONS = {
     "ai_environment": "The Python environment of jobs: torch",
     "ddp_benchmark": "Training benchmark",
     "aiacc": "AIACC's plugin for NCCL on eRDMA",
+    "upgrade": "Rolling upgrades",
 }
 
 
