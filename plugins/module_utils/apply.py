@@ -3,17 +3,19 @@
 
 import contextlib
 import time
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple, Optional, Sequence, Tuple
 
 from .confirm import Switch, begin_wait, held, refuse_pending
-from .errors import ApplyError, RailwrightError
+from .errors import RailwrightError
 from .host import Host
-from .journal import APPLIED, APPLYING, INCOMPLETE, LOCK, ROLLED_BACK, ROOT, Journal, mark_interrupted, prune
+from .journal import APPLIED, ROOT, Journal, mark_interrupted, prune
 from .observe.dkms import make_log_tail
 from .plan import Plan, check_expected, make_plan, without_consent
-from .rollback import roll_back
 from .spec.model import Spec
+from .transaction import exclusive, fail, undone_on_error
 from .types import Change, Op
+
+__all__ = ["Applied", "apply_plan", "carry_out", "consent_message", "exclusive", "fail", "refuse", "settle"]
 
 
 class Applied(NamedTuple):
@@ -27,26 +29,6 @@ class Applied(NamedTuple):
 
 
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
-
-
-@contextlib.contextmanager
-def exclusive(host, *, wanted=True):
-    # type: (Host, bool) -> Iterator[None]
-    """Keep every other apply off this node. Begins before the plan: one made while another apply ran would be out of date."""
-    if not wanted:
-        yield
-        return
-    try:
-        lock = host.lock(LOCK)
-    except OSError as error:
-        raise RailwrightError("cannot take the lock %s: %s; nothing was changed (root is needed: become: true)" % (
-            LOCK, error.strerror)) from error
-    if lock is None:
-        raise RailwrightError("another apply is running on this node (lock %s is held); nothing was changed" % LOCK)
-    try:
-        yield
-    finally:
-        host.unlock(lock)
 
 
 def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None):
@@ -72,6 +54,7 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None)
         with held(host, journal, changes, switch) as armed, undone_on_error(host, journal):
             carry_out(host, changes, journal)
             remaining, reboots = settle(host, spec, plan, areas, journal)
+            journal.reboots = reboots
             if armed:
                 begin_wait(host, journal)
             else:
@@ -84,22 +67,6 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None)
 def reboots_of(changes):
     # type: (Sequence[Change]) -> Tuple[str, ...]
     return tuple(change.key for change in changes if change.needs_reboot)
-
-
-@contextlib.contextmanager
-def undone_on_error(host, journal):
-    # type: (Host, Journal) -> Iterator[None]
-    """Whatever goes wrong inside, also in our own code, the node does not stay half changed."""
-    try:
-        yield
-    except ApplyError:
-        raise  # rolled back already
-    except (OSError, RailwrightError) as error:
-        fail(host, journal, str(error))
-    finally:
-        if journal.state == APPLYING:
-            with contextlib.suppress(ApplyError):  # the error that brought us here says more
-                fail(host, journal, "unexpected error")
 
 
 def refuse(spec, plan, expected, *, check=False):
@@ -130,11 +97,11 @@ def carry_out(host, changes, journal):
     for change in changes:
         for op in change.ops:
             try:
-                entry = journal.record(change.key, op)
+                entry = journal.record(change.key, op, change.disruption)
                 execute(host, op)
             except (OSError, RailwrightError) as error:
                 fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
-            entry["done"] = True
+            journal.done(entry)
 
 
 def settle(host, spec, plan, areas, journal):
@@ -191,16 +158,3 @@ def build_log(host, op):
     module, _slash, version = op.argv[2].partition("/")
     tail = make_log_tail(host, module, version)
     return "" if tail is None else "\nThe end of its make.log:\n" + tail
-
-
-def fail(host, journal, message):
-    # type: (Host, Journal, str) -> None
-    """Undo everything in the journal, then raise ApplyError saying what came of it."""
-    troubles = roll_back(host, journal.entries)
-    try:
-        journal.close(INCOMPLETE if troubles else ROLLED_BACK)
-    except OSError:  # a full disk, perhaps what made us fail: the journal on it still holds every entry
-        journal.state = INCOMPLETE if troubles else ROLLED_BACK
-    if troubles:
-        raise ApplyError("%s. ROLLBACK INCOMPLETE: %s. Restore point: %s" % (message, "; ".join(troubles), journal.path), False)
-    raise ApplyError("%s. Everything was rolled back; the node is as it was." % message, True)

@@ -6,19 +6,25 @@ undo it. It is on disk before the effect happens, so that a node that loses powe
 between still knows how it was. Mode 0600: old file contents may hold secrets.
 
 What cannot be kept whole (unreadable, not a regular file) is refused here, before the
-effect: an undo that guesses would destroy it.
+effect: an undo that guesses would destroy it. Beside what was before, an entry says how the
+effect left it, so that a later rollback notices what somebody else has changed since.
+
+A restore point has a number that only rises: a node's clock may jump, and a rollback undoes in order.
 """
 
 import base64
+import hashlib
 import json
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from .errors import RailwrightError
 from .host import Host, Snapshot
 from .types import Op
 
 ROOT = "/var/lib/railwright/restore"
-KEEP = 20  # restore points kept on a node; older ones are removed after a successful apply
+KEEP = 20  # runs whose restore points are kept on a node; older ones are removed after a successful apply
+PACKAGES = "packages.json"  # beside a journal, or alone: every package before and after a package step (restore_packages.py)
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOCK = "/run/railwright.lock"  # whoever writes a journal, or what is in it, holds it
 APPLYING, UNCONFIRMED, APPLIED, ROLLED_BACK = "applying", "unconfirmed", "applied", "rolled back"
 INTERRUPTED, INCOMPLETE, TAKEN_BACK = "interrupted", "rollback incomplete", "taken back"
@@ -36,27 +42,37 @@ class Journal:
         if not run_id or not all(char.isalnum() or char in "-_.:" for char in run_id) or run_id.startswith("."):
             raise RailwrightError("run id %r: letters, digits and -_.: only" % run_id)
         self._host = host
+        self.number = next_number(host)
+        self.base = run_id
         self.run_id = unused(host, run_id)
         self.path = document_path(self.run_id)
         self.entries = []  # type: List[Dict[str, Any]]
         self.state = APPLYING
         self.token = token
         self.seconds = 0  # how long it waits for its confirmation, if it does
+        self.boot = host.line(BOOT_ID)
+        self.reboots = ()  # type: Sequence[str]  # keys of the changes that only a reboot made, or makes, effective
+        self.undid = ()  # type: Sequence[str]  # a rollback: the restore points that it undoes
 
-    def record(self, key, op):
-        # type: (str, Op) -> Dict[str, Any]
-        """Write down how to undo ``op``; call before executing it. Raises OSError when that cannot be known or written."""
+    def record(self, key, op, disruption="none", left=None):
+        # type: (str, Op, str, Optional[str]) -> Dict[str, Any]
+        """Write down how to undo ``op``; call before executing it. Raises OSError when that cannot be known or written.
+
+        ``left``: digest of the file that the effect leaves, where it is not the op's own content.
+        """
         entry = {"change": key, "kind": op.kind, "path": op.path, "argv": list(op.argv), "undo": [list(item) for item in op.undo],
-                 "done": False}
+                 "done": False, "disruption": disruption}
         if op.kind == "run":
             entry["seconds"] = op.seconds
         if op.kind in ("write", "remove"):
             entry["directories"] = missing_directories(self._host, op.path)
             entry.update(as_json(self._host.snapshot(op.path)))
+            entry["left"] = None if op.kind == "remove" else left or digest(op.content.encode("utf-8"))
         elif op.kind == "value":
             entry["content"] = op.undo[0][0] if op.undo else self._host.line(op.path)
             if entry["content"] is None:
                 raise RailwrightError("%s cannot be read, so it could not be put back" % op.path)
+            entry["wrote"] = op.content
         self.entries.append(entry)
         try:
             self.save()
@@ -64,6 +80,13 @@ class Journal:
             self.entries.pop()  # never on disk, and its effect never happens
             raise
         return entry
+
+    def done(self, entry):
+        # type: (Dict[str, Any]) -> None
+        """Its effect has happened. A kernel file may read otherwise than it was written; on disk with the next entry, or the end."""
+        entry["done"] = True
+        if entry["kind"] == "value":
+            entry["left"] = self._host.line(entry["path"])
 
     def close(self, state):
         # type: (str) -> None
@@ -73,7 +96,8 @@ class Journal:
 
     def save(self):
         # type: () -> None
-        document = {"version": 1, "run": self.run_id, "state": self.state, "entries": self.entries}  # type: Dict[str, Any]
+        document = {"version": 1, "run": self.run_id, "base": self.base, "number": self.number, "state": self.state, "boot": self.boot,
+                    "reboots": list(self.reboots), "undid": list(self.undid), "entries": self.entries}  # type: Dict[str, Any]
         if self.token:
             document.update(token=self.token, seconds=self.seconds)
         write_document(self._host, self.path, document)
@@ -168,13 +192,62 @@ def load(host, path):
 
 def prune(host):
     # type: (Host) -> None
-    """Drop the oldest restore points beyond ``KEEP``, but none that somebody may still have to restore from."""
-    for path in newest_first(host)[KEEP:]:
-        document = load(host, path)
-        if document is not None and document.get("state") in NEEDED:
+    """Drop the restore points of the oldest runs beyond ``KEEP``, but none that somebody may still have to restore from."""
+    found = points(host)
+    runs = []  # type: List[str]
+    for point in reversed(found):
+        if point.base not in runs:
+            runs.append(point.base)
+    for point in found:
+        if point.base in runs[:KEEP] or point.document.get("state") in NEEDED:
             continue
-        host.remove(path)
-        host.rmdir(path.rpartition("/")[0])
+        directory = "%s/%s" % (ROOT, point.name)
+        for name in host.listdir(directory):
+            host.remove("%s/%s" % (directory, name))
+        host.rmdir(directory)
+
+
+class Point(NamedTuple):
+    """A restore point on the node: one directory, with a journal, a record of packages, or both."""
+
+    name: str
+    base: str  # the run that it is part of: RUN of RUN, RUN.2, RUN.3
+    number: int  # 0 for those of versions that had no numbers
+    written: float
+    document: Dict[str, Any]  # the journal, {} where there is none
+    packages: Dict[str, Any]  # the record, {} where there is none
+
+
+def points(host):
+    # type: (Host) -> List[Point]
+    """The oldest first."""
+    return sorted((read_point(host, name) for name in host.listdir(ROOT)), key=lambda point: (point.number, point.written, point.name))
+
+
+def read_point(host, name):
+    # type: (Host, str) -> Point
+    paths = document_path(name), "%s/%s/%s" % (ROOT, name, PACKAGES)
+    document, packages = load(host, paths[0]) or {}, load(host, paths[1]) or {}
+    number = document.get("number") or packages.get("number") or 0
+    return Point(name, str(document.get("base") or packages.get("base") or base_of(name)), number if isinstance(number, int) else 0,
+                 max(host.modified(path) for path in paths), document, packages)
+
+
+def base_of(name):
+    # type: (str) -> str
+    head, dot, tail = name.rpartition(".")
+    return head if dot and tail.isdigit() else name
+
+
+def next_number(host):
+    # type: (Host) -> int
+    return 1 + max((point.number for point in points(host)), default=0)
+
+
+def digest(content):
+    # type: (Optional[bytes]) -> Optional[str]
+    """Of a file as it is; None: there is none."""
+    return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 def newest_first(host):
