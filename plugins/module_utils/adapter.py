@@ -3,11 +3,12 @@
 
 import json
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from .apply import Applied, apply_plan, exclusive, refuse
 from .areas.erdma_wire import planned_wire
 from .confirm import Switch, confirm, notes, outcome
+from .cut import Left, cut_plan
 from .errors import ApplyError, RailwrightError
 from .facts_module import connection_address
 from .host import Host
@@ -35,8 +36,9 @@ def run_state(module):
     applying = params["mode"] == "apply" and not module.check_mode
     try:
         with exclusive(host, wanted=applying):
-            plan = make_plan(host, spec, params["areas"], connection_address(), params["now"])
-            result = plan_result(plan, spec)
+            whole = make_plan(host, spec, params["areas"], connection_address(), params["now"])
+            plan, left = cut_plan(host, whole, spec.consent, params["only"], consented_only=params["consented_only"])
+            result = dict(plan_result(plan, spec), **cut_result(params, plan, left))
             result["notes"] += notes(host)
             result["erdma"] = planned_wire(host, spec, plan.identity)
             if params["areas"] is None and not applying:  # of the whole plan: a role's slice says nothing of the rest
@@ -54,6 +56,7 @@ def run_state(module):
         module.fail_json(msg=str(error), **refused)
     # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
     changed = params["mode"] == "apply" and bool(plan.changes)
+    applied = without_left(applied, left)
     if applying:
         result["reboot_needed"] = list(applied.reboots)
         if applied.unconfirmed:
@@ -61,6 +64,23 @@ def run_state(module):
     result["notes"] += ["an earlier apply was cut off half-way; its restore point is %s" % path for path in applied.interrupted]
     module.exit_json(
         changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)
+
+
+def cut_result(params, plan, left):
+    # type: (Dict[str, Any], Plan, Sequence[Left]) -> Dict[str, Any]
+    """``only`` tells the steps after a cut plan to keep to it; a whole plan has none."""
+    result = {"left": [item.as_dict() for item in left]}  # type: Dict[str, Any]
+    if params["only"] is not None or params["consented_only"]:
+        result["only"] = [change.key for change in plan.changes]
+    return result
+
+
+def without_left(applied, left):
+    # type: (Applied, Sequence[Left]) -> Applied
+    """An apply looks at the whole node again; what its plan left out has not come to light by it."""
+    known = [item.change.key for item in left]
+    return applied._replace(remaining=tuple(change for change in applied.remaining if change.key not in known),
+                            reboots=tuple(key for key in applied.reboots if key not in known))
 
 
 def switch_of(params, plan):

@@ -38,6 +38,16 @@ options:
         before anything is changed (C(plan diverged)).
     type: list
     elements: str
+  only:
+    description:
+      - Keys of the changes that are wanted. The plan is cut to them, and to what can be made without the rest.
+      - A change that builds on one that is left out is left out too. RV(left) names every one of them. All changes when left out.
+    type: list
+    elements: str
+  consented_only:
+    description: Leave out what the host's C(consent) list does not allow, in place of being refused for it.
+    type: bool
+    default: false
   run_id:
     description:
       - The name of the restore point under C(/var/lib/railwright/restore). Made from the time when left out.
@@ -82,6 +92,12 @@ EXAMPLES = r"""
   railwright.rdma.rdma_state:
     mode: apply
     areas: [network]
+  become: true
+
+- name: Set back the sysctls that somebody changed, and nothing else
+  railwright.rdma.rdma_state:
+    mode: apply
+    only: "{{ rdma_drift.findings | selectattr('area', 'equalto', 'sysctl') | map(attribute='key') | list }}"
   become: true
 
 - name: Keep by hand what the controller of that run could not confirm any more
@@ -185,6 +201,35 @@ remaining:
   returned: success
   type: list
   elements: dict
+left:
+  description: What O(only) and O(consented_only) cut off the plan; no part of RV(plan), and not made. Empty without them.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    key:
+      description: As in RV(plan).
+      type: str
+    what:
+      description: As in RV(plan).
+      type: str
+    area:
+      description: As in RV(plan).
+      type: str
+    disruption:
+      description: As in RV(plan).
+      type: str
+    cause:
+      description: One of V(not asked), V(consent) and V(needs) (it builds on a change that is left out).
+      type: str
+    reason:
+      description: The same in words.
+      type: str
+only:
+  description: The keys of the plan that was cut, for the apply of exactly that.
+  returned: with O(only) or O(consented_only)
+  type: list
+  elements: str
 confirm:
   description: What became of a guarded change of networking.
   returned: by an apply that changed networking, and by the modes confirm and outcome
@@ -230,6 +275,8 @@ def main():
             "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome"], "default": "plan"},
             "areas": {"type": "list", "elements": "str"},
             "expected": {"type": "list", "elements": "str"},
+            "only": {"type": "list", "elements": "str"},
+            "consented_only": {"type": "bool", "default": False},
             "run_id": {"type": "str"},
             "confirm_seconds": {"type": "int", "default": 0},
             "confirm_token": {"type": "str", "no_log": False},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -33,7 +34,8 @@ class Module:
     def __init__(self, *, check_mode: bool, **params: Any) -> None:
         spec, _findings = build_spec({"fabric": "roce", "mtu": 9000}, "node1")
         assert spec is not None
-        base = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None, "confirm_seconds": 0, "confirm_token": None}
+        base = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None, "confirm_seconds": 0, "confirm_token": None,
+                "only": None, "consented_only": False}
         self.params, self.check_mode = {**base, "spec": spec.as_dict(), **params}, check_mode
 
     def exit_json(self, **result: Any) -> None:
@@ -77,3 +79,35 @@ def test_a_plan_is_never_refused_and_never_a_change(monkeypatch: pytest.MonkeyPa
     end = ended(monkeypatch, plan_of(LINK, problems=(UNFIT,)), check_mode=False, mode="plan")
     assert (end.failed, end.result["changed"]) == (False, False)
     assert [item["message"] for item in end.result["problems"]] == ["1 MiB free"]
+
+
+def test_a_cut_plan_is_not_refused_for_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the missing consent nor the missing package is of the part that is asked for."""
+    file = change(write_file("/nowhere/else", "x\n"), what="file")
+    end = ended(monkeypatch, plan_of(PACKAGE, LINK, file), check_mode=True, only=[file.key])
+    assert not end.failed
+    assert [item["key"] for item in end.result["plan"]] == end.result["only"] == [file.key]
+    assert [(item["key"], item["cause"]) for item in end.result["left"]] == [(PACKAGE.key, "not asked"), (LINK.key, "not asked")]
+    assert end.result["packages"]["needed"] is False
+
+
+def test_consented_only_leaves_out_in_place_of_refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ended(monkeypatch, plan_of(LINK), check_mode=True, consented_only=True)
+    assert (end.failed, end.result["changed"], end.result["plan"]) == (False, False, [])
+    assert [(item["disruption"], item["reason"]) for item in end.result["left"]] == [("link", "needs consent to link")]
+
+
+def test_a_whole_plan_tells_nobody_to_keep_to_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ended(monkeypatch, plan_of(LINK), check_mode=False, mode="plan")
+    assert end.result["left"] == []
+    assert "only" not in end.result
+
+
+def test_what_was_left_out_has_not_come_to_light_by_the_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = change(write_file("/nowhere/else", "x\n"), what="file")
+    fresh = LINK._replace(what="something that a module brought")
+    monkeypatch.setattr(adapter, "apply_plan", lambda *_arguments: adapter.Applied("journal", (LINK, fresh), (), (LINK.key, fresh.key)))
+    monkeypatch.setattr(adapter, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
+    end = ended(monkeypatch, plan_of(LINK, file), check_mode=False, only=[file.key])
+    assert [item["key"] for item in end.result["remaining"]] == [fresh.key]
+    assert end.result["reboot_needed"] == [fresh.key]
