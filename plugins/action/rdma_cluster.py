@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.reach impor
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import reachability, reachability_lines
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
@@ -42,12 +42,12 @@ class ActionModule(StepAction):
     argument_spec = OPTIONS
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        everybody = names(variables, "ansible_play_hosts_all")
+        everybody, alive = judged_together(variables)
         results = {node: result_of(variables, node, options["check"]) for node in everybody}
         views = {node: view for node, view in results.items() if view is not None and usable(view)}
         result["changed"] = False
         if options["mode"] == "schedule":
-            late = not_looked_at(variables, names(variables, "ansible_play_hosts"), options["check"])
+            late = not_looked_at(variables, alive, options["check"])
             if late:
                 raise AnsibleActionFail(f"the nodes of a fabric are judged together, and {', '.join(late)} were not looked at before this: "
                                         "run the play without serial, and with strategy linear")
@@ -55,7 +55,6 @@ class ActionModule(StepAction):
             result["peers"] = {node: peers_of(node, ordered, options["ping_peers"]) for node in ordered}
             result["rounds"] = pairs(ordered) if options["perftest"] else []
             return result
-        alive = set(names(variables, "ansible_play_hosts"))
         cluster = judge_cluster(views, [node for node in everybody if node not in views])
         pings = pinged(variables, list(views), options["ping"])
         cluster.extend(judge_reach(views, pings))

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODES = ["look", "plan", "state", "choose", "build", "pack", "unpack", "verify"]
@@ -93,7 +93,7 @@ class Registered:
     def everybody(self, step: str) -> dict[str, dict[str, Any]]:
         """Of every host of the play that answered, in the inventory's order."""
         name = str(self.options[step])
-        found = {host: result_of(self.variables, host, name) for host in names(self.variables, "ansible_play_hosts")}
+        found = {host: result_of(self.variables, host, name) for host in judged_together(self.variables)[1]}
         return {host: result for host, result in found.items() if result is not None}
 
 

@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judged, run_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODES = ["look", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"]
@@ -87,7 +87,7 @@ def plan(variables: dict[str, Any], look: str) -> dict[str, Any]:
     """The plan over every node of the play; nodes that did not answer are a problem."""
     run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     nodes, missing = seen_nodes(variables, look)
-    alive = names(variables, "ansible_play_hosts")
+    alive = judged_together(variables)[1]
     late = [name for name in alive if variable_of(variables, name, look) is None]
     if late:
         raise AnsibleActionFail(f"the nodes run together, and {', '.join(late)} were not looked at before this: "
@@ -100,7 +100,7 @@ def plan(variables: dict[str, Any], look: str) -> dict[str, Any]:
 def seen_nodes(variables: dict[str, Any], look: str) -> tuple[list[Node], list[str]]:
     """The nodes that were looked at, in the order of the inventory, and the names of the others."""
     nodes, missing = [], []
-    for name in names(variables, "ansible_play_hosts_all"):
+    for name in judged_together(variables)[0]:
         found = result_of(variables, name, look)
         seen = (found or {}).get("seen")
         if found is None or not isinstance(seen, dict) or not isinstance(found.get("wishes"), dict) or not usable(seen):

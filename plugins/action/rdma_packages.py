@@ -15,6 +15,7 @@ OPTIONS = {
     "plan": {"type": "dict", "required": True},
     "error": {"type": "dict", "default": {}},
     "after_file": {"type": "bool", "default": False},
+    "download": {"type": "bool", "default": True},
 }
 
 
@@ -29,7 +30,7 @@ class ActionModule(StepAction):
             raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")
         arguments = {
             "mode": options["mode"], "packages": packages, "failure": words_of(options["error"]), "after_file": options["after_file"],
-            "spec": host_spec(self._templar, variables).as_dict(),
+            "download": options["download"], "spec": host_spec(self._templar, variables).as_dict(),
         }
         result.update(self._execute_module(module_name="railwright.rdma.rdma_packages", module_args=arguments, task_vars=variables))
         return result

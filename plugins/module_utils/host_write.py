@@ -88,6 +88,27 @@ class Writer:
         """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
         self._replace(path, content.encode("utf-8"), mode, None)
 
+    def create(self, path, content, mode=0o644):
+        # type: (str, str, int) -> bool
+        """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
+        full = self.path(path)
+        directory = os.path.dirname(full)
+        os.makedirs(directory, exist_ok=True)
+        fd, temporary = tempfile.mkstemp(prefix=".railwright-", dir=directory)
+        try:
+            with os.fdopen(fd, "wb") as stream:
+                stream.write(content.encode("utf-8"))
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+                os.fsync(stream.fileno())
+            os.link(temporary, full)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        self._sync_directory(directory)
+        return True
+
     def _replace(self, path, content, mode, owner):
         # type: (str, bytes, int, Optional[Tuple[int, int]]) -> None
         full = os.path.realpath(self.path(path))  # keep the operator's link, replace what it names

@@ -34,7 +34,7 @@ def run_packages(module):
     if module.check_mode or (params["after_file"] and not steps):
         module.exit_json(changed=False, steps=steps, later=bool(later), resolved=[])
     try:
-        proof = prove(host, Spec(params["spec"]), steps)
+        proof = prove(host, Spec(params["spec"]), steps, download=params["download"])
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
@@ -50,10 +50,10 @@ def parted(steps, after_file):
     return (later, []) if after_file else (now, later)
 
 
-def prove(host, spec, steps):
-    # type: (Host, Spec, Sequence[Dict[str, Any]]) -> Proof
+def prove(host, spec, steps, *, download=True):
+    # type: (Host, Spec, Sequence[Dict[str, Any]], bool) -> Proof
     """Raises RailwrightError with one line when the steps cannot be carried out."""
-    case = make_case(host, spec, steps)
+    case = make_case(host, spec, steps)._replace(download=download)
     check_keys(case)
     check_unsigned(host, spec, case.identity.platform.package_manager, case.names(UNSIGNED))
     prover = PROVERS.get(case.identity.platform.package_manager)

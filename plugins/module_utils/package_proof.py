@@ -59,6 +59,7 @@ class Case(NamedTuple):
     changes: Tuple[Change, ...]  # of the area repositories
     staged: Mapping[str, Optional[bytes]]
     allowed: Tuple[str, ...]
+    download: bool = True  # the packages too, not only what is known of them
 
     def names(self, *states):
         # type: (str) -> List[str]

@@ -212,9 +212,7 @@ class AptProver:
         for _round in range(ROUNDS):
             result = self.apt("-s", *(LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)))
             if result.ok and "held packages will be changed" not in result.out:
-                rows = _INST.findall(result.out)
-                return Simulated({name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows},
-                                 dict(_REMV.findall(result.out)))
+                return simulated(result.out)
             if not self.follow(result.out):
                 if self.updated or result.ok:
                     break
@@ -246,6 +244,8 @@ class AptProver:
         needed = size_of(found.group(1), found.group(2)) if found is not None else 0
         for cache in ("/var/cache", ARCHIVES) if self.host.exists(ARCHIVES) else ("/var/cache",):  # fetched to one, kept in the other
             check_room(self.host, sum(int(size) for size in _URI.findall(sizes)), needed, cache)
+        if not self.case.download:
+            return
         self.reuse()
         result = self.apt("-q", "--download-only", *(NETWORK + asked), seconds=DOWNLOAD_SECONDS)
         if not result.ok:
@@ -295,6 +295,13 @@ class AptProver:
                 found.append({"area": step["area"], "state": "present", "names": self.needed})
             found.append(dict(step, state="present" if step["state"] == "replaced" else step["state"], names=names))
         return found
+
+
+def simulated(text):
+    # type: (str) -> Simulated
+    """What ``apt-get -s`` says it would do."""
+    rows = _INST.findall(text)
+    return Simulated({name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}, dict(_REMV.findall(text)))
 
 
 def _package(stanza):

@@ -67,7 +67,7 @@ def prove_dnf(host, case, root):
     check_removals(case, list(lost.items()))
     if found.incoming:
         check_room(host, sizes[0], sizes[1], CACHE if host.exists(CACHE) else "/var")
-    if found.incoming and names:
+    if found.incoming and names and case.download:
         prover.fetch(names)
     before = prover.installed(list(found.incoming))
     resolved = [Resolved(name, before.get(name), version, origin) for name, (version, origin) in found.incoming.items()]

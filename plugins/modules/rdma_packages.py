@@ -35,6 +35,12 @@ options:
         Before it, only the steps up to the file can be proved, and RV(later) says that there are more.
     type: bool
     default: false
+  download:
+    description:
+      - Whether O(mode=check) downloads the packages too. Without it everything else is proved, the room for them included, and nothing
+        stays on the node.
+    type: bool
+    default: true
   packages:
     description: The package steps of the plan. The action plugin fills it; do not set it.
     type: dict
@@ -97,6 +103,7 @@ def main():
             "plan": {"type": "dict"},
             "error": {"type": "dict"},
             "after_file": {"type": "bool", "default": False},
+            "download": {"type": "bool", "default": True},
             "packages": {"type": "dict"},
             "failure": {"type": "str"},
             "spec": {"type": "dict"},

@@ -23,6 +23,19 @@ def variable_of(task_vars: dict[str, Any], host: str, name: str) -> Any:
     return json.loads(json.dumps(hostvars[host][name], default=str))
 
 
+BATCH = "rdma_batch"
+
+
+def judged_together(task_vars: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """(all nodes, those of them that are still in the play): of the play, or of the batch of it that the variable rdma_batch names.
+
+    A play with ``serial`` has no other way to say that a batch is meant, and not the play in pieces.
+    """
+    batch = names(task_vars, BATCH)
+    everybody, alive = (names(task_vars, key) for key in ("ansible_play_hosts_all", "ansible_play_hosts"))
+    return (batch, [name for name in alive if name in batch]) if batch else (everybody, alive)
+
+
 def names(task_vars: dict[str, Any], key: str) -> list[str]:
     """A list of host names among the magic variables (``ansible_play_hosts_all``)."""
     return [str(item) for item in task_vars.get(key, [])]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lease of a node: which upgrade works on it, so that a second controller keeps its hands off.
+
+A file on the node itself, because that is what two controllers have in common; it survives reboots, as an upgrade does. It is made
+with a link, which fails where there is one: of two controllers that ask at the same time one gets it. A lock of the kernel
+would end with the connection. What stands in the file is shown to people, so it is cut to printable text.
+"""
+
+import json
+import re
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from .errors import RailwrightError
+from .host import Host
+
+PATH = "/var/lib/railwright/upgrade.json"
+MODE = 0o644  # who works on a node is no secret
+LIMIT = 4096
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+
+
+class Lease(NamedTuple):
+    """Whose node it is: ``since`` is the controller's clock, in UTC."""
+
+    run: str
+    controller: str
+    user: str
+    since: str
+
+    def same(self, other):
+        # type: (Lease) -> bool
+        """The same run on the same controller. Two controllers that begin in one second give their runs one name."""
+        return (self.run, self.controller) == (other.run, other.controller)
+
+    def words(self):
+        # type: () -> str
+        return "run %s of %s on %s since %s" % (self.run, self.user, self.controller, self.since)
+
+
+class Taken(NamedTuple):
+    lease: Lease
+    changed: bool
+    before: Optional[Lease]  # whose it was, where it was taken over
+
+
+def take(host, wanted, *, force=False, look=False):
+    # type: (Host, Lease, bool, bool) -> Taken
+    """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line."""
+    if not RUN.fullmatch(wanted.run):
+        raise RailwrightError("run %r: letters, digits and _.:- only, at most 100" % wanted.run)
+    text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
+    if not look and host.create(PATH, text, MODE):
+        return Taken(wanted, True, None)
+    held = read(host)
+    if held is not None and held.same(wanted):
+        return Taken(held, False, None)
+    if held is None and look and not host.exists(PATH):
+        return Taken(wanted, False, None)
+    if not force:
+        raise RailwrightError(refusal(held))
+    if not look:
+        host.write(PATH, text, MODE)
+        now = read(host)
+        if now is None or not now.same(wanted):  # another one took it over in the same moment
+            raise RailwrightError(refusal(now))
+    return Taken(wanted, not look, held)
+
+
+def refusal(held):
+    # type: (Optional[Lease]) -> str
+    if held is None:
+        return "%s is there and is no lease of an upgrade; look at it, then remove it or take the node over (--take-over)" % PATH
+    return ("the node is being upgraded by %s (%s); go on there with railwright upgrade --resume, or take the node over here with "
+            "--take-over" % (held.words(), PATH))
+
+
+def give_back(host, run, controller, *, look=False):
+    # type: (Host, str, str, bool) -> Tuple[bool, Optional[Lease]]
+    """Remove the lease if it is ours. (whether it was ours, whose it is then)"""
+    held = read(host)
+    if held is None:
+        return False, None
+    if (held.run, held.controller) != (run, controller):
+        return False, held
+    if not look:
+        host.remove(PATH)
+    return True, None
+
+
+def read(host):
+    # type: (Host) -> Optional[Lease]
+    """Who has the node; None where nobody has, or where the file says nothing that we wrote."""
+    try:
+        found = json.loads(host.read(PATH, LIMIT) or "")
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in Lease._fields):
+        return None
+    return Lease(*[_printable(found[name]) for name in Lease._fields])
+
+
+def _printable(text):
+    # type: (str) -> str
+    return re.sub(r"[^\x20-\x7e]", "?", text)[:100]
+
+
+def as_dict(lease):
+    # type: (Optional[Lease]) -> Optional[Dict[str, Any]]
+    return None if lease is None else dict(lease._asdict())
