@@ -2,18 +2,20 @@
 """Which addresses the nodes of the cluster have, as far as the inventory knows: whom a firewall lets in.
 
 Reading the variables of every host is the same work for each of them, so the first one that asks keeps the answer in
-Ansible's own temporary directory of this run, which is private to the user and goes with the run.
+Ansible's own temporary directory of this run, which is private to the user and goes with the run. The others wait for it:
+as many forks as there are begin at the same moment, and each of them would do the work of all nodes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import ipaddress
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,21 @@ def cluster_addresses(task_vars: dict[str, Any]) -> dict[str, list[str]]:
     if not hosts:
         return {"peers": [], "unknown": []}
     kept = _place(task_vars, hosts)
-    if kept is not None and kept.is_file():
-        return dict(json.loads(kept.read_text(encoding="utf-8")))
-    answer = derive({host: _variables(task_vars, host) for host in hosts})
-    if kept is not None:
-        _write(kept, json.dumps(answer))
-    return answer
+    if kept is None:
+        return derive({host: _variables(task_vars, host) for host in hosts})
+    if not kept.is_file():
+        with _alone(kept.with_suffix(".lock")):
+            if not kept.is_file():
+                _write(kept, json.dumps(derive({host: _variables(task_vars, host) for host in hosts})))
+    return dict(json.loads(kept.read_text(encoding="utf-8")))
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """The kernel lets go of it when a fork dies."""
+    with lock.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 def _variables(task_vars: dict[str, Any], host: str) -> dict[str, Any]:

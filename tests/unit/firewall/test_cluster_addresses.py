@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -50,6 +51,30 @@ def test_one_look_serves_a_whole_play(tmp_path: Path, monkeypatch: pytest.Monkey
     assert hosts.asked == 2
     hosts["node1"] = {"ansible_host": "192.0.2.9"}
     assert cluster_addresses({**variables, "ansible_play_name": "Another"})["peers"][0] == "192.0.2.9/32"
+
+
+def test_who_asks_meanwhile_waits_for_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty forks begin at the same moment; each would read the variables of every node."""
+    private = tmp_path / "ansible-local-1"
+    private.mkdir()
+    monkeypatch.setattr(module.constants, "DEFAULT_LOCAL_TMP", str(private))
+    answers = []
+
+    class Slow(Hosts):
+        def __getitem__(self, name: str) -> Any:
+            if not self.asked:
+                self.asked = 1
+                other.start()
+                other.join(0.3)  # without the lock it has the answer by then, and has asked for it itself
+            return super().__getitem__(name)
+
+    hosts = Slow({"node1": {"ansible_host": "192.0.2.1"}})
+    variables = {"groups": {"rdma": ["node1"]}, "hostvars": hosts}
+    other = Thread(target=lambda: answers.append(cluster_addresses(variables)))
+    answers.append(cluster_addresses(variables))
+    other.join(10)
+    assert answers == [{"peers": ["192.0.2.1/32"], "unknown": []}] * 2
+    assert hosts.asked == 2
 
 
 def test_nothing_is_left_outside_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
