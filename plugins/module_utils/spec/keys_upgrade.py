@@ -19,8 +19,8 @@ UPGRADE = (
         "The node's name at the scheduler. Unset: its name in the inventory.", "choice: most sites use one name for both",
         pattern=NODE_NAME, form="a name of letters, digits and . _ -", example="gpu-001"),
     Key("upgrade_drain_timeout_s", "upgrade", "int", 86400,
-        "How long the jobs of a node may still run after its drain began. A node that is not empty by then fails: it stays drained, its "
-        "jobs go on, and `railwright upgrade --resume` waits anew.",
+        "How long the jobs of a node may still run after its drain began. A node that is not empty by then fails and takes jobs again, "
+        "since nothing was changed on it; its jobs go on. `railwright upgrade --resume` drains it anew.",
         "choice: a day, the time limit that most partitions give; Slurm itself waits without end (scontrol(1), State=DRAIN)",
         minimum=0, maximum=2592000),
     Key("upgrade_drain_command", "upgrade", "list", [],

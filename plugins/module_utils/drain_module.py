@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Body of the rdma_drain module: the scheduler is asked or told, and every node has its own answer."""
+
+import time
+from typing import Any, Callable, Dict, List, Tuple, TypeVar
+
+from . import drain_command, drain_kubernetes, drain_slurm
+from .drain import OURS, SchedulerAway, Seen, as_dict
+from .errors import RailwrightError
+from .host import Host
+
+STEP_S = 5.0
+Answer = TypeVar("Answer")
+
+
+def run_drain(module):
+    # type: (Any) -> None
+    params = module.params
+    mode = "look" if module.check_mode else params["mode"]
+    try:
+        check(params)
+        seen, changed = patiently(lambda: act(Host(), mode, params), params["patience_s"])
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed, drains=[as_dict(item) for item in seen])
+
+
+def check(params):
+    # type: (Dict[str, Any]) -> None
+    """What a name or a reason may not hold, whatever the scheduler. Raises RailwrightError."""
+    if params["mode"] == "look" and params["reason"] is None:
+        params["reason"] = OURS + "look"
+    for text in list(params["nodes"]) + [params["reason"] or ""]:
+        if not text or text != text.strip() or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+            raise RailwrightError("rdma_drain: %r is no name and no reason: nothing in it, blanks around it, or control characters" % text)
+    if not params["reason"].startswith(OURS) or len(params["reason"]) <= len(OURS):
+        raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN, by which a drain of ours is known" % (params["reason"], OURS))
+
+
+def patiently(ask, seconds, sleep=time.sleep, clock=time.monotonic):
+    # type: (Callable[[], Answer], float, Callable[[float], None], Callable[[], float]) -> Answer
+    """Ask again while the scheduler is away, for so long: it restarts, or its backup takes over."""
+    end = clock() + seconds
+    while True:
+        try:
+            return ask()
+        except SchedulerAway:
+            if clock() + STEP_S > end:
+                raise
+        sleep(STEP_S)
+
+
+def act(host, mode, params):
+    # type: (Host, str, Dict[str, Any]) -> Tuple[List[Seen], bool]
+    names, reason = params["nodes"], params["reason"]
+    if params["scheduler"] == "command":
+        return _by_command(host, mode, params)
+    if mode == "look":
+        look = drain_slurm.look if params["scheduler"] == "slurm" else drain_kubernetes.look
+        return look(host, names), False
+    if params["scheduler"] == "slurm":
+        return (drain_slurm.undrain if mode == "undrain" else drain_slurm.drain)(host, names, reason)
+    return (drain_kubernetes.undrain if mode == "undrain" else drain_kubernetes.drain)(host, names, reason)
+
+
+def _by_command(host, mode, params):
+    # type: (Host, str, Dict[str, Any]) -> Tuple[List[Seen], bool]
+    names, reason, given = params["nodes"], params["reason"], params["commands"] or {}
+    commands = drain_command.Commands(*(tuple(given.get(name) or ()) for name in drain_command.Commands._fields))
+    if not all(commands):
+        raise RailwrightError("upgrade_scheduler: command needs upgrade_drain_command, upgrade_drained_command and upgrade_undrain_command")
+    if mode == "undrain":
+        return drain_command.undrain(host, commands, names, reason)
+    if mode == "look" or params["begun"]:
+        return drain_command.look(host, commands, names, reason, params["begun"]), False
+    return drain_command.drain(host, commands, names, reason)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm's short form of many node names, ``gpu[001-003,7],login1``, as single names. Pure."""
+
+import re
+from typing import List
+
+LIMIT = 65536  # names; Slurm's own MAX_SLURM_NODES is of this order, and a range of a damaged line must not fill memory
+_RANGE = re.compile(r"^([0-9]+)(?:-([0-9]+))?$")
+
+
+def expand(text):
+    # type: (str) -> List[str]
+    """Every name, in order. Raises ValueError for what is no host list."""
+    names = []  # type: List[str]
+    for part in _parts(text):
+        names += _expand_part(part)
+        if len(names) > LIMIT:
+            raise ValueError("a host list of more than %d names" % LIMIT)
+    return names
+
+
+def _parts(text):
+    # type: (str) -> List[str]
+    """Split at the commas that stand outside of brackets."""
+    parts = [""]
+    depth = 0
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if depth not in (0, 1):
+            raise ValueError("brackets of %r do not match" % text)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    if depth:
+        raise ValueError("brackets of %r do not match" % text)
+    return [part for part in parts if part]
+
+
+def _expand_part(part):
+    # type: (str) -> List[str]
+    """``rack[1-2]n[01-02]``: the last bracket runs fastest."""
+    names = [""]
+    for piece in re.split(r"(\[[^\]]*\])", part):
+        ends = _numbers(piece[1:-1]) if piece.startswith("[") else [piece]
+        if len(names) * len(ends) > LIMIT:
+            raise ValueError("a host list of more than %d names" % LIMIT)
+        names = [name + end for name in names for end in ends]
+    return names
+
+
+def _numbers(ranges):
+    # type: (str) -> List[str]
+    """``001-003,7``: leading zeros are kept."""
+    found = []  # type: List[str]
+    for item in ranges.split(","):
+        match = _RANGE.match(item)
+        if match is None:
+            raise ValueError("%r is no range of numbers" % item)
+        first, last = match.group(1), match.group(2) or match.group(1)
+        if int(last) - int(first) >= LIMIT:
+            raise ValueError("a host list of more than %d names" % LIMIT)
+        found += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return found

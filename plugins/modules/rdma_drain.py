@@ -1,0 +1,198 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ask a scheduler about nodes, keep new work from them, let work come again; the logic is in module_utils/drain*.py."""
+
+DOCUMENTATION = r"""
+module: rdma_drain
+short_description: Drain nodes at their scheduler and give them back
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - The steps of C(tasks/drain.yml), C(tasks/drained.yml), C(tasks/undrain.yml) and C(tasks/scheduler.yml) of the role C(upgrade), which
+    call them in order; each one is of little use alone.
+  - Runs on the scheduler host, by C(delegate_to). Of all hosts that share a scheduler the first one asks for all of them, with one
+    call; the others wait for its answer.
+  - No job is ever ended. With Slurm a drain keeps new jobs away and the running ones go on. With Kubernetes pods that a ReplicaSet,
+    StatefulSet or ReplicationController starts again elsewhere are evicted, with every PodDisruptionBudget respected, and all others
+    are waited for.
+  - What somebody else has drained stays drained, and keeps their reason.
+  - Which scheduler there is, and what a node is called there, comes from the inventory (C(upgrade_*)).
+options:
+  mode:
+    description:
+      - V(look) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
+        V(take_back) ends it for those that are not empty in time, V(verify) only looks whether they are still drained, V(undrain) lets
+        work come again.
+      - V(tell) gives every host its own part of what one of those steps registered, and fails where it is not what was expected.
+    type: str
+    choices: [look, drain, wait, take_back, verify, undrain, tell]
+    default: look
+  run:
+    description: Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(look) and V(tell).
+    type: str
+  seen:
+    description: The variable under which an earlier step registered its result. Needed with V(take_back) and V(tell).
+    type: str
+  taken:
+    description: The variable under which V(take_back) registered its result, for the words of V(tell).
+    type: str
+  alone:
+    description: Whether the host asks for itself alone. For a step that not all hosts of the batch come to.
+    type: bool
+    default: false
+  expect:
+    description: What V(tell) fails without. V(answer) asks for no more than that the scheduler answered, V(any) also that it did not refuse
+      this host.
+    type: str
+    choices: [answer, any, drained, available]
+    default: any
+  began:
+    description: When the waiting began, in seconds since the epoch.
+    type: float
+  timeout_s:
+    description: How long V(wait) and V(undrain) say that there is something to wait for.
+    type: int
+    default: 0
+  scheduler:
+    description: Which one. The action plugin fills it from the inventory; do not set it.
+    type: str
+    choices: [slurm, kubernetes, command]
+  nodes:
+    description: Names of nodes at the scheduler. The action plugin fills it; do not set it.
+    type: list
+    elements: str
+  reason:
+    description: The reason of a drain. The action plugin fills it; do not set it.
+    type: str
+  begun:
+    description: Whether this run has begun to drain the nodes. The action plugin fills it; do not set it.
+    type: bool
+    default: false
+  commands:
+    description: Of upgrade_scheduler command. The action plugin fills it; do not set it.
+    type: dict
+  patience_s:
+    description: How long to ask again where the scheduler does not answer. The action plugin fills it; do not set it.
+    type: float
+    default: 0
+attributes:
+  check_mode:
+    support: full
+    description: Only looks.
+  diff_mode:
+    support: none
+    description: Changes nothing on a node.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux hosts with scontrol and squeue, or kubectl.
+"""
+
+EXAMPLES = r"""
+- name: Ask the scheduler about all nodes
+  railwright.rdma.rdma_drain:
+  delegate_to: "{{ upgrade_scheduler_host }}"
+  register: asked
+
+- name: Say what it says of this one
+  railwright.rdma.rdma_drain:
+    mode: tell
+    seen: asked
+"""
+
+RETURN = r"""
+drain:
+  description: What the scheduler says of this host.
+  returned: with mode tell
+  type: dict
+  contains:
+    scheduler:
+      description: none, slurm, kubernetes or command.
+      type: str
+    node:
+      description: The node's name there.
+      type: str
+    state:
+      description: available, draining, drained, down or unknown.
+      type: str
+    jobs:
+      description: Ids of the jobs, or names of the pods, that hold the node; at most 50.
+      type: list
+      elements: str
+    holders:
+      description: The same for people, with whose they are.
+      type: list
+      elements: str
+    reason:
+      description: What the scheduler keeps with a node that takes no new work.
+      type: str
+    by:
+      description: us or other; null where new work may come.
+      type: str
+    message:
+      description: Why the step was not made.
+      type: str
+    raw:
+      description: The scheduler's own word for the state.
+      type: str
+    closed:
+      description: Whether no new work may start.
+      type: bool
+    empty:
+      description: Whether no work runs.
+      type: bool
+    done:
+      description: Both.
+      type: bool
+drains:
+  description: The same of all hosts that were asked for, by their names in the inventory.
+  returned: on the host that asked
+  type: dict
+leader:
+  description: The host that asks for this one.
+  returned: success
+  type: str
+waiting:
+  description: Whether there is something left to wait for, and time.
+  returned: success
+  type: bool
+now:
+  description: The controller's clock.
+  returned: success
+  type: float
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.drain_module import run_drain
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},
+            "run": {"type": "str"},
+            "seen": {"type": "str"},
+            "taken": {"type": "str"},
+            "alone": {"type": "bool", "default": False},
+            "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
+            "began": {"type": "float"},
+            "timeout_s": {"type": "int", "default": 0},
+            "scheduler": {"type": "str", "choices": ["slurm", "kubernetes", "command"]},
+            "nodes": {"type": "list", "elements": "str"},
+            "reason": {"type": "str"},
+            "begun": {"type": "bool", "default": False},
+            "commands": {"type": "dict"},
+            "patience_s": {"type": "float", "default": 0},
+        },
+        supports_check_mode=True,
+    )
+    if module.params["nodes"] is None or module.params["scheduler"] is None:
+        module.fail_json(msg="rdma_drain got no nodes: its action plugin did not run; call railwright.rdma.rdma_drain from a playbook")
+    run_drain(module)
+
+
+if __name__ == "__main__":
+    main()
