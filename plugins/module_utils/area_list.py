@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every area, in the order in which a plan lists and applies them.
 
-Repositories bring packages, packages bring tools and modules, the RDMA stack comes before the GPU driver (nvidia-peermem
-is built against it), modules make devices; the netdev must have its MTU
-before the RDMA link on it is made, since the link's MTU follows it; what names
-devices (NCCL) comes last.
+Repositories bring packages, the kernel comes before what is built for it, packages bring tools and modules, the RDMA stack
+comes before the GPU driver (nvidia-peermem is built against it), modules make devices; the netdev must have its MTU
+before the RDMA link on it is made, since the link's MTU follows it; what names devices (NCCL) comes last.
 """
 
 from typing import Any, Callable, List, NamedTuple, Tuple
@@ -20,6 +19,7 @@ from .areas import (
     gpu_driver,
     gpudirect,
     ipoib,
+    kernel,
     kernel_modules,
     limits,
     mpi,
@@ -68,6 +68,7 @@ class Area(NamedTuple):
 AREAS = (
     Area(repositories.NAME, repositories.desired, repositories.observe, repositories.plan, repositories.problems, repositories.conflicts,
          repositories.notes),
+    Area(kernel.NAME, kernel.desired, kernel.observe, kernel.plan, kernel.problems, kernel.conflicts, kernel.notes),
     Area(packages.NAME, packages.desired, packages.observe, packages.plan, packages.problems, packages.conflicts, packages.notes),
     Area(dkms.NAME, dkms.desired, dkms.observe, dkms.plan, dkms.problems, dkms.conflicts, dkms.notes),
     Area(stack.NAME, stack.desired, stack.observe, stack.plan, stack.problems, stack.conflicts, stack.notes),

@@ -116,6 +116,14 @@ class Host(Writer):
         except (OSError, ValueError):
             return None
 
+    def size(self, path):
+        # type: (str) -> Optional[int]
+        """Bytes of a file, or None when it is absent."""
+        try:
+            return os.stat(self.path(path)).st_size
+        except (OSError, ValueError):
+            return None
+
     def free_bytes(self, path):
         # type: (str) -> Optional[int]
         try:

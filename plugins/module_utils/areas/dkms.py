@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Modules that DKMS builds: those of the stack and of the GPU driver must be installed for the running kernel.
+"""Modules that DKMS builds: those of the stack and of the GPU driver must be installed for the running kernel, or the pinned one.
 
 One change for each set (the stack, the GPU driver …), whose name carries no version: the plan is made before packages bring the
 modules, and what DKMS then still has to do must have been in it. Where a package's own scripts have built everything, the change is
-gone by the time it would be applied. The stack comes first, since the GPU driver's peer memory module is built against it.
+gone by the time it would be applied. A pinned kernel that does not run yet is the same case: its packages' hooks
+build. The stack comes first, since the GPU driver's peer memory module is built against it.
 """
 
 import re
@@ -45,6 +46,19 @@ class Desired(NamedTuple):
     signed: bool  # what is to be built is signed by the distribution
     live: bool
     kept: bool = False  # a vendor's stack that is there is left alone, and has to go on working
+    pinned: Optional[str] = None  # kernel_version
+
+    @property
+    def kernel(self):
+        # type: () -> str
+        """What is built for."""
+        return self.pinned or self.identity.kernel
+
+    @property
+    def awaited(self):
+        # type: () -> bool
+        """That kernel is not running yet: area ``kernel`` brings it, and a reboot."""
+        return self.kernel != self.identity.kernel
 
 
 class Observed(NamedTuple):
@@ -71,20 +85,20 @@ def desired(spec, identity):
     # Ubuntu signs the modules of its own driver packages, unless they are the DKMS ones.
     signed = stack is None and spec["gpu_driver_source"] == "distribution" and identity.platform.id == "ubuntu" and not any(
         "dkms" in name for name, _version in gpu)
-    return Desired(identity, stack, gpu, signed, not identity.has("container"), keeps_stack(spec))
+    return Desired(identity, stack, gpu, signed, not identity.has("container"), keeps_stack(spec), spec["kernel_version"])
 
 
 def observe(host, desired):
     # type: (Host, Desired) -> Observed
-    kernel = desired.identity.kernel
+    kernel, running = desired.kernel, desired.identity.kernel
     if not desired.live:
-        return Observed((), (), Boot(kernel, (), None, None, "", (), None, None, None), None, False)
+        return Observed((), (), Boot(running, (), None, None, "", (), None, None, None), None, False)
     builds = dkms_builds(host)
     unfit = {(build.module, build.version) for build in builds if not _meant_for(host, build, kernel)}
     names = [name for name, _version in desired.gpu] + ([desired.stack.meta] if desired.stack is not None else [])
     path = module_path(module_index(host, kernel), CORE)
     return Observed(
-        builds, tuple(sorted(unfit)), observe_boot(host, kernel), query_packages(host, desired.identity, names),
+        builds, tuple(sorted(unfit)), observe_boot(host, running), query_packages(host, desired.identity, names),
         path is not None and FOREIGN_PATH.search(path) is not None)
 
 
@@ -107,8 +121,9 @@ def plan(desired, observed):
         before = {build.module: "%s, %s" % (build.version, build.state) for build in group.builds} or None
         after = {build.module: "%s, %s" % (build.version, INSTALLED) for build in group.builds} if group.pending is None else group.pending
         # Before the packages have come it is for their scripts to build (no ops: not apply's to make); after them for us, if they did not.
-        ops = [op for build in wrong for op in _install(build, desired.identity.kernel)] if group.pending is None else []
-        what = "modules of the %s built for %s" % (group.title, desired.identity.kernel)
+        ready = group.pending is None and not desired.awaited
+        ops = [op for build in wrong for op in _install(build, desired.kernel)] if ready else []
+        what = "modules of the %s built for %s" % (group.title, desired.kernel)
         changes.append(Change(NAME, what, before, after, "none", group.why, SOURCE, tuple(ops)))
     return changes
 
@@ -155,7 +170,7 @@ def _gpu_pending(desired, observed):
 def _rows(desired, observed, belongs):
     # type: (Desired, Observed, Any) -> Tuple[Build, ...]
     """The newest registered version of each module of a set, for the running kernel; ADDED where it was built for others only."""
-    kernel = desired.identity.kernel
+    kernel = desired.kernel
     rows = []  # type: List[Build]
     for module in _ordered({build.module for build in observed.builds if belongs(build.module)}):
         versions = {build.version for build in observed.builds if build.module == module and (module, build.version) not in observed.unfit}
@@ -226,7 +241,7 @@ def conflicts(desired, observed):
         return []
     sets = module_sets(desired, observed)
     groups = [group for group in sets if group.pending is not None or any(row.state != INSTALLED for row in group.builds)]
-    found = guard_problems(NAME, observed.boot, desired.identity.platform, desired.signed) if groups else []
+    found = guard_problems(NAME, observed.boot, desired.identity.platform, desired.signed, desired.pinned) if groups else []
     found += [
         Problem(NAME, "DKMS %s/%s" % (build.module, build.version), "its source %s/%s-%s is gone, so that it can be neither built nor "
                 "removed; install its package anew" % (SOURCES, build.module, build.version))
@@ -239,12 +254,14 @@ def _nothing_built(desired, observed):
     """The stack is installed and has no driver for this kernel: neither DKMS nor a prebuilt package brought one."""
     if desired.stack is None or observed.installed is None or not stack_installed(desired.stack, observed.installed, desired.identity):
         return []
+    if desired.awaited:  # a prebuilt package for that kernel may come with it
+        return []
     if observed.prebuilt or any(build.module in STACK_MODULES for build in observed.builds) or not has_nvidia_hca(desired.identity):
         return []
     meta = desired.stack.meta
     return [Problem(NAME, "stack " + desired.stack.name, "%s %s is installed and has no %s for kernel %s: DKMS knows none of its modules, "
                     "and no prebuilt one fits; install its DKMS packages, or a kernel that it was built for" % (
-                        meta, observed.installed[meta], CORE, desired.identity.kernel))]
+                        meta, observed.installed[meta], CORE, desired.kernel))]
 
 
 def notes(desired, observed):
@@ -252,5 +269,5 @@ def notes(desired, observed):
     if not desired.live:
         wanted = desired.stack is not None or bool(desired.gpu)
         return ["dkms: this is a container, kernel modules belong to the machine below; none is built or judged here"] if wanted else []
-    return ["dkms: %s/%s is not meant for kernel %s (BUILD_EXCLUSIVE_KERNEL), it is left alone" % (module, version, desired.identity.kernel)
+    return ["dkms: %s/%s is not meant for kernel %s (BUILD_EXCLUSIVE_KERNEL), it is left alone" % (module, version, desired.kernel)
             for module, version in observed.unfit]

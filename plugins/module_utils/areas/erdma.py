@@ -47,6 +47,7 @@ class Desired(NamedTuple):
     named: Optional[str]  # the release that the inventory names
     stack: Optional[VendorStack]  # MLNX_OFED, where the inventory wants it here
     live: bool  # modules are this node's own: it is no container
+    pinned: Optional[str] = None  # kernel_version
 
 
 class Observed(NamedTuple):
@@ -77,7 +78,7 @@ def desired(spec, identity):
     mode = mode_of(spec, identity)
     return Desired(
         identity, mode, spec["erdma_driver"], source_of(spec) if mode is not None else None, spec["erdma_driver_version"],
-        vendor_stack(spec, identity) if mode is not None else None, not identity.has("container"))
+        vendor_stack(spec, identity) if mode is not None else None, not identity.has("container"), spec["kernel_version"])
 
 
 def observe(host, desired):
@@ -178,7 +179,7 @@ def _packages(desired, observed):
     platform = desired.identity.platform
     rows = [Wanted(name, None, why, erdma_dkms.SOURCE) for name, why in TOOLS if name not in observed.tools]
     headers = headers_package(platform, desired.identity.kernel)
-    if not observed.headers and headers is not None:
+    if not observed.headers and headers is not None and desired.pinned is None:  # the pinned kernel's come with it (area kernel)
         rows.append(Wanted(headers, None, "DKMS builds the driver against the running kernel's headers", erdma_dkms.SOURCE))
     return plan_packages(NAME, rows, {}, platform.family)
 
@@ -234,7 +235,7 @@ def _build(desired, observed):
         elif source.sha256 is None:
             found.append(Problem(NAME, "erdma_driver_version", "nobody here vouches for %s: download it, look at it, and set "
                                  "artifact_pins: {%s: its sha256}" % (source.url, source.artifact)))
-    return found + (guard_problems(NAME, boot, desired.identity.platform, False) if choice.kind != MAINLINE else [])
+    return found + (guard_problems(NAME, boot, desired.identity.platform, False, desired.pinned) if choice.kind != MAINLINE else [])
 
 
 def _boot(observed):

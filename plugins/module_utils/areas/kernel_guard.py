@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What must hold of a node's kernel before modules are built for it. Pure; area ``dkms`` asks when it has something to build.
 
-Modules are built for the running kernel. Where the next boot starts another one they would be missing after it, and where the
-running kernel's own files are gone nothing can be built at all: both times the answer is a reboot first.
+Modules are built for the kernel that runs, or that ``kernel_version`` will have run. Where the next boot starts another one they
+would be missing after it, and where the running kernel's own files are gone nothing can be built at all: both times the answer is a
+reboot first. With a pin the area ``kernel`` sees to both.
 """
 
 from typing import List, Optional
@@ -24,15 +25,17 @@ def headers_package(platform, kernel):
     return None
 
 
-def guard_problems(area, boot, platform, signed):
-    # type: (str, Boot, Platform, bool) -> List[Problem]
-    """Why nothing may be built now. ``signed``: by the distribution, so that no key of the node's own is needed."""
+def guard_problems(area, boot, platform, signed, pinned=None):
+    # type: (str, Boot, Platform, bool, Optional[str]) -> List[Problem]
+    """Why nothing may be built now. ``signed``: by the distribution, so that no key of ours is needed; ``pinned``: kernel_version."""
     running = boot.kernel(boot.running)
     found = []  # type: List[Problem]
-    if boot.kernels and (running is None or not running.modules):
+    if pinned is not None and pinned != boot.running:  # nothing is built before that one runs
+        return found if signed else _secure_boot(area, boot)
+    if boot.kernels and (running is None or not running.modules) and pinned is None:
         return [Problem(area, "kernel " + boot.running, "its modules are not on disk any more (installed: %s); reboot the node first" % (
             ", ".join(kernel.release for kernel in boot.kernels)))]
-    if boot.running_is_newest is False:
+    if boot.running_is_newest is False and pinned is None:
         found.append(Problem(area, "kernel " + boot.running, "is not the one that the next boot starts, %s (%s): modules built now "
                              "would be missing then; reboot the node first" % (boot.next, boot.next_source)))
     if running is not None and not running.headers and headers_package(platform, boot.running) is None:

@@ -134,7 +134,7 @@ def vendor_rows(spec, identity, vendor):
     rows = []  # type: List[Package]
     headers = headers_package(identity)
     if vendor.dkms and not identity.has("container"):
-        if headers is not None:
+        if headers is not None and spec["kernel_version"] is None:  # the pinned kernel's come with it (area kernel)
             rows.append(package(headers, "DKMS builds the stack's modules against the running kernel's headers", vendor.source,
                                 path=build_path(identity)))
         rows.append(package("dkms", "builds the stack's kernel modules", vendor.source))

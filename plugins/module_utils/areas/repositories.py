@@ -54,6 +54,7 @@ class Desired(NamedTuple):
     kernel_hold: bool
     cuda: Tuple[Held, ...]
     nccl: Tuple[Held, ...]
+    kernel: str = ""  # the one that is held: kernel_version, else the running one
 
     @property
     def manager(self):
@@ -80,7 +81,8 @@ def desired(spec, identity):
     # type: (Spec, Identity) -> Desired
     cuda = _held(cuda_packages(spec, identity)) if spec["cuda_hold"] else ()
     nccl = _held(nccl_packages(spec, identity)) if spec["nccl_hold"] else ()
-    return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda, nccl)
+    kernel = spec["kernel_version"] or identity.kernel
+    return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda, nccl, kernel)
 
 
 def _held(packages):
@@ -232,9 +234,9 @@ def _foreign(host, desired):
 
 def _installed_kernels(host, desired):
     # type: (Host, Desired) -> Tuple[Held, ...]
-    """What is held of the kernel. By the running kernel's version for dnf, where versions of a kernel are installed side by side."""
+    """What is held of the kernel. By the pinned or running kernel's version for dnf, where versions are installed side by side."""
     if desired.manager == "dnf":
-        release = desired.identity.kernel
+        release = desired.kernel
         arch = "." + desired.identity.arch
         return tuple(Held(name, release[:-len(arch)] if release.endswith(arch) else release) for name in DNF_KERNEL)
     installed = all_installed(host, desired.identity) or {}

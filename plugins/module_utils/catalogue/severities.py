@@ -12,6 +12,7 @@ SEVERITIES = ("critical", "major", "minor")
 CRITICAL, MAJOR, MINOR = SEVERITIES
 AREA = {
     "repositories": MINOR,  # the next installation may be another one
+    "kernel": MAJOR,  # jobs run; what is built for the pinned one does not fit
     "packages": MAJOR,
     "dkms": CRITICAL,  # modules for the running kernel
     "stack": CRITICAL,
@@ -41,8 +42,9 @@ AT_BOOT = ("file ", "version locks ")
 # The area that a check is about, by the start of its name; the rest keeps its own first word.
 AREA_OF_CHECK = (
     ("rail.", "hca"), ("port.", "hca"), ("hca.", "hca"), ("node.hcas", "hca"), ("node.memlock", "limits"), ("gpu.", "gpu_driver"),
-    ("kernel.", "stack"), ("stack.", "stack"), ("pci.", "pci_tuning"), ("firmware.", "nic_firmware"), ("gpudirect.", "gpudirect"),
-    ("qos.", "roce_qos"), ("firewall.", "firewall"), ("erdma.", "erdma"), ("aiacc.", "aiacc"), ("nccl.", "nccl"),
+    ("kernel.pinned", "kernel"), ("kernel.", "stack"), ("stack.", "stack"), ("pci.", "pci_tuning"), ("firmware.", "nic_firmware"),
+    ("gpudirect.", "gpudirect"), ("qos.", "roce_qos"), ("firewall.", "firewall"), ("erdma.", "erdma"), ("aiacc.", "aiacc"),
+    ("nccl.", "nccl"),
 )  # type: Tuple[Tuple[str, str], ...]
 # These say with other words what a change of the plan says: once is enough.
 DOUBLES = {
@@ -51,7 +53,7 @@ DOUBLES = {
     "pci.max_read_request": "pci_tuning", "pci.iommu": "pci_tuning", "firmware.version": "nic_firmware", "firmware.config": "nic_firmware",
     "gpu.persistence": "gpu_driver", "gpu.driver": "gpu_driver", "gpu.driver_loaded": "gpu_driver", "gpu.fabricmanager": "gpu_driver",
     "gpudirect.path": "gpudirect", "gpudirect.peermem": "gpudirect", "stack.dkms": "dkms", "stack.modules": "stack",
-    "stack.packages": "packages", "erdma.mode": "erdma", "aiacc.plugin": "aiacc", "nccl.gid": "nccl",
+    "stack.packages": "packages", "kernel.pinned": "kernel", "erdma.mode": "erdma", "aiacc.plugin": "aiacc", "nccl.gid": "nccl",
 }
 
 

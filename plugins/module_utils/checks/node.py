@@ -14,6 +14,7 @@ from .firmware import judge_firmware
 from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
 from .judge import Where, equal, verdict
+from .kernel import judge_kernel
 from .nccl_gid import judge_nccl_gid
 from .platform import judge_platform
 from .qos_boot import judge_qos_boot
@@ -45,7 +46,8 @@ def judge_node(node, spec, identity, facts):
     verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
     verdicts += judge_erdma_mode(node, spec, identity, facts)
     verdicts += judge_aiacc(node, spec, facts)
-    return verdicts + judge_stack(node, spec, identity, facts) + judge_gpudirect(node, spec, identity, facts)
+    verdicts += judge_kernel(node, spec, identity, facts) + judge_stack(node, spec, identity, facts)
+    return verdicts + judge_gpudirect(node, spec, identity, facts)
 
 
 def _hca_count(node, spec, facts):

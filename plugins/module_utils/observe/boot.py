@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which kernel runs, which are installed, which one the next boot starts, and whether Secure Boot lets a module in.
 
-The next boot: what GRUB was told by name (next_entry, saved_entry, GRUB_DEFAULT), else the newest installed kernel as
-GRUB sorts them. Flavours (6.1.0-18-amd64, 6.1.0-18-cloud-amd64) are sorted into one list there, so they are here too.
+The next boot: the default entry of GRUB's menu where update-grub writes one, what GRUB was told by name (next_entry, saved_entry,
+GRUB_DEFAULT), else the newest installed kernel as GRUB sorts them. Flavours (6.1.0-18-amd64, 6.1.0-18-cloud-amd64) are sorted into
+one list there, so they are here too.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..host import Host
 from . import parse
+from .grub import observe_menu, starts
 
 BOOT = "/boot"
 IMAGES = ("vmlinuz-", "vmlinux-", "Image-")
@@ -129,7 +131,12 @@ def release_key(release):
 
 def _chosen(host, kernels):
     # type: (Host, Sequence[Kernel]) -> Tuple[Optional[str], str]
-    """The kernel that GRUB was told to start by name, and where."""
+    """The kernel that GRUB's menu starts, or that GRUB was told to start by name, and where."""
+    menu = observe_menu(host)
+    if menu is not None:
+        release, place = starts(menu)
+        if any(kernel.release == release for kernel in kernels):
+            return release, place
     for path in GRUB_ENV:
         variables = parse.key_values(host.read(path))
         for key in ("next_entry", "saved_entry"):

@@ -10,8 +10,8 @@ from .values import MISSING
 KEY = "kernel_version"
 ALLOWED = "a kernel release as `uname -r` prints it, like 6.1.0-48-amd64, 6.8.0-85-generic, 5.14.0-570.12.1.el9_6.x86_64"
 _PACKAGE = re.compile(r"(?:linux-(?:image|headers|modules)|kernel(?:-(?:core|devel|modules))?|vmlinu[xz]|initrd\.img)-(?:extra-)?(?=[0-9])")
-# Three numbers, then what the distribution adds: its own number, and a flavour or an architecture.
-_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9][A-Za-z0-9_.]*(?:[.+-][A-Za-z0-9_]+)+")
+# Three numbers, then what the distribution adds: a number of its own, and in letters a flavour or an architecture.
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+[+-](?=.*[a-z])[A-Za-z0-9_]+(?:[.+-][A-Za-z0-9_]+)*")
 _WORDS = ("latest", "newest", "auto", "default", "generic", "cloud")
 
 
@@ -24,7 +24,8 @@ def check_kernel_version(value, findings):
     elif value in _WORDS or not value[:1].isdigit():
         findings.error(KEY, value, "names no kernel: one exact release is pinned, so that every node runs the same", ALLOWED)
     elif not _RELEASE.fullmatch(value):
-        findings.error(KEY, value, "is only a part of a release: the distribution's own number and what follows it are missing", ALLOWED)
+        findings.error(KEY, value, "is only a part of a release: the distribution's own number, flavour or architecture are missing",
+                       ALLOWED)
     else:
         return value
     return MISSING
