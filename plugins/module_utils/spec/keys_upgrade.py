@@ -49,6 +49,10 @@ UPGRADE = (
         "What the nodes of a batch must pass before jobs come back: validate, nccl_tests (validate, then nccl-tests over the batch), or "
         "none.",
         "domain F1 (validate, then resume)", choices=("none", "validate", "nccl_tests")),
+    Key("upgrade_reboot", "upgrade", "str", "needed",
+        "Whether a node that was changed reboots before it is validated: needed (where a change asks for it) or always, so that no node goes "
+        "back to its jobs that was not seen to boot with the new set. Either needs consent to reboot.",
+        "domain F1 (reboot after stack and driver, before validation); choice of needed", choices=("needed", "always")),
 )
 
 UPGRADE_ROLES = ("upgrade",)
