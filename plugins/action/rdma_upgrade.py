@@ -19,6 +19,7 @@ OPTIONS = {
     "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},
     "run": {"type": "str"},
     "take_over": {"type": "bool", "default": False},
+    "step": {"type": "str", "choices": ["preflight", "change"], "default": "preflight"},
     "plan": {"type": "dict"},
     "lease": {"type": "dict"},
     "scheduler": {"type": "dict"},
@@ -47,8 +48,8 @@ class ActionModule(StepAction):
             result.update(changed=False, upgrade=report(options))
             return result
         arguments = {
-            "mode": mode, "run": options["run"], "take_over": options["take_over"], "controller": socket.gethostname(), "user": user(),
-            "now": time.time(),
+            "mode": mode, "run": options["run"], "take_over": options["take_over"], "step": options["step"],
+            "controller": socket.gethostname(), "user": user(), "now": time.time(),
         }
         result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
         return result
@@ -66,8 +67,9 @@ class ActionModule(StepAction):
             raise AnsibleConnectionFailure(
                 f"{node} did not come back from its reboot{waited}: {' '.join(str(error).split())[:300]}"
             ) from None  # said once, in one line
-        result.update(failed=True, changed=False, msg=said)
-        return result
+        if options["error"].get("unreachable"):  # away for a moment: whether it has rebooted is another question, and asked next
+            return {**result, "changed": False}
+        return {**result, "failed": True, "changed": False, "msg": said}
 
     def cleanup(self, force: bool = False) -> None:
         """To clean up on a node that is away would fail as well, and that failure would hide ours."""

@@ -19,13 +19,17 @@ LIMIT = 4096
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
 
+LOOKED, BEGUN = "preflight", "change"
+
+
 class Lease(NamedTuple):
-    """Whose node it is: ``since`` is the controller's clock, in UTC."""
+    """Whose node it is: ``since`` is the controller's clock, in UTC. ``step``: whether anything but a look has begun."""
 
     run: str
     controller: str
     user: str
     since: str
+    step: str = LOOKED
 
     def same(self, other):
         # type: (Lease) -> bool
@@ -53,7 +57,7 @@ def take(host, wanted, *, force=False, look=False):
         return Taken(wanted, True, None)
     held = read(host)
     if held is not None and held.same(wanted):
-        return Taken(held, False, None)
+        return Taken(held, False, None) if look or wanted.step != BEGUN or held.step == BEGUN else begin(host, held)
     if held is None and look and not host.exists(PATH):
         return Taken(wanted, False, None)
     if not force:
@@ -64,6 +68,14 @@ def take(host, wanted, *, force=False, look=False):
         if now is None or not now.same(wanted):  # another one took it over in the same moment
             raise RailwrightError(refusal(now))
     return Taken(wanted, not look, held)
+
+
+def begin(host, held):
+    # type: (Host, Lease) -> Taken
+    """From now on the node is not what it was: whoever goes on here has to come to the end, whatever a plan says."""
+    now = held._replace(step=BEGUN)
+    host.write(PATH, json.dumps(now._asdict(), sort_keys=True) + "\n", MODE)
+    return Taken(now, True, None)
 
 
 def refusal(held):

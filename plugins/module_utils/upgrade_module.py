@@ -38,7 +38,7 @@ def lease(module, host):
     # type: (Any, Host) -> None
     params = module.params
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(params["now"]))
-    wanted = Lease(params["run"], params["controller"], params["user"], since)
+    wanted = Lease(params["run"], params["controller"], params["user"], since, params["step"])
     taken = take(host, wanted, force=params["take_over"], look=module.check_mode)
     busy = None if module.check_mode else at_work(host)
     result = {"lease": as_dict(taken.lease), "taken_over_from": as_dict(taken.before), "busy": busy}

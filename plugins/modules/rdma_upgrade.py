@@ -15,7 +15,7 @@ description:
   - With O(mode=release), removes the lease if it is this run's, and nothing else.
   - With O(mode=report), puts together what other tasks have found out about the node. It contacts no node.
   - With O(mode=after_reboot), asks a node after a reboot that failed whether it answers. One that does not is unreachable, in one line that
-    says for how long it was waited; one that does fails with the words of the task that failed.
+    says for how long it was waited; one that does fails with the words of the task that failed, and passes where that one only lost it.
 options:
   mode:
     description: What to do.
@@ -29,6 +29,11 @@ options:
     description: Take the lease also from another run.
     type: bool
     default: false
+  step:
+    description: With O(mode=lease), whether the node is only looked at, or its change begins. Then the lease says so to its end.
+    type: str
+    choices: [preflight, change]
+    default: preflight
   plan:
     description: For O(mode=report), the registered result of M(railwright.rdma.rdma_state).
     type: dict
@@ -94,7 +99,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lease:
-  description: Whose node it is now (C(run), C(controller), C(user), C(since)); null where it is nobody's.
+  description: Whose node it is now (C(run), C(controller), C(user), C(since), C(step)); null where it is nobody's.
   returned: with O(mode=lease) and O(mode=release)
   type: dict
 taken_over_from:
@@ -127,6 +132,7 @@ def main():
             "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},
             "run": {"type": "str"},
             "take_over": {"type": "bool", "default": False},
+            "step": {"type": "str", "choices": ["preflight", "change"], "default": "preflight"},
             "plan": {"type": "dict"},
             "lease": {"type": "dict"},
             "scheduler": {"type": "dict"},

@@ -23,11 +23,11 @@ def variable_of(task_vars: dict[str, Any], host: str, name: str) -> Any:
     return json.loads(json.dumps(hostvars[host][name], default=str))
 
 
-BATCH = "rdma_batch"
+BATCH = "__upgrade_together"
 
 
 def judged_together(task_vars: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """(all nodes, those of them that are still in the play): of the play, or of the batch of it that the variable rdma_batch names.
+    """(all nodes, those of them that are still in the play): of the play, or of the batch of it that the role upgrade names.
 
     A play with ``serial`` has no other way to say that a batch is meant, and not the play in pieces.
     """

@@ -69,7 +69,10 @@ Done = subprocess.CompletedProcess[str]
 
 
 def plan(*keys: str, reboot: tuple[str, ...] = ()) -> dict[str, Any]:
-    changes = [{"key": key, "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none"} for key in keys]
+    changes = [
+        {"key": key, "area": key.partition(": ")[0], "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none"}
+        for key in keys
+    ]
     return {"plan": changes, "problems": [], "packages": {"steps": [], "needed": False}, "reboot_needed": list(reboot)}
 
 
@@ -81,6 +84,9 @@ class Run:
             path = target / "plugins" / "modules" / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(STATE if name == "rdma_state" else SIMPLE)
+        (target / "plugins" / "action").mkdir()
+        for name in ("module_utils", "plugin_utils", "action/rdma_upgrade.py", "modules/rdma_upgrade.py"):
+            (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
         shutil.copytree(ROOT / "roles", target / "roles")
         (target / "playbooks").mkdir()
         shutil.copy(ROOT / "playbooks" / "apply.yml", target / "playbooks")

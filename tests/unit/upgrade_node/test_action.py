@@ -96,8 +96,12 @@ def test_a_node_that_answers_has_failed_with_the_words_of_its_task() -> None:
     assert Step(mode="after_reboot", transport="local", error={}).result()["msg"] == "the task gave no reason"
 
 
+def test_a_node_that_was_only_away_for_a_moment_is_asked_for_its_boot_next() -> None:
+    assert not Step(mode="after_reboot", error={"unreachable": True, "msg": "No route to host"}).result().get("failed")
+
+
 def test_a_batch_is_judged_by_itself() -> None:
     """In a play with serial the other batches are hosts of the play, and nobody has looked at them yet."""
     play = {"ansible_play_hosts_all": ["n1", "n2", "n3", "n4"], "ansible_play_hosts": ["n1", "n3", "n4"]}
     assert judged_together(play) == (["n1", "n2", "n3", "n4"], ["n1", "n3", "n4"])
-    assert judged_together({**play, "rdma_batch": ["n1", "n2"]}) == (["n1", "n2"], ["n1"])
+    assert judged_together({**play, "__upgrade_together": ["n1", "n2"]}) == (["n1", "n2"], ["n1"])

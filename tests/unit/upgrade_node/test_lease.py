@@ -53,6 +53,15 @@ def test_the_same_run_takes_it_again_and_since_stays(node: Node) -> None:
     assert (again.changed, again.lease) == (False, OURS)
 
 
+def test_once_the_change_has_begun_the_lease_says_so_to_its_end(node: Node) -> None:
+    take(node, OURS)
+    assert take(node, OURS._replace(step="change")).changed
+    later = take(node, OURS)
+    assert (later.changed, later.lease) == (False, OURS._replace(step="change"))
+    assert not take(node, OURS._replace(step="change")).changed
+    assert take(node, OURS._replace(step="change"), look=True).lease.step == "change"
+
+
 def test_another_run_is_refused_in_one_line_that_says_who_and_what_to_do(node: Node) -> None:
     take(node, OTHER)
     with pytest.raises(RailwrightError) as refused:
@@ -144,7 +153,7 @@ def test_a_look_changes_nothing_and_says_what_would_be(node: Node) -> None:
 def call(node: Node, monkeypatch: pytest.MonkeyPatch, mode: str, *, check: bool = False, **more: Any) -> dict[str, Any]:
     monkeypatch.setattr(upgrade_module, "Host", lambda: node)
     params = {"mode": mode, "run": OURS.run, "controller": OURS.controller, "user": OURS.user, "now": 1_795_284_000.0, "take_over": False}
-    return Module({**params, **more}, check_mode=check).call(upgrade_module.run_upgrade)
+    return Module({**params, "step": "preflight", **more}, check_mode=check).call(upgrade_module.run_upgrade)
 
 
 @pytest.fixture(autouse=True)
