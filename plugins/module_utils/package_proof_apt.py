@@ -301,7 +301,8 @@ def simulated(text):
     # type: (str) -> Simulated
     """What ``apt-get -s`` says it would do."""
     rows = _INST.findall(text)
-    return Simulated({name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}, dict(_REMV.findall(text)))
+    installs = {name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}
+    return Simulated(installs, dict(_REMV.findall(text)))
 
 
 def _package(stanza):
