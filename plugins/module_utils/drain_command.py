@@ -32,7 +32,7 @@ def words(command, node, reason):
 
 def look(host, commands, names, reason, begun):
     # type: (Host, Commands, Sequence[str], str, bool) -> List[Seen]
-    """Whether work runs on the nodes. Whether new work may come they cannot say: only who has ``begun`` to drain knows that."""
+    """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is taken for granted."""
     return [_ask(host, commands, name, reason, begun) for name in names]
 
 
@@ -72,5 +72,5 @@ def _ask(host, commands, name, reason, closed):
     empty = answer.ok
     holders = () if empty else (last_line(answer.out, answer.err),)
     if not closed:
-        return Seen("command", name, "unknown", (), holders, closed=False, empty=empty)
+        return Seen("command", name, "available", (), holders, empty=empty)
     return Seen("command", name, "drained" if empty else "draining", (), holders, reason, "us", closed=True, empty=empty)

@@ -54,7 +54,7 @@ def test_a_command_that_is_not_there() -> None:
 def test_looking_has_no_effect_and_cannot_say_who_drained(tmp_path: Path) -> None:
     log = tmp_path / "log"
     [found] = drain_command.look(Host(), commands(log), ["gpu1"], RUN, begun=False)
-    assert (found.state, found.by, found.done) == ("unknown", None, False)
+    assert (found.state, found.by, found.done) == ("available", None, False)
     [found] = drain_command.look(Host(), commands(log), ["gpu1"], RUN, begun=True)
     assert (found.state, found.done) == ("drained", True)
     assert log.read_text() == "drained|gpu1\n" * 2
