@@ -38,8 +38,9 @@ class Stage(NamedTuple):
 
 # ansible-lint looks roles and modules up by their full names; --offline so that no result hangs on a server.
 COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME", str(BUILD / "ansible")))
-# Minutes each, and what they prove moves little from one commit to the next: `make test-scenarios`, like the lab's machines.
-LONG = frozenset(("ai_environment", "aiacc", "gpu_stack", "scnet", "stacks", "stacks_dnf", "stacks_refused"))
+# The container scenarios of `make test`: all roles together in `default`, and what would cost a cluster most if it broke. A scenario
+# takes two to eight minutes on two cores; the others are `make test-scenarios`, as the lab's machines are `make test-lab`.
+QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
 
@@ -67,7 +68,7 @@ def _lint() -> tuple[Step, ...]:
 
 
 def _scenarios(kind: str, *, timeout: int) -> tuple[Step, ...]:
-    """Molecule scenarios: `fabric*` boot virtual machines, every other one containers, `long` ones for minutes."""
+    """Molecule scenarios: `fabric*` boot virtual machines, every other one containers, few of them `quick`."""
     found = sorted(path.parent.name for path in (ROOT / "molecule").glob("*/molecule.yml"))
     named = [name for name in found if kind == _kind(name)]
     # A root-level molecule/ beside galaxy.yml is looked for in extensions/molecule otherwise.
@@ -82,7 +83,7 @@ def _scenarios(kind: str, *, timeout: int) -> tuple[Step, ...]:
 def _kind(scenario: str) -> str:
     if scenario.startswith("fabric"):
         return "fabric"
-    return "long" if scenario in LONG else "short"
+    return "quick" if scenario in QUICK else "long"
 
 
 def _suite(kind: str, *, timeout: int) -> tuple[Step, ...]:
@@ -102,7 +103,7 @@ def stages() -> dict[str, Stage]:
         Stage("integration", _suite("integration", timeout=10 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
-        Stage("containers", _scenarios("short", timeout=15 * MINUTE), together=2),
+        Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
         Stage("fabric", _scenarios("fabric", timeout=30 * MINUTE) + _suite("fabric", timeout=30 * MINUTE)),
         # The longest first: at the end it would run alone.
         Stage("scenarios", _suite("containers", timeout=20 * MINUTE) + _scenarios("long", timeout=20 * MINUTE), together=2, sharded=True),
