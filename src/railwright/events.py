@@ -17,11 +17,18 @@ from typing import Any, NamedTuple
 from railwright.bench_progress import progress_text
 from railwright.documents import bench_document, ddp_document, reachability_document, traffic_document
 from railwright.drift.document import drift_document
+from railwright.upgrade.document import drain_document, upgrade_document
 
 Object = dict[str, Any]
 
 # Action plugins whose last step judges all nodes, and the document that comes with it. What their earlier steps say comes from nodes.
 JUDGES = {"rdma_nccl_tests": "bench", "rdma_ddp": "ddp"}
+# Actions whose answer about a node is a document, the field of HostOutcome that keeps it, and the form that it is held to.
+DOCUMENTS: dict[str, tuple[str, Callable[[Any], Object | None]]] = {
+    "rdma_drift": ("drift", drift_document),
+    "rdma_upgrade": ("upgrade", upgrade_document),
+    "rdma_drain": ("drain", drain_document),
+}
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
 
@@ -45,6 +52,8 @@ class HostOutcome:
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
     drift: Object | None = None  # findings, what was judged, what could not be
+    upgrade: Object | None = None  # what an upgrade means for the node
+    drain: Object | None = None  # what its scheduler says of it
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     container: Object | None = None  # what a container on the node may be given
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
@@ -240,8 +249,9 @@ class Collector:
         action = _action(data).rpartition(".")[2]
         if action == "rdma_perftest":
             self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
-        if action == "rdma_drift":
-            host.drift = drift_document(result) or host.drift
+        if action in DOCUMENTS:
+            name, document = DOCUMENTS[action]
+            setattr(host, name, document(result) or getattr(host, name))
         if action == "rdma_cluster" and "reachability" in result:  # that one runs here
             self.outcome.reachability = reachability_document(result["reachability"])
         self._judgement(host, action, result)

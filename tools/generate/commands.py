@@ -66,6 +66,10 @@ training benchmark, `null` for what was not run |
 | `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
 "summary": {…}}`; a finding is \
 `{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md)) |
+| `upgrade` | `{run, inventory, release: {name, file, sha256, pins}, "nodes": {name: {status, state, step, batch, message, \
+task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND]}}, batches: [[NAME]], away: {name: why}, stopped, \
+finished, inventory_changes: [{key, found, write, nodes}], "summary": {nodes, states, exit_code}}`; with `--status` also `at_work`; \
+with `--dry-run` `{release, nodes: {name: {…, upgrade}}, order, batches, away, refused}` ([what they mean](../upgrade.md)) |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
 `operator`); with `-i` also `path` in a mirror and `from` |

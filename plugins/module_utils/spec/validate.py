@@ -93,14 +93,15 @@ def _check_keys(given, findings):
             else:
                 checked[key.name] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
             continue
-        converted = _check_one(key, value, findings)
+        converted = check_value(key, value, findings)
         if converted is not MISSING:
             checked[key.name] = converted
     return checked
 
 
-def _check_one(key, value, findings):
+def check_value(key, value, findings):
     # type: (Any, Any, Findings) -> Any
+    """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
     if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
         findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
         return MISSING

@@ -24,6 +24,7 @@ from railwright.cli import (
     plan,
     report,
     switch_hints,
+    upgrade,
     validate,
 )
 from railwright.cli.options import settings
@@ -36,6 +37,7 @@ Look:     railwright plan -i mycluster
 Do:       railwright apply -i mycluster
 Prove:    railwright validate -i mycluster; railwright bench -i mycluster
 Keep:     railwright drift -i mycluster
+Move:     railwright upgrade -i mycluster --to release.yml
 Try it:   railwright lab up
 
 Exit codes: 0 ok, 1 a verdict or task failed, 2 drift, 3 a node unreachable, 64 bad usage or input.
@@ -71,7 +73,8 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for verb in (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, report, artifacts, switch_hints, container_flags):
+    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, upgrade)
+    for verb in (*work, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)
     app.add_typer(explain.build(), name="explain")

@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate impo
 from railwright.inventory import GROUP, Inventory, load
 from railwright.inventory_index import unread
 from railwright.lint.finding import LintFinding
+from railwright.lint.upgrade import unknown_hosts
 
 
 def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
@@ -23,7 +24,7 @@ def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
 def judge(inventory: Inventory) -> list[LintFinding]:
     """The findings of an inventory that is read already."""
     specs, findings = build_specs(inventory)
-    findings += validate_site(specs)
+    findings += validate_site(specs) + unknown_hosts(inventory, specs)
     return fold(inventory, findings) + _structure(inventory)
 
 

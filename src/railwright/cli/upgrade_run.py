@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``railwright upgrade`` does: judge, lock, look, go through the engine, report. Slow to import: Ansible is."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from railwright import __version__
+from railwright.cli import console, upgrade_text
+from railwright.cli.options import Format, settings
+from railwright.cli.session import Session, complete, echo, findings_document, node_document
+from railwright.events import Listener
+from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.inventory import GROUP, Inventory, load, override
+from railwright.lint.lint import build_specs
+from railwright.progress import elapsed_text, shown
+from railwright.runs import new_id
+from railwright.upgrade.begin import looked, no_room, ready
+from railwright.upgrade.engine import Engine
+from railwright.upgrade.journal import Journal, State, create, newest, read_state, reopen
+from railwright.upgrade.lock import holder, locked
+from railwright.upgrade.order import batches, canaries, ordered
+from railwright.upgrade.playbooks import Playbooks
+from railwright.upgrade.release import Release, ReleaseError, read_release
+from railwright.upgrade.report import document
+from railwright.upgrade.site import Site, leftovers, site_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    inventory: Path
+    to: Path | None
+    limit: str | None
+    consent: list[str] | None
+    rollback_failed: bool
+    take_over: bool
+    form: Format
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An inventory that can be upgraded to a release."""
+
+    session: Session
+    inventory: Inventory  # as it is written
+    pins: dict[str, Any]  # as extra variables: a mapping with what the inventory's own says beside it
+    consent: dict[str, Any]  # the same, where --consent was given
+    site: Site
+
+
+def judged(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
+    """Lint with the pins in force. Raises InputError; no node is contacted."""
+    given = {} if consent is None else {"consent": consent}
+    variables = session.judge({**pins, **given}, {**places, "consent": "--consent"})
+    inventory = load(session.inventory, session.limit)
+    specs, _findings = build_specs(override(inventory, variables, {}))
+    merged = {key: variables[key] for key in pins}
+    return Judged(session, inventory, merged, given, site_of(specs, len(inventory.groups[GROUP])))
+
+
+def given_release(request: Request) -> Release:
+    if request.to is None:
+        raise InputError("--to is missing; allowed: a release file")
+    try:
+        return read_release(request.to)
+    except ReleaseError as error:
+        for finding in error.findings:
+            console.note(str(finding))
+        if request.form is Format.JSON:
+            console.print_json(findings_document(list(error.findings)))
+        raise
+
+
+def status(request: Request) -> ExitCode:
+    """From the journal alone."""
+    session = Session("upgrade", request.inventory, None, request.form)
+    path = newest(session.inventory)
+    if path is None:
+        raise InputError(f"{request.inventory} was never upgraded from this controller; allowed: railwright upgrade --to FILE")
+    state = read_state(path)
+    found = document(state, {})
+    at_work = holder(session.inventory)
+    found["at_work"] = at_work
+    if request.form is Format.JSON:
+        console.print_json(found)
+    else:
+        upgrade_text.show(found)
+        idle = "" if state.finished else f"; go on with: railwright upgrade -i {shlex.quote(str(request.inventory))} --resume"
+        console.say(f"at work on it: {at_work}" if at_work else f"nobody is at work on it{idle}")
+    return ExitCode.OK
+
+
+def look(request: Request) -> ExitCode:
+    """A dry run."""
+    release = given_release(request)
+    session = Session("upgrade", request.inventory, request.limit, request.form)
+    site = judged(session, release.pins, release.places(), request.consent)
+    names = ordered(list(site.inventory.hosts), site.site.rules)
+    _tell, shows = _progress()
+    base = _base(session.id, release.name) | site.consent | {"rdma_upgrade_dry": True}
+    run = Playbooks(session.inventory, base, site.pins, shows, _echo())
+    outcome = run.execute("preflight", names, {})
+    complete(outcome, names)
+    found = looked(names, outcome)
+    rules = site.site.rules
+    coming = batches(found.pending, canaries(found.pending, rules), rules, found.away)
+    full = no_room(found, rules)
+    if request.form is Format.JSON:
+        nodes = {name: node_document(host) | {"upgrade": host.upgrade} for name, host in sorted(outcome.hosts.items())}
+        console.print_json({"release": release.name, "nodes": nodes, "order": names, "batches": coming, "away": found.away,
+                            "refused": found.refused})  # fmt: skip
+    else:
+        upgrade_text.show_look(names, coming, found, outcome)
+        if full:
+            console.say(console.styled("nothing could begin:", "failed"), full)
+        console.say(f"{console.count(len(found.pending), 'node')} of {len(names)} to upgrade, in {console.count(len(coming), 'batch')}"
+                    .replace("batchs", "batches"))  # fmt: skip
+    if found.unreachable:
+        return ExitCode.UNREACHABLE
+    return ExitCode.FAILED if found.refused or full else ExitCode.OK
+
+
+def begin(request: Request) -> ExitCode:
+    """A new upgrade."""
+    release = given_release(request)
+    session = Session("upgrade", request.inventory, request.limit, request.form)
+    site = judged(session, release.pins, release.places(), request.consent)
+    with locked(session.inventory, session.id):
+        _refuse_second(session.inventory, request)
+        names = ordered(list(site.inventory.hosts), site.site.rules)
+        head = {
+            "inventory": str(session.inventory.absolute()),
+            "limit": request.limit,
+            "release": release.name,
+            "file": str(release.path),
+            "sha256": release.sha256,
+            "pins": release.pins,
+            "lines": release.lines,
+            "consent": request.consent,
+            "nodes": names,
+            "railwright": __version__,
+        }
+        journal = _created(session, head)
+        with _closing(journal):
+            return _go(request, site, journal, take_over=request.take_over)
+
+
+def resume(request: Request) -> ExitCode:
+    """Go on with the newest upgrade of the inventory."""
+    session = Session("upgrade", request.inventory, None, request.form)
+    path = newest(session.inventory)
+    if path is None:
+        raise InputError(f"{request.inventory}: there is no upgrade to resume on this controller")
+    with locked(session.inventory, path.parent.name):
+        state = read_state(path)
+        head = state.head
+        if state.finished:
+            raise InputError(f"the upgrade {state.run} of {request.inventory} has come to its end; there is nothing to resume")
+        if request.to is not None and (other := given_release(request)).sha256 != head["sha256"]:
+            raise InputError(
+                f"--to {request.to}: is release {other.name} with another content than {head['file']} (release {head['release']}), which "
+                f"run {state.run} began with; allowed: --resume without --to, or the same file"
+            )
+        session.id, session.limit = state.run, head["limit"]
+        consent = head["consent"] if request.consent is None else request.consent
+        places = {key: f"{head['file']}:{line}" for key, line in head["lines"].items()}
+        site = judged(session, head["pins"], places, consent)
+        gone = [name for name in state.nodes if name not in site.inventory.hosts]
+        if gone:
+            raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
+        journal = reopen(path)
+        with _closing(journal):
+            return _go(request, site, journal, take_over=False)
+
+
+def _refuse_second(inventory: Path, request: Request) -> None:
+    """An upgrade that stopped half-way is finished first, or given up by name."""
+    path = newest(inventory)
+    state = read_state(path) if path is not None else None
+    if state is not None and not state.finished and not request.take_over:
+        name = shlex.quote(str(request.inventory))
+        raise CommandError(
+            f"the upgrade {state.run} to {state.head['release']} is not finished: go on with railwright upgrade -i {name} --resume, or "
+            "give it up with --take-over"
+        )
+
+
+def _created(session: Session, head: Mapping[str, Any]) -> Journal:
+    """Two inventories may be upgraded from the same second on."""
+    try:
+        return create(session.id, head)
+    except FileExistsError:
+        session.id = f"{new_id(session.verb, session.started)[:24]}-{secrets.token_hex(2)}"
+        return create(session.id, head)
+
+
+def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) -> ExitCode:
+    """From wherever the journal is to the end, and the report of it."""
+    state, session = journal.state, site.session
+    session.id = state.run
+    tell, shows = _progress()
+    base = _base(state.run, state.head["release"]) | ({"rdma_upgrade_take_over": True} if take_over else {})
+    executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, _echo())
+    rules = site.site.rules
+    if site.site.gate != "none" and rules.most == 1:
+        console.note("upgrade_max_unavailable is 1: no node has a partner, so perftest between nodes is unproven")
+    was_ready = state.ready
+    if not was_ready and (code := _look(journal, executor, site, tell)) is not None:
+        return code
+    engine = Engine(executor, journal, rules, site.site.gate, tell, scheduled=site.site.scheduled)
+    through = engine.roll_out(resumed=was_ready)
+    if not through and request.rollback_failed:
+        engine.roll_back_failed()
+    return _report(request, site, state, through=through)
+
+
+def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[str], None]) -> ExitCode | None:
+    """Every node, before anything begins; an exit code where nothing can. What it refuses is an end: there is nothing to resume."""
+    names, rules = list(journal.state.nodes), site.site.rules
+    outcome = executor.execute("preflight", names, {})
+    found = looked(names, outcome)
+    full = no_room(found, rules)
+    if not found.refused and not full:
+        journal.add(*found.records, ready(found, rules))
+        coming = batches(found.pending, journal.state.canary, rules, found.away)
+        tell(f"{len(found.pending)} of {console.count(len(names), 'node')} to upgrade, in {len(coming)} steps of at most {rules.most}")
+        return None
+    for name, why in found.refused.items():
+        console.note(f"{name}: {why}")
+    executor.execute("release", [name for name in names if name not in found.refused or outcome.hosts[name].status != "unreachable"], {})
+    why = full or f"{', '.join(found.refused)} cannot be upgraded"
+    journal.add({"kind": "finish", "why": f"nothing was changed: {why}"})
+    _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
+    if site.session.form is Format.JSON:
+        console.print_json(document(journal.state, {}) | {"refused": found.refused})
+    else:
+        console.say(console.styled("nothing was changed:", "failed"), why)
+    return code
+
+
+def _report(request: Request, site: Judged, state: State, *, through: bool) -> ExitCode:
+    left = leftovers({name: site.inventory.hosts[name] for name in state.nodes}, site.pins) if through else []
+    found = document(state, site.site.undrain, left)
+    code = ExitCode(found["summary"]["exit_code"])
+    _keep(site, state, code)
+    if request.form is Format.JSON:
+        console.print_json(found)
+    else:
+        upgrade_text.show(found)
+    return code
+
+
+def _keep(site: Judged, state: State, code: ExitCode) -> None:
+    found = document(state, {})
+    site.session.store(found["nodes"], [], found["summary"] | {"exit_code": int(code)}, code)
+
+
+def _base(run: str, release: str) -> dict[str, Any]:
+    """What every step is given beside the pins."""
+    return {"rdma_upgrade_run": run, "rdma_upgrade_release": release, "rdma_run_id": run}
+
+
+def _echo() -> Callable[[str], None] | None:
+    return echo if settings.debug else None
+
+
+def _progress() -> tuple[Callable[[str], None], Callable[[str], Any]]:
+    """A line for every change of a node's state, and Ansible's own progress below it."""
+    begin_time = time.monotonic()
+
+    def tell(text: str) -> None:
+        console.note(f"[{elapsed_text(time.monotonic() - begin_time)}] upgrade: {text}")
+
+    @contextmanager
+    def shows(step: str) -> Iterator[Listener]:
+        with shown(f"upgrade {step}", console.err(), debug=settings.debug) as listener:
+            yield listener
+
+    return tell, shows
+
+
+@contextmanager
+def _closing(journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        journal.close()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The roll-out: which step on which nodes next, written down before and after.
+
+It knows no Ansible: an ``Executor`` carries a step out on some nodes and says what became of each. Every step may be run again and then
+does what is left, so a controller that was killed at any moment goes on from its journal: nodes that were under way first, at the step
+they were at; then the queue. A node that is done is never touched again. The first batch with a failed node is the last one that begins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import CommandError
+from railwright.upgrade.estimate import left_text, seconds_left
+from railwright.upgrade.journal import STEPS, Journal, Node, Record, of_kind
+from railwright.upgrade.judge import ending, unavailable
+from railwright.upgrade.order import Rules, batches, next_batch
+
+Tell = Callable[[str], None]
+# Which gate runs which steps; `validate` is a step of its own, for nodes that stay drained after a roll-back too.
+GATES = {"none": (), "validate": ("validate",), "nccl_tests": ("validate", "gate")}
+# Thirty seconds, ten times: slurmd registers when its node is up, a kubelet after at most its lease's forty seconds.
+PAUSE_SECONDS = 30.0
+PATIENCE = 10
+
+
+class Executor(Protocol):
+    """Steps: those of STEPS, and preflight, lease, look, release; rollback and revalidate, which know nothing of the release's pins."""
+
+    def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome: ...
+
+
+class Engine:
+    """One run of the machine over one journal."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        journal: Journal,
+        rules: Rules,
+        gate: str,
+        tell: Tell,
+        *,
+        scheduled: bool = True,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._executor, self._journal, self._state = executor, journal, journal.state
+        self._rules, self._gate, self._tell = rules, gate, tell
+        self._scheduled = scheduled  # somebody can be asked which nodes are away
+        self._first = journal.state.canary
+        self._clock, self._pause = clock, pause
+
+    def roll_out(self, *, resumed: bool = False) -> bool:
+        """Until every node is done (True), or a batch fails, or too many nodes are away. Raises what the executor raises."""
+        if resumed:
+            self._journal.add({"kind": "resume"})
+            if not self._look() or not self._again():
+                return False
+        while self._waiting():
+            batch = self._next()
+            if not batch:
+                return self._stop(self._no_room())
+            if not self._batch(batch, self._state.batches + 1):
+                return False
+            if self._waiting() and not self._look():
+                return False
+        return self._finish()
+
+    def roll_back_failed(self) -> bool:
+        """Bring the failed nodes back to how they were before this run. They stay drained. True when all came back and validate."""
+        changed = STEPS[STEPS.index("change") :]
+        failed = [node.name for node in self._state.nodes.values() if node.state == "failed" and node.step in changed]
+        if not failed:
+            return True
+        self._tell(f"rolling back: {', '.join(failed)}")
+        batch = max(self._state.nodes[name].batch for name in failed)
+        self._journal.add(*of_kind("begin", failed, step="rollback", batch=batch))
+        outcome = self._run("rollback", failed, {"rdma_rollback_to": self._state.run})
+        ends = {name: ending("rollback", name, outcome) for name in failed}
+        back = [name for name in failed if ends[name]["status"] == "ok"]
+        if back and self._gate != "none":
+            judged = self._run("revalidate", back)
+            for name in back:
+                ends[name] = after_rollback(ending("validate", name, judged))
+        self._journal.add(*({"kind": "end", "node": name, "step": "rollback", **ends[name]} for name in failed))
+        for name in failed:
+            self._say(self._state.nodes[name])
+        return all(ends[name]["status"] == "ok" for name in failed)
+
+    def _again(self) -> bool:
+        """Finish what was under way. A node that was only about to be drained, and is not, waits its turn again."""
+        nodes = [node for node in self._state.nodes.values() if node.under_way and (node.step != STEPS[0] or node.name in self._state.away)]
+        if not nodes:
+            return True
+        names = [node.name for node in nodes]
+        leased = self._run("lease", names)
+        ends = {node.name: {"step": node.step, **ending("lease", node.name, leased)} for node in nodes}
+        gone = [name for name in names if ends[name]["status"] != "ok"]
+        self._journal.add(*({"kind": "end", "node": name, **ends[name]} for name in gone))
+        for name in gone:
+            self._say(self._state.nodes[name])
+        return self._batch(names, max(node.batch for node in nodes), without=gone) and (not self._waiting() or self._look())
+
+    def _waiting(self) -> list[str]:
+        return [node.name for node in self._state.nodes.values() if node.state != "done"]
+
+    def _next(self) -> list[str]:
+        """The next batch. A node that has only just come back may need a moment until its scheduler believes it."""
+        for attempt in range(PATIENCE):
+            batch = next_batch(self._waiting(), self._first, self._rules, self._state.away)
+            if batch or not self._scheduled:
+                return batch
+            if attempt == 0:
+                self._tell(f"waiting: {self._no_room()}")
+            self._pause(PAUSE_SECONDS)
+            if not self._look():
+                return []
+        return []
+
+    def _batch(self, batch: Sequence[str], number: int, without: Sequence[str] = ()) -> bool:
+        """Every step on the nodes that are at it; those that pass go on when others fail. False when the roll-out stops here."""
+        live = [name for name in batch if name not in without]
+        for step in STEPS:
+            names = [name for name in live if self._state.nodes[name].step == step and self._state.nodes[name].state != "done"]
+            if names:
+                self._step(step, names, number)
+            live = [name for name in live if name not in names or self._state.nodes[name].status == "ok"]
+        failed = [name for name in batch if self._state.nodes[name].state != "done"]
+        return not failed or self._stop(f"{', '.join(failed)} did not come through; no further node is taken")
+
+    def _step(self, step: str, names: Sequence[str], number: int) -> None:
+        """Announce, do, and write down what came of it."""
+        if step in ("validate", "gate") and step not in GATES[self._gate]:
+            self._journal.add(*of_kind("end", names, step=step, status="ok"))
+            return
+        self._journal.add(*of_kind("begin", names, step=step, batch=number))
+        for name in names:
+            self._say(self._state.nodes[name])
+        outcome = self._run(step, names)
+        self._journal.add(*({"kind": "end", "node": name, "step": step, **ending(step, name, outcome)} for name in names))
+        for name in names:
+            node = self._state.nodes[name]
+            if node.state in ("done", "failed", "drained"):
+                self._say(node)
+
+    def _run(self, step: str, names: Sequence[str], variables: Mapping[str, Any] | None = None) -> RunOutcome:
+        """A playbook that cannot be run at all is a failure of all its nodes: what is under way must be written down."""
+        try:
+            return self._executor.execute(step, names, variables or {})
+        except CommandError as error:
+            return RunOutcome({name: HostOutcome(name, "failed", message=str(error)) for name in names})
+
+    def _look(self) -> bool:
+        """Ask the schedulers which nodes take no work. False when they do not say: then nobody may be drained."""
+        if not self._scheduled:
+            return True
+        names = list(self._state.nodes)
+        outcome = self._run("look", names)
+        silent = [name for name in names if name not in outcome.hosts or outcome.hosts[name].drain is None]
+        if silent:
+            host = outcome.hosts.get(silent[0])
+            why = host.message if host is not None and host.message else "no answer came"
+            return self._stop(f"the scheduler did not say whether {silent[0]} takes work: {why}")
+        self._journal.add(away_record(outcome))
+        return True
+
+    def _no_room(self) -> str:
+        away = ", ".join(f"{name} {why}" for name, why in self._state.away.items()) or "none"
+        most = self._rules.most
+        return f"{len(self._waiting())} nodes wait, and none may go: upgrade_max_unavailable allows {most} away, and away already: {away}"
+
+    def _stop(self, why: str) -> bool:
+        self._journal.add({"kind": "stop", "why": why})
+        self._tell(f"stopped: {why}")
+        return False
+
+    def _finish(self) -> bool:
+        """The leases go last. One that cannot be given back is no failure of the upgrade: the next run takes it over by its name."""
+        outcome = self._run("release", list(self._state.nodes))
+        kept = [name for name in self._state.nodes if name not in outcome.hosts or outcome.hosts[name].status != "ok"]
+        if kept:
+            self._tell(f"the lease could not be given back on {', '.join(kept)}")
+        self._journal.add({"kind": "finish"})
+        return True
+
+    def _say(self, node: Node) -> None:
+        """One line for every change of a node's state."""
+        nodes = self._state.nodes.values()
+        done = sum(other.state == "done" for other in nodes)
+        what = f"{node.state} at {node.step}: {node.message}" if node.state == "failed" else node.state.replace("_", " ")
+        waiting = [other.name for other in nodes if other.state == "waiting"]
+        left = seconds_left(self._state, len(batches(waiting, self._first, self._rules, self._state.away)), self._clock())
+        self._tell(f"{node.name}: {what} ({done} of {len(nodes)} done, {left_text(left)})")
+
+
+def away_record(outcome: RunOutcome) -> Record:
+    """Every node that takes no work at this moment, and its scheduler's reason."""
+    reasons = {name: unavailable(host.drain) for name, host in outcome.hosts.items()}
+    return {"kind": "away", "nodes": {name: reason for name, reason in reasons.items() if reason}}
+
+
+def after_rollback(end: dict[str, Any]) -> dict[str, Any]:
+    return end if end["status"] == "ok" else {**end, "message": f"rolled back, and then: {end['message']}"}

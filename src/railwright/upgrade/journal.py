@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of an upgrade: one JSON object a line, on the disk before what it announces happens.
+
+Whoever reads it knows where every node is, whenever the controller was killed: a step that began and has no end is done again, and
+every step does only what is left of it. The last line may be torn by a power cut: it was being written, so what it announces has
+not begun. A damaged line before the last one is no torn one, and is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from railwright.exitcodes import CommandError
+from railwright.upgrade.lock import upgrades_directory
+
+SCHEMA = 1
+STEPS = ("drain", "change", "validate", "gate", "undrain")
+BUSY = {"drain": "draining", "change": "changing", "validate": "validating", "gate": "gating", "undrain": "undraining"}
+STATES = ("waiting", "draining", "drained", "changing", "validating", "gating", "undraining", "done", "failed", "rolled_back")
+
+Record = dict[str, Any]
+Clock = Callable[[], float]
+
+
+@dataclass
+class Node:
+    """Where one node is."""
+
+    name: str
+    state: str = "waiting"
+    step: str = STEPS[0]  # the one that it is at, or that comes next
+    status: str = "ok"  # ok, failed, unreachable: how its last step ended
+    message: str = ""
+    task: str = ""
+    batch: int = 0  # 0: in none yet
+    why: str = ""  # of a node that is done without an upgrade
+    notes: list[str] = field(default_factory=list)
+    before: dict[str, str] = field(default_factory=dict)  # kernel, stack, firmware …, a line each
+    after: dict[str, str] = field(default_factory=dict)
+    classes: list[str] = field(default_factory=list)
+    restore_points: list[str] = field(default_factory=list)
+    began: float | None = None
+    ended: float | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """It has left its place in the queue and has not come back to its jobs."""
+        return self.state not in ("waiting", "done")
+
+
+@dataclass
+class State:
+    """All that the journal says."""
+
+    run: str
+    head: Record  # the first line
+    nodes: dict[str, Node]  # in the order of the upgrade
+    away: dict[str, str] = field(default_factory=dict)  # nodes that take no work for another reason, and which
+    canary: list[str] = field(default_factory=list)
+    ready: bool = False  # every node was looked at and may be upgraded
+    batches: int = 0
+    stopped: str = ""
+    finished: bool = False
+
+
+class Damaged(CommandError):
+    """The journal cannot be trusted."""
+
+
+class Journal:
+    """An open journal: every ``add`` is on the disk when it returns."""
+
+    def __init__(self, path: Path, descriptor: int, state: State, clock: Clock = time.time) -> None:
+        self.path, self.state = path, state
+        self._descriptor, self._clock = descriptor, clock
+
+    def add(self, *records: Record) -> None:
+        """Append, sync, and take into the state, in this order. Raises CommandError when that cannot be; then nothing is announced."""
+        now = round(self._clock(), 3)
+        stamped = [{"time": now, **record} for record in records]
+        whole = os.fstat(self._descriptor).st_size
+        try:
+            _write(self._descriptor, b"".join(_line(record) for record in stamped))
+            os.fsync(self._descriptor)
+        except OSError as error:
+            os.ftruncate(self._descriptor, whole)  # a full disk takes half a line: the next one must not be glued to it
+            raise CommandError(f"{self.path}: {error.strerror}; without its journal the upgrade goes no further") from error
+        for record in stamped:
+            fold(self.state, record)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def create(run: str, head: Mapping[str, Any], clock: Clock = time.time) -> Journal:
+    """A new journal. Raises FileExistsError when the run has one."""
+    directory = upgrades_directory() / run
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700)
+    path = directory / "journal.jsonl"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    record = {"kind": "start", "schema": SCHEMA, "time": round(clock(), 3), "run": run, **head}
+    _write(descriptor, _line(record))
+    os.fsync(descriptor)
+    for place in (directory, directory.parent):  # the names, too, must be on the disk
+        _sync_directory(place)
+    return Journal(path, descriptor, _begin(record), clock)
+
+
+def reopen(path: Path, clock: Clock = time.time) -> Journal:
+    """Go on with a journal; a torn last line is cut off, or the next one would be glued to it."""
+    state, good = _read(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    os.ftruncate(descriptor, good)
+    os.fsync(descriptor)
+    return Journal(path, descriptor, state, clock)
+
+
+def read_state(path: Path) -> State:
+    """What a journal says; it is not touched."""
+    return _read(path)[0]
+
+
+def newest(inventory: Path) -> Path | None:
+    """The journal of the last upgrade of this inventory."""
+    directory = upgrades_directory()
+    wanted = str(inventory.absolute())
+    runs = sorted((entry for entry in directory.iterdir() if entry.is_dir()), reverse=True) if directory.is_dir() else []
+    for entry in runs:
+        path = entry / "journal.jsonl"
+        if path.is_file() and _inventory_of(path) == wanted:
+            return path
+    return None
+
+
+def _inventory_of(path: Path) -> str | None:
+    """A journal whose first line is torn announces nothing: it is as if it were not there."""
+    with path.open("rb") as stream:
+        first = stream.readline()
+    try:
+        head = json.loads(first)
+    except ValueError:
+        return None
+    return str(head.get("inventory")) if isinstance(head, dict) and first.endswith(b"\n") else None
+
+
+def _read(path: Path) -> tuple[State, int]:
+    """The state, and how many bytes of the file are whole lines."""
+    data = path.read_bytes()
+    good = data.rfind(b"\n") + 1
+    state: State | None = None
+    for number, line in enumerate(data[:good].split(b"\n")[:-1], start=1):
+        try:
+            record = json.loads(line)
+            state = _begin(record) if state is None else fold(state, record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Damaged(f"{path}:{number}: is damaged ({error!r}); the upgrade cannot be resumed from it") from error
+    if state is None:
+        raise Damaged(f"{path}: is empty; nothing of this upgrade had begun")
+    return state, good
+
+
+def _begin(record: Record) -> State:
+    if record["kind"] != "start" or record["schema"] != SCHEMA:
+        raise ValueError("not the first line of a journal of this version")
+    return State(record["run"], record, {name: Node(name) for name in record["nodes"]})
+
+
+def fold(state: State, record: Record) -> State:
+    """What one more line says."""
+    kind = record["kind"]
+    if kind in ("stop", "resume", "finish"):
+        state.stopped = record.get("why", "")
+        state.finished = kind == "finish"
+        for node in state.nodes.values() if kind == "resume" else ():
+            node.began = node.began if node.state == "done" else None  # how long it lay is no time that a node takes
+        return state
+    if kind == "away":
+        state.away = dict(record["nodes"])
+        return state
+    if kind == "ready":
+        state.ready, state.canary = True, list(record["canary"])
+        return state
+    node = state.nodes[record["node"]]
+    if kind == "look":
+        node.before, node.classes = dict(record["before"]), list(record["classes"])
+    elif kind == "done":
+        node.state, node.why = "done", record["why"]
+    elif kind == "begin":
+        _begun(state, node, record)
+    elif kind == "end":
+        _ended(node, record)
+    return state
+
+
+def _begun(state: State, node: Node, record: Record) -> None:
+    step = record["step"]
+    node.batch = record["batch"]
+    state.batches = max(state.batches, node.batch)
+    if step in BUSY:  # a roll-back is no place in the order: of a node that it was cut off on, it is still to be read what had failed
+        node.step, node.state = step, BUSY[step]
+        node.status, node.message, node.task = "ok", "", ""
+    if node.began is None:
+        node.began = record["time"]
+
+
+def _ended(node: Node, record: Record) -> None:
+    step, status = record["step"], record["status"]
+    node.status, node.message, node.task = status, record.get("message", ""), record.get("task", "")
+    node.after = dict(record.get("after") or node.after)
+    node.notes += [note for note in record.get("notes") or [] if note not in node.notes]
+    point = record.get("restore_point")
+    if point and point not in node.restore_points:
+        node.restore_points.append(point)
+    node.ended = record["time"]
+    if step == "rollback":
+        if status == "ok":
+            # Resumed, it begins anew: it is still drained, and nothing of the release is on it any more.
+            node.state, node.step = "rolled_back", STEPS[0]
+    elif status != "ok":
+        node.state = "failed"
+    elif step == STEPS[-1]:
+        node.state = "done"
+    else:
+        node.step = STEPS[STEPS.index(step) + 1]
+        node.state = "drained" if step == "drain" else BUSY[node.step]
+
+
+def of_kind(kind: str, names: Iterable[str], **fields: Any) -> list[Record]:
+    """The same record for several nodes."""
+    return [{"kind": kind, "node": name, **fields} for name in names]
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """All of it: a disk that is nearly full takes a part, and says so only when asked again."""
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
