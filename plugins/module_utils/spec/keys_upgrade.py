@@ -50,8 +50,8 @@ UPGRADE = (
         "none.",
         "domain F1 (validate, then resume)", choices=("none", "validate", "nccl_tests")),
     Key("upgrade_reboot", "upgrade", "str", "needed",
-        "Whether a node that was changed reboots before it is validated: needed (where a change asks for it) or always, so that no node goes "
-        "back to its jobs that was not seen to boot with the new set. Either needs consent to reboot.",
+        "Whether a node that was changed reboots before it is validated: needed (where a change asks for it) or always, so that no node "
+        "goes back to its jobs that was not seen to boot with the new set. Either needs consent to reboot.",
         "domain F1 (reboot after stack and driver, before validation); choice of needed", choices=("needed", "always")),
 )
 
