@@ -71,13 +71,15 @@ class World:
         assert spec is not None, findings
         return spec
 
-    def prove(self, *names: str, absent: tuple[str, ...] = (), steps: list[dict[str, Any]] | None = None, **values: Any) -> Proof:
+    def prove(
+        self, *names: str, absent: tuple[str, ...] = (), steps: list[dict[str, Any]] | None = None, download: bool = True, **values: Any
+    ) -> Proof:
         staged = self.node.root / "var/cache/railwright/keys"
         staged.mkdir(parents=True, exist_ok=True)
         (staged / "doca").write_bytes(self.signer.key(self.key))
         made = [{"area": "packages", "state": "absent", "names": list(absent)}] if absent else []
         made += [{"area": "packages", "state": "present", "names": list(names)}] if names else []
-        return package_module.prove(self.node, self.spec(**values), steps or made)
+        return package_module.prove(self.node, self.spec(**values), steps or made, download=download)
 
     def refusal(self, *names: str, **values: Any) -> str:
         before = self.node.tree()
@@ -134,6 +136,16 @@ def test_what_was_downloaded_and_verified_is_left_to_the_real_step(world: World,
     assert [path.name.partition("_")[0] for path in kept] == ["doca-ofed", "libibverbs1", "mlnx-tools", "rdma-core"]
     world.prove("doca-ofed=3.2.3*", rdma_stack_repository_url=served + "/3.2.3")  # links to what is there: neither lost nor doubled
     assert sorted((world.node.root / "var/cache/apt/archives").glob("*.deb")) == kept
+
+
+def test_proved_without_a_download_it_leaves_nothing_and_still_counts_the_room(
+    world: World, served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = served + "/3.2.3"
+    assert changed(world.prove("doca-ofed=3.2.3*", rdma_stack_repository_url=url, download=False))["doca-ofed"] == (None, "3.2.3-019000")
+    assert not list((world.node.root / "var/cache/apt/archives").glob("*.deb"))
+    monkeypatch.setattr(AptNode, "free_bytes", lambda _self, _path: 1_000_000)
+    assert "the package step needs" in world.refusal("doca-ofed=3.2.3*", rdma_stack_repository_url=url, download=False)
 
 
 def test_the_vendors_dkms_never_wins(world: World) -> None:
