@@ -24,6 +24,7 @@ class ActionModule(ActionBase):
     """Adds what only the controller knows: the validated wishes, its clock, and that it can still reach the node."""
 
     TRANSFERS_FILES = False
+    module = MODULE  # what makes the change: a rollback is guarded by the same code
     clock = confirmation.Clock()
     _away = False
 
@@ -49,7 +50,7 @@ class ActionModule(ActionBase):
         if not self._local:
             self._low_level_execute_command("true")  # a node that is away now is unreachable, and nothing has been cut
         try:
-            answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
+            answer: dict[str, Any] = self._execute_module(module_name=self.module, module_args=arguments, task_vars=variables)
         except AnsibleConnectionFailure as error:
             return self._lost(str(error), token, seconds, variables)
         if answer.get("unreachable"):

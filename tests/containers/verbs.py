@@ -26,8 +26,8 @@ class Verb(NamedTuple):
         return {name: [str(change["key"]) for change in node["changes"]] for name, node in self.document["nodes"].items()}
 
 
-def verb(inventory: Path, name: str) -> Verb:
-    argv = (str(BIN / "railwright"), name, "-i", str(inventory), "--format", "json")
+def verb(inventory: Path, name: str, *more: str) -> Verb:
+    argv = (str(BIN / "railwright"), name, "-i", str(inventory), "--format", "json", *more)
     env = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=SETTINGS["ANSIBLE_COLLECTIONS_PATH"])
     done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, env=env, timeout=RUN_SECONDS)
     return Verb(done.returncode, json.loads(done.stdout or "null"), done.stderr)

@@ -70,6 +70,10 @@ training benchmark, `null` for what was not run |
 task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND]}}, batches: [[NAME]], away: {name: why}, stopped, \
 finished, inventory_changes: [{key, found, write, nodes}], "summary": {nodes, states, exit_code}}`; with `--status` also `at_work`; \
 with `--dry-run` `{release, nodes: {name: {…, upgrade}}, order, batches, away, refused}` ([what they mean](../upgrade.md)) |
+| `rollback` | `{"nodes": {name: {status, message, task, to, known, undone, changes, problems, notes, restore_point, reboot_needed, \
+taken_back}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
+`{"nodes": {name: {status, message, task, restore_points}}, "summary": {…}}`; a restore point is \
+`{run, points, when, state, files, values, commands, packages, packages_assumed, undid}` ([what they mean](../rollback.md)) |
 | `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
 | `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
 `operator`); with `-i` also `path` in a mirror and `from` |

@@ -23,6 +23,7 @@ from railwright.cli import (
     nccl,
     plan,
     report,
+    rollback,
     switch_hints,
     upgrade,
     validate,
@@ -73,7 +74,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, upgrade)
+    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, rollback, upgrade)
     for verb in (*work, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)

@@ -90,7 +90,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
         if node["restore_point"]:
             console.say(f"  restore point on the node: {node['restore_point']}")
         note_lines(host.notes)
-        _show_refusal(host)
+        show_refusal(host)
     cut = show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=True)
     if cut:
         console.say(CUT)
@@ -108,7 +108,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     console.say(f"{nodes_line(summary)}: {line}{left}")
 
 
-def _show_refusal(host: HostOutcome) -> None:
+def show_refusal(host: HostOutcome) -> None:
     """Exactly what lacks consent, and the two ways to give it."""
     if not host.refused:
         return

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_rollback: the Spec for what needs one, and the confirmation of networking that rdma_state has too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.railwright.rdma.plugins.action.rdma_state import ActionModule as StateAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+
+MODULE = "railwright.rdma.rdma_rollback"
+PLANNING = ("plan", "prove", "apply")
+PACKAGE = "package "
+
+
+class ActionModule(StateAction):
+    """A rollback cuts a connection as an apply does, so it is guarded by the same code."""
+
+    module = MODULE
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super(StateAction, self).run(tmp, task_vars)
+        variables = task_vars or {}
+        arguments = dict(self._task.args)
+        mode = arguments.get("mode", "look")
+        if mode in PLANNING:
+            if not arguments.get("to"):
+                raise AnsibleActionFail("rdma_rollback: to: missing; the run that the node is to be brought back to before")
+            spec = host_spec(self._templar, variables)
+            arguments["spec"] = spec.as_dict()
+            if mode == "apply" and not self._task.check_mode:
+                result.update(self._guarded(arguments, int(spec["confirm_timeout_s"]), variables))
+                return result
+        if mode == "packages_before":
+            arguments["rows"] = rows_of(arguments.pop("plan", None))
+        result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
+        return result
+
+
+def rows_of(plan: Any) -> dict[str, list[str]]:
+    """Area and class by package, all that a record needs of a plan, which may be large."""
+    changes = plan.get("plan") or [] if isinstance(plan, dict) else []
+    return {
+        str(change["what"]).removeprefix(PACKAGE): [str(change["area"]), str(change["disruption"])]
+        for change in changes
+        if str(change["what"]).startswith(PACKAGE)
+    }

@@ -1,0 +1,188 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Bring a node back to how it was before a run, and record packages around a package step; the logic is in module_utils/restore_*.py."""
+
+DOCUMENTATION = r"""
+module: rdma_rollback
+short_description: Bring a node back to how it was right before a run
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Every apply leaves restore points on the node. With O(mode=plan) it is looked up what would be put back to have the node as it was right
+    before the run O(to), and what somebody else has changed since. Nothing is changed.
+  - With O(mode=prove) the packages that would come back are resolved, downloaded and verified in a private overlay on the node.
+  - With O(mode=apply) files, values and commands are undone, the newest first, then the packages are put back in one transaction of the
+    package manager. All of it is one transaction with a restore point of its own. A change of networking is taken back by the node itself
+    unless it is confirmed over a fresh connection, as that of M(railwright.rdma.rdma_state).
+  - With O(mode=look) the runs that the node has restore points of are listed.
+  - O(mode=packages_before) and O(mode=packages_after) record every package around a package step; the role C(rdma_stack) calls them.
+options:
+  mode:
+    description: What to do.
+    type: str
+    choices: [look, plan, prove, apply, packages_before, packages_after]
+    default: look
+  to:
+    description: The run; the node is brought back to how it was right before it. Required for O(mode=plan), O(mode=prove), O(mode=apply).
+    type: str
+  force:
+    description:
+      - Paths and names of packages that are put back although somebody else has changed them since, and keys of changes whose undo may
+        fail.
+      - C(packages) leaves every package as it is.
+    type: list
+    elements: str
+    default: []
+  expected:
+    description:
+      - The keys of the plan that was shown and consented to. Whatever is to be put back beside them stops the node before anything is
+        changed.
+    type: list
+    elements: str
+  run_id:
+    description: The name of the restore point that this run leaves. Made from the time when left out.
+    type: str
+  record:
+    description: The record that O(mode=packages_before) made, for O(mode=packages_after).
+    type: str
+  plan:
+    description:
+      - For O(mode=packages_before), the registered result of M(railwright.rdma.rdma_state), whose areas and disruption classes go into the
+        record.
+    type: dict
+  rows:
+    description: Area and class by package. The action plugin fills it from O(plan); do not set it.
+    type: dict
+  confirm_seconds:
+    description: How long the node waits for the confirmation of a change of networking. The action plugin fills it; do not set it.
+    type: int
+    default: 0
+  confirm_token:
+    description: The name by which the action plugin asks for its own run again. Do not set it.
+    type: str
+  spec:
+    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+attributes:
+  check_mode:
+    support: full
+    description: Returns the plan that a rollback would carry out, and refuses what it would refuse. Packages are not proved.
+  diff_mode:
+    support: none
+    description: The plan names every file with its digest; contents stay on the node, as they may hold secrets.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes; packages are put back by apt and dnf.
+"""
+
+EXAMPLES = r"""
+- name: Which runs can be undone
+  railwright.rdma.rdma_rollback:
+    mode: look
+  become: true
+
+- name: What would be put back
+  railwright.rdma.rdma_rollback:
+    mode: plan
+    to: 20260101T120000Z-apply
+  become: true
+  register: rollback
+
+- name: Put it back
+  railwright.rdma.rdma_rollback:
+    mode: apply
+    to: 20260101T120000Z-apply
+    expected: "{{ rollback.plan | map(attribute='key') | list }}"
+  become: true
+"""
+
+RETURN = r"""
+restore_points:
+  description:
+    - The runs that the node has restore points of, the newest first. Each has C(run), and with O(mode=look) C(points), C(when) (seconds
+      since the epoch), C(state), C(files), C(values), C(commands), C(packages), C(packages_assumed) and C(undid).
+  returned: for O(mode=look), and where the node does not know the run
+  type: list
+  elements: dict
+known:
+  description: Whether the node has a restore point of the run. Nothing is planned where it has none.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: bool
+undone:
+  description: The restore points that are undone, the newest first.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: list
+  elements: str
+to:
+  description: The run.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: str
+plan:
+  description: What is put back, in the form of RV(railwright.rdma.rdma_state#module:plan). Files are named with size, mode and digest.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: list
+  elements: dict
+problems:
+  description: What was changed by somebody else since, and what else forbids it; each has C(area), C(subject) and C(message).
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: list
+  elements: dict
+notes:
+  description: What is left out and why, and what is assumed.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: list
+  elements: str
+reboot_needed:
+  description: Keys of what is in effect since a reboot, so that it takes another one to be undone.
+  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  type: list
+  elements: str
+restore_point:
+  description: The journal of this rollback on the node, by which it can be undone itself.
+  returned: for O(mode=apply) when something was undone
+  type: str
+confirm:
+  description: What became of a guarded change of networking; see M(railwright.rdma.rdma_state).
+  returned: for O(mode=apply) when it changed networking
+  type: dict
+record:
+  description: The restore point that holds the record of packages; empty where none is kept.
+  returned: for O(mode=packages_before), O(mode=packages_after)
+  type: str
+packages_changed:
+  description: The packages that the step changed.
+  returned: for O(mode=packages_after)
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_rollback
+
+
+def main():
+    # type: () -> None
+    module = AnsibleModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["look", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "look"},
+            "to": {"type": "str"},
+            "force": {"type": "list", "elements": "str", "default": []},
+            "expected": {"type": "list", "elements": "str"},
+            "run_id": {"type": "str"},
+            "record": {"type": "str"},
+            "plan": {"type": "dict"},
+            "rows": {"type": "dict"},
+            "confirm_seconds": {"type": "int", "default": 0},
+            "confirm_token": {"type": "str", "no_log": False},
+            "spec": {"type": "dict"},
+        },
+        supports_check_mode=True,
+    )
+    run_rollback(module)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright rollback``: every node as it was right before a run, and the proof that it works."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console, verdicts
+from railwright.cli.apply import consented, show_refusal
+from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.validate import settle
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode, InputError
+
+HELP = """Bring every node back to how it was right before a run: files, values, commands, packages. Then validate.
+
+Undoes that run and everything after it on the node, the newest first, from the restore points that every apply leaves there. What \
+somebody else has changed since is refused by its name. Ends 0 when everything is as it was, 1 when something was refused or failed, \
+3 when a node does not answer, 64 when no node knows the run.
+
+\b
+Examples:
+  railwright rollback -i mycluster --list
+  railwright rollback -i mycluster --to 20261121T120000Z-apply --dry-run
+  railwright rollback -i mycluster --to 20261121T120000Z-apply --consent link,downgrade
+"""
+
+TO_HELP = "The run to go back to before; its name is in --list, in `railwright report` and in the output of apply."
+LIST_HELP = "Only list the runs that can be undone, node by node."
+DRY_HELP = "Only show what would be put back."
+FORCE_HELP = (
+    "Put this back although somebody else has changed it since: a path or the name of a package; a change's key where its undo may fail; "
+    "`packages` leaves all packages as they are. May be given several times."
+)
+VALIDATE_HELP = "Run validate afterwards and judge by it."
+CONSENT_HELP = "Disruption classes to allow in this run, in place of the inventory's list, as for apply."
+To = Annotated[str | None, typer.Option("--to", metavar="RUN", help=TO_HELP, show_default=False)]
+List = Annotated[bool, typer.Option("--list", help=LIST_HELP)]
+Dry = Annotated[bool, typer.Option("--dry-run", help=DRY_HELP)]
+Force = Annotated[list[str] | None, typer.Option("--force", metavar="NAME", help=FORCE_HELP, show_default=False)]
+Validate = Annotated[bool, typer.Option("--validate/--no-validate", help=VALIDATE_HELP)]
+Consent = Annotated[str | None, typer.Option("--consent", metavar="CLASS,...", help=CONSENT_HELP, show_default=False)]
+
+
+def command(
+    inventory: Inventory,
+    to: To = None,
+    limit: Limit = None,
+    consent: Consent = None,
+    listed: List = False,
+    dry_run: Dry = False,
+    force: Force = None,
+    validate: Validate = True,
+    form: OutputFormat = Format.TEXT,
+) -> None:
+    if listed == (to is not None):
+        raise InputError("give --to RUN, or --list for the runs that can be undone")
+    session = Session("rollback", inventory, limit, form)
+    if to is None:
+        _list(session)
+        return
+    extra: dict[str, Any] = {} if consent is None else {"consent": consented(consent)}
+    extra |= {"rdma_rollback_to": to, "rdma_rollback_force": force or [], "rdma_rollback_plan_only": dry_run}
+    outcome = session.run("rollback", extra)
+    _known(outcome, to)
+    require(outcome, lambda host: host.planned, "plan")
+    judged = _validated(session, outcome) if validate and not dry_run else None
+    code = overall(outcome, *([overall(judged)] if judged is not None else []))
+    nodes = {name: _document(host, to, dry_run) for name, host in sorted(outcome.hosts.items())}
+    found = judged.verdicts if judged is not None else []
+    summary = _summary(outcome, nodes, found, code)
+    documents = {} if judged is None else {"traffic": judged.traffic, "reachability": judged.reachability}
+    session.store(nodes, found, summary, code, **documents)
+    if form is Format.JSON:
+        console.print_json({"nodes": nodes, "verdicts": found, "summary": summary})
+    else:
+        _show(outcome, nodes, summary, judged)
+    raise typer.Exit(code)
+
+
+def _known(outcome: RunOutcome, run: str) -> None:
+    """A run that no node knows is a matter of what was typed."""
+    documents = {name: host.rollback for name, host in sorted(outcome.hosts.items()) if host.rollback is not None}
+    if not documents or any(document.get("known") for document in documents.values()):
+        return
+    first, document = next(iter(documents.items()))
+    names = [str(point["run"]) for point in document["restore_points"]]
+    raise InputError(
+        f"--to {run}: no node has a restore point of this run; "
+        + (f"{first} has those of {', '.join(names)}" if names else f"{first} has none at all")
+    )
+
+
+def _validated(session: Session, outcome: RunOutcome) -> RunOutcome | None:
+    """Only when something was put back, and it is there as a whole."""
+    if not any(host.restore_point for host in outcome.hosts.values()) or any(host.status != "ok" for host in outcome.hosts.values()):
+        return None
+    judged = session.run("validate")
+    settle(judged)
+    named = {str(verdict.get("node")) for verdict in judged.verdicts}
+    require(judged, lambda host: host.judged or host.name in named, "verdicts")
+    return judged
+
+
+def _document(host: HostOutcome, run: str, dry_run: bool) -> dict[str, Any]:
+    rollback = host.rollback or {}
+    done = host.status == "ok" and not dry_run
+    changes = [change | {"applied": done} for change in host.changes]
+    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "taken_back": host.taken_back}
+    return node_document(host) | left | {
+        "to": run, "known": bool(rollback.get("known")), "undone": rollback.get("undone", []), "changes": changes,
+        "problems": host.problems, "notes": host.notes,
+    }  # fmt: skip
+
+
+def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], found: list[dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+    changes = [change for node in nodes.values() for change in node["changes"]]
+    return node_counts(outcome) | {
+        "changes": len(changes),
+        "put_back": sum(change["applied"] for change in changes),
+        "unknown_on": [name for name, node in nodes.items() if node["status"] == "ok" and not node["known"]],
+        "problems": sum(len(node["problems"]) for node in nodes.values()),
+        "disruptions": disruptions(outcome.hosts.values()),
+        "verdicts": verdicts.counts(found),
+        "exit_code": int(code),
+    }
+
+
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], judged: RunOutcome | None) -> None:
+    for name, host in sorted(outcome.hosts.items()):
+        node = nodes[name]
+        unknown = host.status == "ok" and not node["known"]
+        heading(host, f"has no restore point of run {node['to']}; nothing is done there" if unknown else host_line(host))
+        if host.problems:
+            problem_table(host.problems)
+        if host.restore_point:
+            console.say(f"  restore point of this rollback on the node: {host.restore_point}")
+        note_lines(host.notes)
+        show_refusal(host)
+    if show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=bool(summary["put_back"])):
+        console.say(CUT)
+    line = change_line(summary["changes"], summary["disruptions"])
+    console.say(f"{nodes_line(summary)}: {line}, {summary['put_back']} put back")
+    if judged is not None:
+        verdicts.show(judged.verdicts, passes=False)
+
+
+def _list(session: Session) -> None:
+    """One table a node, the newest run first."""
+    outcome = session.run("restore_points")
+    require(outcome, lambda host: host.rollback is not None, "restore points")
+    code = overall(outcome)
+    nodes = {
+        name: node_document(host) | {"restore_points": [_dated(point) for point in (host.rollback or {}).get("restore_points", [])]}
+        for name, host in sorted(outcome.hosts.items())
+    }
+    if session.form is Format.JSON:
+        console.print_json({"nodes": nodes, "summary": node_counts(outcome) | {"exit_code": int(code)}})
+    else:
+        for name, host in sorted(outcome.hosts.items()):
+            points = nodes[name]["restore_points"]
+            heading(host, console.count(len(points), "run"))
+            if points:
+                console.table(("run", "when", "state", "files", "values", "commands", "packages"), [_row(point) for point in points])
+    raise typer.Exit(code)
+
+
+def _dated(point: dict[str, Any]) -> dict[str, Any]:
+    when = point.get("when")
+    return point | {"when": datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds") if isinstance(when, int | float) else None}
+
+
+def _row(point: dict[str, Any]) -> tuple[object, ...]:
+    packages = f"{point['packages']}{' (assumed)' if point['packages_assumed'] else ''}"
+    return (point["run"], point["when"], point["state"], point["files"], point["values"], point["commands"], packages)
