@@ -93,17 +93,21 @@ class Engine:
 
     def _again(self) -> bool:
         """Finish what was under way. A node that was only about to be drained, and is not, waits its turn again."""
+        left = self._waiting()
+        leased = self._run("lease", left) if left else RunOutcome()
+        lost = {name: end for name in left if (end := ending("lease", name, leased))["status"] != "ok"}
         nodes = [node for node in self._state.nodes.values() if node.under_way and (node.step != STEPS[0] or node.name in self._state.away)]
-        if not nodes:
-            return True
-        names = [node.name for node in nodes]
-        leased = self._run("lease", names)
-        ends = {node.name: {"step": node.step, **ending("lease", node.name, leased)} for node in nodes}
-        gone = [name for name in names if ends[name]["status"] != "ok"]
-        self._journal.add(*({"kind": "end", "node": name, **ends[name]} for name in gone))
-        for name in gone:
-            self._say(self._state.nodes[name])
-        return self._batch(names, max(node.batch for node in nodes), without=gone) and (not self._waiting() or self._look())
+        gone = [node for node in nodes if node.name in lost]
+        self._journal.add(*({"kind": "end", "node": node.name, "step": node.step, **lost[node.name]} for node in gone))
+        for node in gone:
+            self._say(node)
+        if nodes and not self._batch(
+            [node.name for node in nodes], max(node.batch for node in nodes), without=[node.name for node in gone]
+        ):
+            return False
+        if lost:
+            return self._stop("nothing begins: " + "; ".join(f"{name}: {end['message']}" for name, end in lost.items()))
+        return not nodes or not self._waiting() or self._look()
 
     def _waiting(self) -> list[str]:
         return [node.name for node in self._state.nodes.values() if node.state != "done"]

@@ -178,6 +178,18 @@ def test_a_lost_lease_is_the_nodes_failure_and_the_others_come_back() -> None:
     assert ("change", ["n02"]) not in playing.calls
 
 
+def test_who_waits_and_was_taken_over_is_not_drained() -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    roll_out(cluster, journal, RULES, wrong={("change", "n02"): ("failed", "x")})
+    journal = again(journal)
+    through, playing = roll_out(cluster, journal, RULES, resumed=True, wrong={("lease", "n04"): ("failed", "another run has it")})
+    assert not through
+    assert states(journal) == {"n01": "done", "n02": "done", "n03": "done", "n04": "waiting"}
+    assert journal.state.stopped == "nothing begins: n04: another run has it"
+    assert ("drain", ["n04"]) not in playing.calls
+
+
 def test_a_torn_last_line_is_cut_off_and_a_damaged_one_refused() -> None:
     cluster = fresh()
     journal = new_journal(list(cluster.machines), RULES)

@@ -166,7 +166,11 @@ def test_stopped_and_resumed(plays: Plays, run: Run) -> None:
     code, out, err = run("--resume")
     assert code == ExitCode.OK, err
     again = plays.asked[before:]
-    assert [(step, limit) for step, limit, _variables in again[:3]] == [("scheduler", "n1,n2,n3"), ("lease", "n1"), ("validate", "n1")]
+    assert [(step, limit) for step, limit, _variables in again[:3]] == [
+        ("scheduler", "n1,n2,n3"),
+        ("lease", "n1,n2,n3"),
+        ("validate", "n1"),
+    ]
     assert again[0][2]["consent"] == ["restart"]
     assert again[0][2]["rdma_stack_pins"] == {"rdma-core": "52.0-1"}
     assert "3 nodes: 3 done" in out
