@@ -74,16 +74,20 @@ def test_what_stops_the_change_of_a_node_is_its_own_clear_line(tmp_path: Path) -
 
 
 def test_a_dry_look_takes_no_lease_and_says_what_would_be(tmp_path: Path) -> None:
-    site = Site(tmp_path, n1={"consent": ["reboot"]}, n2={})
+    site = Site(tmp_path, n1={"consent": ["reboot"]}, n2={}, n3={}, n4={})
     site.answer("n1", plan(PIN, STACK, reboot=(STACK,)))
     site.answer("n2", plan(PIN, problems=("its headers are not installed",)))
+    site.answer("n3", plan(PIN, packages=True))
+    site.answer("n4", plan(PIN, packages=True, brought=("https://example.com/key.gpg",)))
     done = site.play("upgrade_preflight", "-v", rdma_upgrade_run=RUN, rdma_upgrade_dry=True)
     output = said(done)
     assert done.returncode == 2
     assert '"classes": ["reboot"]' in output
     assert '"pending": true' in output
     assert "its headers are not installed" in output
-    assert [site.lease(name) for name in site.nodes] == [None, None]
+    assert '"packages": [{"from": "52.0-1", "name": "rdma-core", "to": "53.0-1"}]' in output
+    assert [site.lease(name) for name in site.nodes] == [None] * 4
+    assert [site.proofs(name) for name in site.nodes] == [[], [], ["looked"], []], "no key is brought for a look"
 
 
 def test_a_node_that_is_lost_ends_the_roll_out_after_its_batch(tmp_path: Path) -> None:

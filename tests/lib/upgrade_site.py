@@ -37,6 +37,15 @@ PREFLIGHT = """#!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
 AnsibleModule(argument_spec={}, supports_check_mode=True).exit_json(changed=False, python_missing=False)
 """
+PACKAGES = """#!/usr/bin/python
+import os
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule(argument_spec=dict(plan=dict(type="dict"), download=dict(type="bool")), supports_check_mode=True)
+with open(os.path.join(os.environ["NODES"], os.environ["NODE"]) + ".proofs", "a") as stream:
+    stream.write("%s\\n" % ("downloaded" if module.params["download"] else "looked"))
+row = {"name": "rdma-core", "from": "52.0-1", "to": "53.0-1", "origin": "test"}
+module.exit_json(changed=False, steps=[], later=False, resolved=[row])
+"""
 # The real body, with its files below the test's directory, and with nobody else on this machine's package manager.
 UPGRADE = """#!/usr/bin/python
 import os
@@ -104,7 +113,7 @@ class Site:
             (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
         for name in ("rdma_upgrade", "rdma_consent", "rdma_drain"):
             shutil.copy(ROOT / "plugins" / "action" / f"{name}.py", target / "plugins" / "action")
-        stand_ins = {"rdma_state": STATE, "rdma_preflight": PREFLIGHT, "rdma_upgrade": UPGRADE}
+        stand_ins = {"rdma_state": STATE, "rdma_preflight": PREFLIGHT, "rdma_upgrade": UPGRADE, "rdma_packages": PACKAGES}
         for module in (ROOT / "plugins" / "modules").glob("rdma_*.py"):
             text = stand_ins.get(module.stem, module.read_text())  # an include wants to find all that its file names
             (target / "plugins" / "modules" / module.name).write_text(text)
@@ -157,20 +166,28 @@ class Site:
         place = self.own(node, "lease")
         return json.loads(place.read_text()) if place.exists() else None
 
+    def proofs(self, node: str) -> list[str]:
+        place = self.own(node, "proofs")
+        return place.read_text().split() if place.exists() else []
+
     def reboots(self, node: str) -> int:
         place = self.own(node, "shutdowns")
         return len(place.read_text().splitlines()) if place.exists() else 0
 
 
-def plan(*keys: str, reboot: tuple[str, ...] = (), problems: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What rdma_state answers, as far as the plays read it."""
+def plan(
+    *keys: str, reboot: tuple[str, ...] = (), problems: tuple[str, ...] = (), packages: bool = False, brought: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """What rdma_state answers, as far as the plays read it. ``packages``: some change; ``brought``: what a proof must download."""
+    rows = [{"url": url, "dest": "/var/cache/railwright/keys/doca", "checksum": ""} for url in brought]
     changes = [
         {"key": key, "area": key.partition(": ")[0], "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none",
          "before": "old", "after": "new"}
         for key in keys
     ]  # fmt: skip
     return {
-        "plan": changes, "reboot_needed": list(reboot), "packages": {"manager": "apt", "steps": [], "needed": False, "downloads": []},
+        "plan": changes, "reboot_needed": list(reboot),
+        "packages": {"manager": "apt", "steps": [], "needed": packages, "downloads": rows},
         "problems": [{"area": "stack", "subject": "kernel", "message": text} for text in problems], "drivers": {"kernel": "6.1"},
     }
 
