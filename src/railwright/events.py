@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from railwright.bench_progress import progress_text
 from railwright.documents import bench_document, ddp_document, reachability_document, traffic_document
 from railwright.drift.document import drift_document
+from railwright.drift.remediation import remediation_document
 from railwright.rollback.document import rollback_document
 from railwright.upgrade.document import drain_document, upgrade_document
 
@@ -27,6 +28,7 @@ JUDGES = {"rdma_nccl_tests": "bench", "rdma_ddp": "ddp"}
 # Actions whose answer about a node is a document, the field of HostOutcome that keeps it, and the form that it is held to.
 DOCUMENTS: dict[str, tuple[str, Callable[[Any], Object | None]]] = {
     "rdma_drift": ("drift", drift_document),
+    "rdma_remediate": ("remediation", remediation_document),
     "rdma_rollback": ("rollback", rollback_document),
     "rdma_upgrade": ("upgrade", upgrade_document),
     "rdma_drain": ("drain", drain_document),
@@ -54,6 +56,7 @@ class HostOutcome:
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
     drift: Object | None = None  # findings, what was judged, what could not be
+    remediation: Object | None = None  # the last choice of what to mend, or what became of it
     rollback: Object | None = None  # its restore points, and what a rollback undoes
     upgrade: Object | None = None  # what an upgrade means for the node
     drain: Object | None = None  # what its scheduler says of it

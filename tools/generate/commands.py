@@ -66,6 +66,10 @@ training benchmark, `null` for what was not run |
 | `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
 "summary": {…}}`; a finding is \
 `{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md)) |
+| `remediate` | `{"nodes": {name: {status, message, task, result, mended, findings, waiting, left_out, consent, \
+restore_point, taken_back}}, "summary": {…}}`; `result` is `no drift`, `mended`, `left as it is`, `not clean` or `not touched`; \
+`findings` is what is left, each with `{key, kind, area, what, severity, disruption, result, cause, reason, why, command}`; \
+`waiting` what a stopped run did not come to, `left_out` what nobody asked for |
 | `upgrade` | `{run, inventory, release: {name, file, sha256, pins}, "nodes": {name: {status, state, step, batch, message, \
 task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND]}}, batches: [[NAME]], away: {name: why}, stopped, \
 finished, inventory_changes: [{key, found, write, nodes}], "summary": {nodes, states, exit_code}}`; with `--status` also `at_work`; \

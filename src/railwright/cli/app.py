@@ -22,6 +22,7 @@ from railwright.cli import (
     lint,
     nccl,
     plan,
+    remediate,
     report,
     rollback,
     switch_hints,
@@ -74,7 +75,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, rollback, upgrade)
+    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, remediate, rollback, upgrade)
     for verb in (*work, report, artifacts, switch_hints, container_flags):
         name = verb.__name__.rpartition(".")[2].replace("_", "-")
         app.command(name, help=verb.HELP)(verb.command)

@@ -69,17 +69,13 @@ def command(
     form: DriftForm = DriftFormat.TEXT,
     output: Output = None,
 ) -> None:
-    from railwright.drift.history import read_history, remember
-
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
-    _known_areas(area or [])
+    known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
     outcome = session.run("drift")
     require(outcome, lambda host: host.drift is not None, "drift")
-    seen = read_history(session.inventory)
-    seen = remember(seen, {name: _keys(host) for name, host in outcome.hosts.items() if host.drift is not None}, _now(session))
-    _keep(session, seen)
+    seen = keep_history(session, outcome)
     nodes = {name: _node(host, seen.get(name, {}), area or [], severity) for name, host in sorted(outcome.hosts.items())}
     drifted = any(node["findings"] for node in nodes.values())
     code = overall(outcome, *([ExitCode.DRIFT] if drifted else []))
@@ -96,7 +92,7 @@ def _now(session: Session) -> str:
     return session.started.isoformat(timespec="seconds")
 
 
-def _known_areas(names: list[str]) -> None:
+def known_areas(names: list[str]) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import AREA
 
     known = [*AREA, "hca"]
@@ -131,13 +127,17 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCo
     }
 
 
-def _keep(session: Session, seen: dict[str, dict[str, str]]) -> None:
-    from railwright.drift.history import write_history
+def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, str]]:
+    """Since when each difference is there, this run's last look included. A remediation is one too: what it mended is forgotten."""
+    from railwright.drift.history import read_history, remember, write_history
 
+    found = {name: _keys(host) for name, host in outcome.hosts.items() if host.drift is not None}
+    seen = remember(read_history(session.inventory), found, _now(session))
     try:
         write_history(session.inventory, seen)
     except OSError as error:
         console.note(f"railwright: warning: not kept since when this drift is there: {error.filename}: {error.strerror}")
+    return seen
 
 
 def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:

@@ -41,6 +41,7 @@ def cases_of(run: Run) -> list[Case]:
         cases.extend(_problem(name, problem) for problem in node.get("problems", []))
         cases.extend(_change(name, change, run.verb) for change in node.get("changes", []))
         cases.extend(_finding(name, finding) for finding in node.get("findings", []))
+        cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "mended", "", "") for row in node.get("mended", []))
     cases.extend(_verdict(verdict) for verdict in run.verdicts)
     return cases
 

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a node's drift is mended, what is left and why, and whether the node came back clean. Pure: findings in, a document out.
+
+A reboot is never made here, whatever the consent list says: who reboots a node first sees to its jobs. That is for `apply` and
+`upgrade`. The same holds for the pinned kernel, which is nothing without its reboot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import AREA, SEVERITIES
+from ansible_collections.railwright.rdma.plugins.module_utils.types import needs_consent
+
+Object = dict[str, Any]
+
+ROUNDS = 3  # a mended module brings a device, the device a setting of its own; what needs more is no drift
+KNOWN_AREAS = (*AREA, "hca")
+KEPT = ("key", "kind", "area", "what", "severity", "disruption")
+REBOOTING = "kernel"
+
+
+class Scope(NamedTuple):
+    """What was asked for. No areas: all of them."""
+
+    areas: tuple[str, ...]
+    severity: str
+    consent: tuple[str, ...]
+
+
+def findings_of(drift: Mapping[str, Any]) -> list[Object]:
+    """Of a registered rdma_drift; a look that failed has none."""
+    found = drift.get("findings")
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def choose(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> Object:
+    """What to mend in the next round: ``mend`` (keys), ``tried`` (every row so far), ``left`` (with reasons).
+
+    ``earlier``: the choice of the round before, ``plan``: that round's cut plan, in which the node may have left out more.
+    """
+    findings = findings_of(drift)
+    tried = {str(row["key"]): row for row in earlier.get("tried", [])}
+    held = {**earlier.get("held", {}), **_held(plan, tried)}
+    problem = _problem(findings)
+    left, mend = [], []
+    number = int(earlier.get("round", 0)) + 1
+    for finding in findings:
+        key = str(finding.get("key"))
+        why = held.get(key) or reason(finding, scope, problem)
+        if why is not None:
+            left.append(_row(finding, why))
+        elif key not in tried and number <= ROUNDS:
+            mend.append(key)
+            tried[key] = _row(finding)
+    return {"stage": "chosen", "round": number, "mend": mend, "tried": list(tried.values()), "held": held, "left": left}
+
+
+def judge(before: Mapping[str, Any], after: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], error: str) -> Object:
+    """What became of it. ``clean``: all that was tried is gone, or left with a reason, and nothing came that was not there before."""
+    tried = {str(row["key"]): row for row in earlier.get("tried", [])}
+    held = earlier.get("held", {})
+    looked = isinstance(after.get("findings"), list)
+    findings = findings_of(after)
+    known = {str(item.get("key")) for item in findings_of(before)}
+    problem = _problem(findings)
+    document: Object = {"stage": "judged", "mended": [], "still": [], "new": [], "left": []}
+    for finding in findings:
+        key = str(finding.get("key"))
+        why = held.get(key) or reason(finding, scope, problem)
+        if key in tried and key not in held:
+            document["still"].append(_row(finding))
+        elif key not in known and _harms(finding, scope, why):
+            document["new"].append(_row(finding))
+        else:
+            document["left"].append(_row(finding, why or ("new", "came to light too late to be mended in this run")))
+    there = {str(item.get("key")) for item in findings}
+    if looked:
+        document["mended"] = [row for key, row in tried.items() if key not in there]
+    return {**document, "clean": looked and not error and not document["still"] and not document["new"]}
+
+
+def complaint(document: Mapping[str, Any], error: str, waiting: Iterable[str]) -> str:
+    """One line for a node that did not come back clean, and the nodes that are left alone for it."""
+    parts = [error] if error else []
+    for part, words in (("still", "still there"), ("new", "new since")):
+        if document[part]:
+            parts.append(f"{words}: " + "; ".join(str(row["key"]) for row in document[part]))
+    if not parts:
+        parts = ["it could not be looked at again"]
+    names = ", ".join(waiting)
+    return "did not come back clean: " + ". ".join(parts) + (f". Not touched: {names}" if names else "")
+
+
+def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple[str, str] | None:
+    """(cause, words) of why a finding is not mended; None where it is. ``problem``: why apply refuses the whole node."""
+    kind, disruption = finding.get("kind"), str(finding.get("disruption") or "")
+    if scope.areas and finding.get("area") not in scope.areas:
+        return "area", "of an area that was not asked for"
+    if _rank(finding) > SEVERITIES.index(scope.severity):
+        return "severity", "less severe than what was asked for"
+    if kind == "problem":
+        return "problem", f"apply refuses the node for it: {finding.get('why')}"
+    if kind == "effective":
+        return "effective", f"not ours: {finding.get('by') or 'whatever sets it'}; whoever put it there takes it out"
+    if kind != "setting":
+        return "state", f"no setting mends it: {finding.get('why')}"
+    if problem:
+        return "refused", f"apply refuses the node: {problem}"
+    if disruption == "reboot" or finding.get("area") == REBOOTING:
+        return "reboot", "needs a reboot"
+    return ("consent", f"needs consent to {disruption}") if needs_consent(disruption, scope.consent) else None
+
+
+def _harms(finding: Mapping[str, Any], scope: Scope, why: tuple[str, str] | None) -> bool:
+    """Whether a finding that was not there before speaks against going on, of whatever area it is.
+
+    A line of somebody else shows only when our own file is right; a setting that waits for a reboot is what the repair was for.
+    """
+    return _rank(finding) <= SEVERITIES.index(scope.severity) and finding.get("kind") != "effective" and (why is None or why[0] != "reboot")
+
+
+def _rank(finding: Mapping[str, Any]) -> int:
+    """An unknown word is a newer node's; it must not hide."""
+    severity = finding.get("severity")
+    return SEVERITIES.index(severity) if severity in SEVERITIES else 0
+
+
+def _problem(findings: Iterable[Mapping[str, Any]]) -> str:
+    return "; ".join(f"{item.get('area')}: {item.get('what')}" for item in findings if item.get("kind") == "problem")
+
+
+def _held(plan: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """What the node itself left out of the cut plan: it alone sees what a change builds on."""
+    rows = plan.get("left")
+    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return {
+        str(row.get("key")): (str(row.get("cause")), str(row.get("reason")))
+        for row in found
+        if row.get("key") in tried and row.get("cause") in ("needs", "consent")
+    }
+
+
+def _row(finding: Mapping[str, Any], why: tuple[str, str] | None = None) -> Object:
+    """Without the values: a file's whole text is in the drift already."""
+    row = {name: finding.get(name) for name in KEPT}
+    return row if why is None else {**row, "cause": why[0], "reason": why[1]}

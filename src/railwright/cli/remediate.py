@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright remediate``: mend what has drifted, only there, in batches; name everything that is left, with the command for it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.apply import Consent, consented
+from railwright.cli.changes import nodes_line
+from railwright.cli.drift import Areas, Severity, keep_history, known_areas
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.drift.fleet import fold
+from railwright.drift.remediation import command_for, out_of_scope
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import ExitCode, InputError
+
+HELP = """Mend what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
+
+Looks as `drift` does, makes those changes of the plan, as one transaction a node with a restore point, and looks again. The first \
+batch that does not come back clean ends the run; later batches are not touched. What needs consent that nobody gave, or a reboot \
+(never made here), and what no setting of ours mends is listed with its reason. Ends 0 when nothing that was asked for is left, \
+2 when something is, 1 when a node failed, 3 when one does not answer.
+
+\b
+Examples:
+  railwright remediate -i mycluster
+  railwright remediate -i mycluster --severity critical --batch 1
+  railwright remediate -i mycluster --area nccl --area limits --consent restart
+"""
+
+BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes that have drifted."
+Batch = Annotated[str, typer.Option("--batch", metavar="N[%]", help=BATCH_HELP)]
+Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
+NODES = 40  # characters of folded node names in a table
+BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
+# What became of a node, beside ok, failed and unreachable.
+CLEAN, MENDED, LEFT, BROKEN, WAITING = "no drift", "mended", "left as it is", "not clean", "not touched"
+
+
+def command(
+    inventory: Inventory,
+    limit: Limit = None,
+    area: Areas = None,
+    severity: Worst = Severity.MINOR,
+    batch: Batch = "10%",
+    consent: Consent = None,
+    form: OutputFormat = Format.TEXT,
+) -> None:
+    if not BATCH.fullmatch(batch):
+        raise InputError(f"--batch {batch}: allowed: a number from 1 on, or 1% to 100%")
+    known_areas(area or [])
+    extra: dict[str, Any] = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch}
+    if consent is not None:
+        extra["consent"] = consented(consent)
+    session = Session("remediate", inventory, limit, form)
+    outcome = session.run("remediate", extra)
+    require(outcome, lambda host: host.remediation is not None, "look for drift")
+    keep_history(session, outcome)
+    nodes = {name: _node(host, str(inventory)) for name, host in sorted(outcome.hosts.items())}
+    left = any(node["findings"] or node["waiting"] for node in nodes.values())
+    code = overall(outcome, *([ExitCode.DRIFT] if left else []))
+    summary = _summary(outcome, nodes, code)
+    session.store(nodes, [], summary, code)
+    if form is Format.JSON:
+        console.print_json({"nodes": nodes, "summary": summary})
+    else:
+        _show(outcome, nodes, summary, str(inventory))
+    raise typer.Exit(code)
+
+
+def _node(host: HostOutcome, inventory: str) -> dict[str, Any]:
+    """``findings`` is what is left of what was asked for, ``waiting`` what a stopped run did not come to."""
+    said = host.remediation or {}
+    judged = said.get("stage") == "judged"
+    left = said.get("left", [])
+    findings = [*_marked("still", said.get("still", [])), *_marked("new", said.get("new", []))]
+    findings += _marked("left", [row for row in left if not out_of_scope(row)])
+    # What was tried of a node that was lost half-way is neither mended nor untouched: nobody knows.
+    waiting = said.get("tried", []) if not judged and host.status == "ok" else []
+    classes = {str(row.get("disruption") or "") for row in findings}
+    for row in findings:
+        row["command"] = command_for(row, inventory, [host.name], said.get("consent", []), classes)
+    return node_document(host) | {
+        "result": _result(host, said, findings, waiting),
+        "mended": said.get("mended", []),
+        "findings": findings,
+        "waiting": waiting,
+        "left_out": [row for row in left if out_of_scope(row)],
+        "consent": said.get("consent", []),
+        "restore_point": host.restore_point,
+        "taken_back": host.taken_back,
+    }
+
+
+def _marked(result: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``why`` is what every report shows of a finding."""
+    words = {"still": "was mended and is still there", "new": "was not there before"}
+    return [{**row, "result": result, "why": row.get("reason") or words.get(result)} for row in rows]
+
+
+def _result(host: HostOutcome, said: dict[str, Any], findings: list[dict[str, Any]], waiting: list[dict[str, Any]]) -> str:
+    if host.status == "unreachable" or not said:
+        return ""
+    if waiting:
+        return WAITING
+    if said.get("clean") is False:
+        return BROKEN
+    if said.get("mended"):
+        return MENDED
+    return LEFT if findings else CLEAN
+
+
+def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+    results = [node["result"] for node in nodes.values()]
+    return node_counts(outcome) | {
+        "mended": sum(len(node["mended"]) for node in nodes.values()),
+        "left": sum(len(node["findings"]) for node in nodes.values()),
+        "left_out": sum(len(node["left_out"]) for node in nodes.values()),
+        "not_touched": results.count(WAITING),
+        "exit_code": int(code),
+    }
+
+
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], inventory: str) -> None:
+    for host in outcome.hosts.values():
+        if host.status != "ok":
+            heading(host)
+    done = _grouped({name: node["mended"] for name, node in nodes.items()}, ())
+    if done:
+        console.out().line()
+        rows = [(console.styled("mended", "ok"), _names(names), row.get("area"), row.get("what")) for row, names in done]
+        console.table(("result", "nodes", "area", "what"), rows)
+    for name, node in nodes.items():
+        if node["restore_point"]:
+            console.say(f"  restore point on {name}: {node['restore_point']}")
+    _show_left(nodes, inventory)
+    late = [name for name, node in nodes.items() if node["waiting"]]
+    if late:
+        console.say(console.styled("not touched", "warn"), f"since the run stopped before: {fold(late)}")
+    if summary["left_out"]:
+        console.say(f"{summary['left_out']} more of other areas or less severe than was asked for: railwright drift -i {inventory}")
+    touched = f", {summary['not_touched']} not touched" if summary["not_touched"] else ""
+    console.say(f"{nodes_line(summary)}{touched}: {summary['mended']} mended, {summary['left']} left")
+
+
+def _show_left(nodes: dict[str, dict[str, Any]], inventory: str) -> None:
+    """Every difference that is left once, with its nodes and its reason; then each command once, for all nodes that it is for."""
+    left = _grouped({name: node["findings"] for name, node in nodes.items()}, ("result", "why"))
+    if not left:
+        return
+    console.out().line()
+    style = {"still": "fail", "new": "fail"}
+    rows = [
+        (console.styled(row.get("result"), style.get(str(row.get("result")), "warn")), _names(names), row.get("area"), row.get("what"),
+         row.get("why"))
+        for row, names in left
+    ]  # fmt: skip
+    console.table(("result", "nodes", "area", "what", "why"), rows)
+    commands: dict[str, None] = {}
+    for row, names in left:
+        consent = {item for name in names for item in nodes[name]["consent"]}
+        also = {str(other.get("disruption") or "") for name in names for other in nodes[name]["findings"]}
+        found = command_for(row, inventory, names, consent, also)
+        if found is not None:
+            commands[found] = None
+    for text in commands:
+        console.say(f"  {text}")
+
+
+def _grouped(nodes: dict[str, list[dict[str, Any]]], more: tuple[str, ...]) -> list[tuple[dict[str, Any], list[str]]]:
+    groups: dict[tuple[str, ...], tuple[dict[str, Any], list[str]]] = {}
+    for name, rows in nodes.items():
+        for row in rows:
+            groups.setdefault(tuple(str(row.get(part)) for part in ("key", *more)), (row, []))[1].append(name)
+    return list(groups.values())
+
+
+def _names(names: list[str]) -> str:
+    folded = fold(names)
+    several = f" ({len(names)})" if len(names) > 1 else ""
+    return (folded if len(folded) <= NODES else folded[: NODES - 1] + "…") + several
