@@ -7,12 +7,13 @@ the command line take them as they take an apply's; what carries them out is ``r
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from .areas.repositories import WHY_REPAIR
 from .areas.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
 from .confirm import CONFIRMED_AREAS
 from .errors import RailwrightError
 from .host import Host
 from .journal import BOOT_ID, Point, document_path, points, snapshot_of
-from .observe.package_state import VERSIONLOCK
+from .observe.package_state import VERSIONLOCK, Unfinished, unfinished
 from .restore_look import Found, effective, entries_of, judge, look, since, targets, waits
 from .restore_packages import MANAGERS, Row, heavier, observe_packages, package_change, package_rows, stays
 from .types import PACKAGE_WHAT, Change, Identity, Op, Problem
@@ -51,12 +52,22 @@ def plan_rollback(host, identity, run, force=()):
     reboots = reboots_of(host, undone)
     known = {target.path: (target, seen) for target, seen in judged}
     changes = _changes(undone, known)
+    changes += _repair(unfinished(host)) if rows else []
     changes += [package_change(row, identity.platform.package_manager) for row in rows]
     changes += [Change(key.partition(": ")[0], key.partition(": ")[2], "in effect", "as before", "reboot",
                        "what it undoes is in effect since a reboot", document_path(undone[0].name), ()) for key in reboots]
     gone = ["%s is not there any more, so nothing is put back" % target.path for target, seen in judged
             if target.kind == "value" and seen.now is None]
     return Rollback(run, True, tuple(undone), tuple(rows), tuple(changes), tuple(problems + more), tuple(gone + notes), reboots)
+
+
+def _repair(left):
+    # type: (Unfinished) -> List[Change]
+    """Of a package step, or a rollback, that was killed: apt takes no order before that is finished."""
+    if not left.any:
+        return []
+    found = ", ".join("%s %s" % row for row in left.packages) or "not merged"
+    return [Change("repositories", "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", ())]
 
 
 def _packages(host, identity, undone, history, force):

@@ -8,8 +8,10 @@ all of it at once, and what it proposes is held against it: a package more or an
 import re
 from typing import Any, Dict, Mapping, Optional, Sequence
 
+from .areas.repositories import REPAIR
 from .errors import RailwrightError
 from .host import Host
+from .observe.package_state import unfinished
 from .package_locks import wait_for_locks
 from .package_proof import Case, check_room, one_line, overlay, size_of
 from .package_proof_apt import LIKE_THE_ROLE, AptProver, simulated
@@ -98,6 +100,10 @@ def change(host, manager, names, wait, script):
 def change_apt(host, names, wait):
     # type: (Host, Names, float) -> None
     """The indexes first: those of repositories that have come back may be missing. What fails there is somebody else's, or fails below."""
+    if unfinished(host).any:
+        repair = host.run(REPAIR.argv, REPAIR.seconds)
+        if not repair.ok:
+            raise RailwrightError("%s: exit %d: %s" % (" ".join(REPAIR.argv), repair.rc, telling(repair.out + "\n" + repair.err)))
     host.run(("apt-get", "-q", "-o", "DPkg::Lock::Timeout=%d" % wait, "update"), UPDATE_SECONDS)
     asked = LIKE_THE_ROLE + ("install",) + names.install + tuple("%s-" % name for name in names.remove)
     dry = host.run(("apt-get", "-s") + asked, UPDATE_SECONDS)

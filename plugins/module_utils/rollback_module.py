@@ -31,7 +31,7 @@ def run_rollback(module):
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
-        module.fail_json(msg="%s: %s; nothing was changed" % (error.filename, error.strerror))
+        module.fail_json(msg="%s: %s%s" % (error.filename, error.strerror, "" if mode == "packages_after" else "; nothing was changed"))
     module.exit_json(**answer)
 
 

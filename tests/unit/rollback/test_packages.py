@@ -143,6 +143,14 @@ def test_packages_of_the_running_kernel_stay(tmp_path: Path) -> None:
     assert "linux-image-6.1.0-26-amd64 stays" in rollback.notes[0]
 
 
+def test_what_a_killed_package_manager_left_is_finished_first_with_consent(tmp_path: Path) -> None:
+    dpkg(tmp_path, ("a", "1"))
+    step(tmp_path, "b", ("a", "2"), after=False)
+    dpkg(tmp_path, also=STANZA % ("a", "install ok half-configured", "amd64", "2"))
+    changes = restore_plan.plan_rollback(RootedHost(tmp_path), IDENTITY, "b").changes
+    assert [(change.what, change.disruption) for change in changes] == [("interrupted dpkg", "repair"), ("package a", "downgrade")]
+
+
 def test_packages_can_be_left_alone(tmp_path: Path) -> None:
     dpkg(tmp_path, ("a", "1"))
     step(tmp_path, "b", ("a", "2"))
