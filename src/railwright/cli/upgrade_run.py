@@ -216,7 +216,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     was_ready = state.ready
     if not was_ready and (code := _look(journal, executor, site, tell)) is not None:
         return code
-    engine = Engine(executor, journal, rules, site.site.gate, tell, scheduled=site.site.scheduled)
+    engine = Engine(executor, journal, rules, site.site.gate, tell, scheduled=site.site.scheduled, reboot_s=site.site.reboot_s)
     through = engine.roll_out(resumed=was_ready)
     if not through and request.rollback_failed:
         engine.roll_back_failed()

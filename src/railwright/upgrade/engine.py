@@ -45,6 +45,7 @@ class Engine:
         tell: Tell,
         *,
         scheduled: bool = True,
+        reboot_s: float = 1200.0,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -52,6 +53,7 @@ class Engine:
         self._rules, self._gate, self._tell = rules, gate, tell
         self._scheduled = scheduled  # somebody can be asked which nodes are away
         self._first = journal.state.canary
+        self._reboot_s = reboot_s  # how long a node may take to come back from a reboot
         self._clock, self._pause = clock, pause
 
     def roll_out(self, *, resumed: bool = False) -> bool:
@@ -93,9 +95,7 @@ class Engine:
 
     def _again(self) -> bool:
         """Finish what was under way. A node that was only about to be drained, and is not, waits its turn again."""
-        left = self._waiting()
-        leased = self._run("lease", left) if left else RunOutcome()
-        lost = {name: end for name in left if (end := ending("lease", name, leased))["status"] != "ok"}
+        lost = self._lease(self._waiting())
         nodes = [node for node in self._state.nodes.values() if node.under_way and (node.step != STEPS[0] or node.name in self._state.away)]
         gone = [node for node in nodes if node.name in lost]
         self._journal.add(*({"kind": "end", "node": node.name, "step": node.step, **lost[node.name]} for node in gone))
@@ -108,6 +108,22 @@ class Engine:
         if lost:
             return self._stop("nothing begins: " + "; ".join(f"{name}: {end['message']}" for name, end in lost.items()))
         return not nodes or not self._waiting() or self._look()
+
+    def _lease(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Hold the leases; the nodes that are not ours, and how they answered. One that was cut off in its reboot gets the time of one."""
+        lost = self._leased(names) if names else {}
+        for _attempt in range(int(self._reboot_s / PAUSE_SECONDS)):
+            away = [name for name, end in lost.items() if end["status"] == "unreachable" and self._state.nodes[name].step == "change"]
+            if not away:
+                break
+            self._tell(f"waiting for {', '.join(away)} to come back: {lost[away[0]]['message']}")
+            self._pause(PAUSE_SECONDS)
+            lost = {name: end for name, end in lost.items() if name not in away} | self._leased(away)
+        return lost
+
+    def _leased(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        outcome = self._run("lease", names)
+        return {name: end for name in names if (end := ending("lease", name, outcome))["status"] != "ok"}
 
     def _waiting(self) -> list[str]:
         return [node.name for node in self._state.nodes.values() if node.state != "done"]
@@ -126,13 +142,12 @@ class Engine:
         return []
 
     def _batch(self, batch: Sequence[str], number: int, without: Sequence[str] = ()) -> bool:
-        """Every step on the nodes that are at it; those that pass go on when others fail. False when the roll-out stops here."""
+        """Every step on the nodes that are at it: one that fails stays at its step, the others go on. False when the roll-out stops."""
         live = [name for name in batch if name not in without]
         for step in STEPS:
             names = [name for name in live if self._state.nodes[name].step == step and self._state.nodes[name].state != "done"]
             if names:
                 self._step(step, names, number)
-            live = [name for name in live if name not in names or self._state.nodes[name].status == "ok"]
         failed = [name for name in batch if self._state.nodes[name].state != "done"]
         return not failed or self._stop(f"{', '.join(failed)} did not come through; no further node is taken")
 

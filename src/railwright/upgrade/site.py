@@ -18,6 +18,7 @@ class Site(NamedTuple):
     rules: Rules
     gate: str
     scheduled: bool  # some node has a scheduler
+    reboot_s: int  # the longest reboot of a node
     undrain: Mapping[str, str]  # node -> how an operator gives it back to its jobs; '' where nobody was asked
 
 
@@ -30,7 +31,8 @@ def site_of(specs: Mapping[str, Spec], members: int) -> Site:
         {name: spec["upgrade_failure_domain"] or "" for name, spec in specs.items()},
     )
     scheduled = any(spec["upgrade_scheduler"] != "none" for spec in specs.values())
-    return Site(rules, first["upgrade_gate"], scheduled, {name: _undrain(name, spec) for name, spec in specs.items()})
+    reboot_s = max(int(spec["reboot_timeout_s"]) for spec in specs.values())
+    return Site(rules, first["upgrade_gate"], scheduled, reboot_s, {name: _undrain(name, spec) for name, spec in specs.items()})
 
 
 def _undrain(name: str, spec: Spec) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from railwright.exitcodes import ExitCode
+from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Damaged, Journal, newest, read_state, reopen
 from railwright.upgrade.order import Rules
 from railwright.upgrade.report import code_of, document
-from simulated_cluster import Cluster, Machine, again, names_of, new_journal, roll_out
+from simulated_cluster import Cluster, Machine, Playing, Switch, again, names_of, new_journal, roll_out
 
 RULES = Rules(2, (), {})
 STEPS = ("drain", "change", "validate", "gate", "undrain")
@@ -176,6 +177,29 @@ def test_a_lost_lease_is_the_nodes_failure_and_the_others_come_back() -> None:
     assert states(journal) == {"n01": "done", "n02": "failed", "n03": "done", "n04": "waiting"}
     assert journal.state.nodes["n02"].message == "another run has it"
     assert ("change", ["n02"]) not in playing.calls
+
+
+@pytest.mark.parametrize(("seconds", "through"), [(120, True), (60, False)])
+def test_a_node_that_was_cut_off_in_its_reboot_gets_the_time_of_one(seconds: int, through: bool) -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    roll_out(cluster, journal, RULES, wrong={("change", "n02"): ("unreachable", "no route")})
+    journal = again(journal)
+    playing = Playing(cluster, Switch(), journal.path)
+    playing.wrong = {("lease", "n02"): ("unreachable", "no route")}
+    told, pauses = list[str](), list[float]()
+
+    def pause(number: float) -> None:
+        pauses.append(number)
+        if len(pauses) == 3:
+            playing.wrong.clear()
+
+    engine = Engine(playing, journal, RULES, "nccl_tests", told.append, reboot_s=seconds, pause=pause)
+    assert engine.roll_out(resumed=True) is through
+    assert len(pauses) == (3 if through else 2)
+    assert "waiting for n02 to come back: no route" in told
+    assert states(journal)["n02"] == ("done" if through else "failed")
+    assert code_of(journal.state) is (ExitCode.OK if through else ExitCode.UNREACHABLE)
 
 
 def test_who_waits_and_was_taken_over_is_not_drained() -> None:
