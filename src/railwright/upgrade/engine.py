@@ -81,13 +81,15 @@ class Engine:
         self._tell(f"rolling back: {', '.join(failed)}")
         batch = max(self._state.nodes[name].batch for name in failed)
         self._journal.add(*of_kind("begin", failed, step="rollback", batch=batch))
-        outcome = self._run("rollback", failed, {"rdma_rollback_to": self._state.run})
-        ends = {name: ending("rollback", name, outcome) for name in failed}
+        first = {name: self._state.nodes[name].message for name in failed}  # why it was rolled back is what a person needs to know
+        outcome = self._run("rollback", failed, {"rdma_rollback_to": self._state.run, "rdma_run_id": f"{self._state.run}-rollback"})
+        ends = {name: after_rollback(ending("rollback", name, outcome), first[name], "the roll-back failed") for name in failed}
         back = [name for name in failed if ends[name]["status"] == "ok"]
         if back and self._gate != "none":
             judged = self._run("revalidate", back)
-            for name in back:
-                ends[name] = after_rollback(ending("validate", name, judged))
+            ends |= {
+                name: after_rollback(ending("validate", name, judged), first[name], "rolled back, it does not validate") for name in back
+            }
         self._journal.add(*({"kind": "end", "node": name, "step": "rollback", **ends[name]} for name in failed))
         for name in failed:
             self._say(self._state.nodes[name])
@@ -222,5 +224,6 @@ def away_record(outcome: RunOutcome) -> Record:
     return {"kind": "away", "nodes": {name: reason for name, reason in reasons.items() if reason}}
 
 
-def after_rollback(end: dict[str, Any]) -> dict[str, Any]:
-    return end if end["status"] == "ok" else {**end, "message": f"rolled back, and then: {end['message']}"}
+def after_rollback(end: dict[str, Any], first: str, what: str) -> dict[str, Any]:
+    """The message of a node that failed, and of its roll-back where that failed too."""
+    return {**end, "message": first if end["status"] == "ok" else f"{first}; {what}: {end['message']}"}

@@ -83,7 +83,8 @@ def test_rolled_back_when_asked_and_left_drained() -> None:
     assert cluster.machines["n02"].version == "old"
     assert cluster.machines["n02"].drained_by == "us"
     assert playing.calls[-2:] == [("rollback", ["n02"]), ("revalidate", ["n02"])]
-    assert playing.variables[-2] == {"rdma_rollback_to": "RUN"}
+    assert playing.variables[-2] == {"rdma_rollback_to": "RUN", "rdma_run_id": "RUN-rollback"}, "it is a run of its own"
+    assert journal.state.nodes["n02"].message == "slow"
     assert code_of(journal.state) is ExitCode.FAILED
     assert document(journal.state, {})["nodes"]["n02"]["help"] == ["railwright upgrade -i /inv --resume"]
 
@@ -99,7 +100,7 @@ def test_a_roll_back_that_fails_is_said() -> None:
     wrong = {("gate", "n01"): ("failed", "slow"), ("rollback", "n01"): ("failed", "no old version to be had")}
     roll_out(cluster, journal, RULES, wrong=wrong, back=True)
     node = journal.state.nodes["n01"]
-    assert (node.state, node.message) == ("failed", "no old version to be had")
+    assert (node.state, node.message) == ("failed", "slow; the roll-back failed: no old version to be had")
 
 
 def test_nothing_is_rolled_back_that_was_not_changed() -> None:
