@@ -204,8 +204,11 @@ class Collector:
         self._tell(Update("unreachable", host.name, _task_name(data), message))
 
     def _stats(self, data: Object) -> None:
-        """Ansible's own count knows which failures a `rescue` took back."""
+        """Ansible's own count knows which failures a `rescue` took back, and who was lost to a task only (ignore_unreachable)."""
         self.outcome.finished = True
+        for host in self.outcome.hosts.values():
+            if host.status == "unreachable" and "dark" in data and not (data["dark"] or {}).get(host.name):
+                host.status, host.task, host.message = "ok", "", ""
         failures = data.get("failures") or {}
         rescued = data.get("rescued") or {}
         for name in list(self._failed):

@@ -112,6 +112,16 @@ def test_unreachable_is_not_failed() -> None:
     assert (host.status, host.message) == ("unreachable", "Failed to connect to the host via ssh: timed out")
 
 
+def test_a_node_that_only_a_reboot_lost_is_not_unreachable() -> None:
+    """The event of a task with ignore_unreachable does not say so; Ansible counts the host as ok then."""
+    gone = event("runner_on_unreachable", "n2", {"unreachable": True, "msg": "gone"})
+    host = outcome(gone, event("runner_on_ok", "n2", {}), stats(ok={"n2": 2}, ignored={"n2": 1})).hosts["n2"]
+    assert (host.status, host.message) == ("ok", "")
+    failed = event("runner_on_failed", "n2", {"msg": "has not rebooted"})
+    host = outcome(gone, failed, stats(ok={"n2": 1}, failures={"n2": 1})).hosts["n2"]
+    assert (host.status, host.message) == ("failed", "has not rebooted")
+
+
 def test_unreachable_wins_over_a_failure_before_it() -> None:
     result = outcome(
         event("runner_on_failed", "n1", {"msg": "x"}), event("runner_on_unreachable", "n1", {"unreachable": True, "msg": "gone"})
