@@ -236,7 +236,7 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
         return None
     for name, why in found.refused.items():
         console.note(f"{name}: {why}")
-    executor.execute("release", [name for name in names if name not in found.refused or outcome.hosts[name].status != "unreachable"], {})
+    _give_back(executor, [name for name in names if (host := outcome.hosts.get(name)) is not None and host.status != "unreachable"])
     why = full or f"{', '.join(found.refused)} cannot be upgraded"
     journal.add({"kind": "finish", "why": f"nothing was changed: {why}"})
     _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
@@ -245,6 +245,14 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
     else:
         console.say(console.styled("nothing was changed:", "failed"), why)
     return code
+
+
+def _give_back(executor: Playbooks, names: list[str]) -> None:
+    """The leases that the look has taken. What forbids the upgrade is the news; a lease that stays is named by whoever asks next."""
+    try:
+        executor.execute("release", names, {})
+    except CommandError as error:
+        console.note(f"the leases could not be given back: {error}")
 
 
 def _report(request: Request, site: Judged, state: State, *, through: bool) -> ExitCode:

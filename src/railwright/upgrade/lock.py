@@ -9,12 +9,15 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from railwright.exitcodes import CommandError
 from railwright.runs import runs_directory
+
+TRIES, TRY_SECONDS = 3, 0.05
 
 
 class Busy(CommandError):
@@ -52,15 +55,25 @@ def locked(inventory: Path, run: str) -> Iterator[None]:
     # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
     descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(f"{inventory} is being upgraded on this controller already, by {_said(descriptor)}") from None
+        if not _got(descriptor):
+            raise Busy(f"{inventory} is being upgraded on this controller already, by {_said(descriptor)}")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}, run {run}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _got(descriptor: int) -> bool:
+    """Who only looks (``holder``) has it for a moment, too."""
+    for _attempt in range(TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(TRY_SECONDS)
+        else:
+            return True
+    return False
 
 
 def _said(descriptor: int) -> str:

@@ -29,6 +29,8 @@ class Playbooks:
         self._shown, self._echo = shown, echo
 
     def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome:
+        if not nodes:
+            return RunOutcome()  # no limit would mean every node
         given = {**self._variables, **({} if step in WITHOUT_PINS else self._pins), **variables}
         playbook = PLAYBOOKS.get(step, "upgrade_step")
         if playbook == "upgrade_step":

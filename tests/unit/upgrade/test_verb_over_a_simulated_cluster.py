@@ -30,6 +30,7 @@ class Plays:
         self.wrong: dict[tuple[str, str], tuple[str, str]] = {}
         self.asked: list[tuple[str, str, Mapping[str, Any]]] = []
         self.stop_at = ""
+        self.silent = ""
 
     def __call__(
         self, playbook: str, _inventory: Path, limit: str, variables: Mapping[str, Any], listener: object, _echo: object
@@ -40,7 +41,7 @@ class Plays:
         if step == self.stop_at:
             raise KeyboardInterrupt
         if step == "preflight":
-            return RunOutcome({name: self.look(name) for name in limit.split(",")})
+            return RunOutcome({name: self.look(name) for name in limit.split(",") if name != self.silent})
         playing = Playing(self.cluster, Switch())
         playing.wrong = self.wrong
         return playing.execute({"scheduler": "look"}.get(step, step), limit.split(","), variables)
@@ -133,7 +134,12 @@ def test_nothing_begins_when_one_node_cannot(plays: Plays, run: Run) -> None:
     assert "n3: no route" in err
     assert "nothing was changed: n2, n3 cannot be upgraded" in out
     assert [(step, limit) for step, limit, _variables in plays.asked] == [("preflight", "n1,n2,n3"), ("release", "n1,n2")]
-    plays.wrong = {}
+    plays.wrong, plays.silent = {}, "n2"
+    code, _out, err = run("--to", "release.yml")
+    assert code == ExitCode.FAILED
+    assert "n2: the run ended before this node" in err
+    assert plays.asked[-1][:2] == ("release", "n1,n3")
+    plays.silent = ""
     assert run("--to", "release.yml")[0] == ExitCode.OK, "there is nothing to resume"
 
 
