@@ -10,6 +10,7 @@ from .facts_module import connection_address
 from .host import Host
 from .journal import points
 from .observe.identity import observe_identity
+from .package_locks import wait_for_locks
 from .restore_apply import carry_out
 from .restore_look import runs
 from .restore_packages import MANAGERS, names_for, observe_packages, record_after, record_before
@@ -77,6 +78,8 @@ def roll_back(module, host):
     spec, identity = Spec(params["spec"]), observe_identity(host, connection_address())
     applying = params["mode"] == "apply" and not module.check_mode
     with exclusive(host, wanted=applying):
+        if params["mode"] != "plan" and not module.check_mode:  # apt may still be at work for a rollback that was killed
+            wait_for_locks(host, identity.platform.package_manager, spec["rdma_stack_lock_wait_s"])
         rollback = plan_rollback(host, identity, params["to"], params["force"])
         answer = result_of(rollback, host)
         if not rollback.known or params["mode"] == "plan":
