@@ -100,7 +100,7 @@ def stages() -> dict[str, Stage]:
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
-        Stage("integration", _suite("integration", timeout=10 * MINUTE)),
+        Stage("integration", _suite("integration", timeout=20 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
