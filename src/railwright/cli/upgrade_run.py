@@ -146,6 +146,7 @@ def begin(request: Request) -> ExitCode:
             "pins": release.pins,
             "lines": release.lines,
             "consent": request.consent,
+            "take_over": request.take_over,
             "nodes": names,
             "railwright": __version__,
         }
@@ -179,7 +180,7 @@ def resume(request: Request) -> ExitCode:
             raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
         journal = reopen(path)
         with _closing(journal):
-            return _go(request, site, journal, take_over=False)
+            return _go(request, site, journal, take_over=bool(head["take_over"]) and not state.ready)
 
 
 def _refuse_second(inventory: Path, request: Request) -> None:
@@ -211,8 +212,6 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     base = _base(state.run, state.head["release"]) | ({"rdma_upgrade_take_over": True} if take_over else {})
     executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, _echo())
     rules = site.site.rules
-    if site.site.gate != "none" and rules.most == 1:
-        console.note("upgrade_max_unavailable is 1: no node has a partner, so perftest between nodes is unproven")
     was_ready = state.ready
     if not was_ready and (code := _look(journal, executor, site, tell)) is not None:
         return code
