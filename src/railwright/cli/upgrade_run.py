@@ -180,7 +180,7 @@ def resume(request: Request) -> ExitCode:
             raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
         journal = reopen(path)
         with _closing(journal):
-            return _go(request, site, journal, take_over=bool(head["take_over"]) and not state.ready)
+            return _go(request, site, journal, take_over=bool(head.get("take_over")) and not state.ready)
 
 
 def _refuse_second(inventory: Path, request: Request) -> None:
