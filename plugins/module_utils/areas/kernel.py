@@ -16,7 +16,7 @@ from ..observe.modules import module_index, module_path
 from ..observe.packages import query_packages
 from ..spec.model import Spec
 from ..types import PACKAGE_WHAT, PRESENT, Change, Identity, Platform, Problem
-from . import kernel_boot
+from . import kernel_boot, kernel_modules
 from .kernel_guard import headers_package
 
 NAME = "kernel"
@@ -40,6 +40,7 @@ class Desired(NamedTuple):
     headers: Optional[str]
     extra: Optional[str]
     live: bool
+    modules: Tuple[str, ...] = ()  # what the stack has to load, and no package beside the kernel's brings
 
 
 class Observed(NamedTuple):
@@ -51,6 +52,7 @@ class Observed(NamedTuple):
     extra: bool
     state: Optional[kernel_boot.State]
     room: Optional[Tuple[int, int]]
+    lacking: Tuple[str, ...] = ()  # of those modules, the ones that the pinned kernel has not: known once it is here
     left: bool = False  # our choice of an earlier pin still stands in GRUB's configuration
 
 
@@ -62,7 +64,8 @@ def desired(spec, identity):
     platform = identity.platform
     return Desired(
         identity, release, image_package(platform, release), headers_package(platform, release),
-        package_of_module(platform, release, EXTRA_MODULE), not identity.has("container"))
+        package_of_module(platform, release, EXTRA_MODULE), not identity.has("container"),
+        tuple(module.name for module in kernel_modules.desired(spec, identity).modules if module.package is None))
 
 
 def image_package(platform, release):
@@ -78,12 +81,18 @@ def observe(host, desired):
     # type: (Host, Desired) -> Observed
     release = desired.release
     if release is None or not desired.live:
-        return Observed(None, False, False, False, None, None, desired.live and host.exists(kernel_boot.DROP_IN))
+        return Observed(None, False, False, False, None, None, (), desired.live and host.exists(kernel_boot.DROP_IN))
     boot = observe_boot(host, desired.identity.kernel)
     kernel = boot.kernel(release)
     here = kernel is not None and kernel.image and kernel.modules
     return Observed(boot, here, has_headers(host, release), not _lacks_extra(host, desired), kernel_boot.observe(host, release),
-                    None if here else _room(host, boot))
+                    None if here else _room(host, boot), _lacking(host, release, desired.modules) if here else ())
+
+
+def _lacking(host, release, modules):
+    # type: (Host, str, Tuple[str, ...]) -> Tuple[str, ...]
+    index = module_index(host, release)
+    return tuple(name for name in modules if module_path(index, name) is None and not kernel_modules.built_in(host, release, name))
 
 
 def _lacks_extra(host, desired):
@@ -160,6 +169,9 @@ def conflicts(desired, observed):
         free, needed = (size // 1048576 for size in observed.room)
         found.append(Problem(NAME, "/boot", "has %d MiB free and one more kernel needs %d MiB there; remove one that neither runs nor is "
                              "pinned (installed: %s)" % (free, needed, ", ".join(kernel.release for kernel in boot.kernels))))
+    if observed.lacking and boot.running != release:  # of the one that runs its own area says it
+        found.append(Problem(NAME, "kernel " + release, "has no module %s, which the stack needs: the node would come back without RDMA" % (
+            " and no ".join(observed.lacking))))
     return found
 
 

@@ -28,6 +28,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Chang
 OLD, NEW, NEWER = "6.1.0-18-amd64", "6.1.0-26-amd64", "6.1.0-27-amd64"
 EL_OLD, EL_NEW = "5.14.0-427.13.1.el9_4.x86_64", "5.14.0-570.12.1.el9_6.x86_64"
 MIB = 1048576
+MODULES = ("ib_core", "ib_uverbs", "rdma_ucm", "ib_umad")
 _UUID = "1b3c2a"
 _HEAD = """if [ -s $prefix/grubenv ]; then
   set have_grubenv=true
@@ -116,8 +117,8 @@ class Node(TreeHost):
             default = parse.key_values(self.read(path)).get("GRUB_DEFAULT", default)
         self.tree.write("boot/grub/grub.cfg", menu_text(releases, "${saved_entry}" if default == "saved" else default))
 
-    def install(self, release: str, *, headers: bool = True) -> None:
-        installed(self.tree, release, "kernel/drivers/infiniband/core/ib_core.ko:\n", headers)
+    def install(self, release: str, *, headers: bool = True, modules: Sequence[str] = MODULES) -> None:
+        installed(self.tree, release, "".join(f"kernel/drivers/infiniband/core/{name}.ko:\n" for name in modules), headers)
         self._directories.clear()  # a captured tree does not change; this one does
 
     def initramfs(self, release: str, megabytes: int) -> None:

@@ -199,6 +199,17 @@ def test_a_file_that_overrules_ours_and_an_entry_that_is_missing_are_named(node:
     assert ["no entry in GRUB's menu" in problem.message for problem in pinned(NEWER).problems()] == [True]
 
 
+def test_a_kernel_without_a_module_that_the_stack_needs_is_refused_before_the_reboot(node: Node, pinned: Pinned) -> None:
+    """Debian's cloud kernel has no rdma_rxe: seen in a machine."""
+    node.install(NEW, modules=("ib_core", "ib_uverbs", "ib_umad"))
+    node.generate()
+    (problem,) = pinned(NEW).problems()
+    assert problem.message == "has no module rdma_ucm, which the stack needs: the node would come back without RDMA"
+    node.tree.write(f"lib/modules/{NEW}/modules.builtin", "kernel/drivers/infiniband/core/rdma_ucm.ko\n")
+    assert pinned(NEW).problems() == []
+    assert pinned(NEWER).problems() == [], "what is not here yet is judged when its packages have come"
+
+
 def test_in_a_container_there_is_a_note_and_nothing_else(node: Node, pinned: Pinned) -> None:
     node.tree.write("run/systemd/container", "podman\n")
     planner = pinned(NEW)
