@@ -124,7 +124,7 @@ class Run:
             | environment,
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
