@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/scheduling.md and the files that it ships: systemd takes them, every command in them exists, and exit codes are what they say."""
+"""docs/scheduling.md and the files that it ships: systemd takes them, every command in them exists, and exit codes are what they say.
+
+That the timer fires and the services work: tests/containers/test_schedules.py.
+"""
 
 import re
 import shlex
