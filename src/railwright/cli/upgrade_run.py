@@ -122,8 +122,7 @@ def look(request: Request) -> ExitCode:
         upgrade_text.show_look(names, coming, found, outcome)
         if full:
             console.say(console.styled("nothing could begin:", "failed"), full)
-        console.say(f"{console.count(len(found.pending), 'node')} of {len(names)} to upgrade, in {console.count(len(coming), 'batch')}"
-                    .replace("batchs", "batches"))  # fmt: skip
+        console.say(f"{console.count(len(found.pending), 'node')} of {len(names)} to upgrade, in {_many(len(coming))}")
     if found.unreachable:
         return ExitCode.UNREACHABLE
     return ExitCode.FAILED if found.refused or full else ExitCode.OK
@@ -231,7 +230,7 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
     if not found.refused and not full:
         journal.add(*found.records, ready(found, rules))
         coming = batches(found.pending, journal.state.canary, rules, found.away)
-        tell(f"{len(found.pending)} of {console.count(len(names), 'node')} to upgrade, in {len(coming)} steps of at most {rules.most}")
+        tell(f"{len(found.pending)} of {console.count(len(names), 'node')} to upgrade, in {_many(len(coming))} of at most {rules.most}")
         return None
     for name, why in found.refused.items():
         console.note(f"{name}: {why}")
@@ -274,6 +273,10 @@ def _keep(site: Judged, state: State, code: ExitCode) -> None:
 def _base(run: str, release: str) -> dict[str, Any]:
     """What every step is given beside the pins."""
     return {"rdma_upgrade_run": run, "rdma_upgrade_release": release, "rdma_run_id": run}
+
+
+def _many(number: int) -> str:
+    return "1 batch" if number == 1 else f"{number} batches"
 
 
 def _echo() -> Callable[[str], None] | None:
