@@ -104,8 +104,10 @@ generate: $(INSTALLED) ## write generated files anew (reference pages, argument 
 	@$(BIN)/python tools/generate
 
 .PHONY: bench
-bench: $(INSTALLED) ## how long the core takes on the largest captured node
+bench: $(INSTALLED) ## what the core and a drift of 100 loopback nodes cost: build/bench/drift.json
+	@tools/need bench
 	@$(BIN)/python -m benchmarks.facts
+	@$(BIN)/python -m tests.bench.drift $(ARGS)
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test
