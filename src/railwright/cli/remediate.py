@@ -99,7 +99,7 @@ def _node(host: HostOutcome, inventory: str) -> dict[str, Any]:
 
 def _marked(result: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """``why`` is what every report shows of a finding."""
-    words = {"still": "was mended and is still there", "new": "was not there before"}
+    words = {"still": "was tried and is still there", "new": "was not there before"}
     return [{**row, "result": result, "why": row.get("reason") or words.get(result)} for row in rows]
 
 
