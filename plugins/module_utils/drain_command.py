@@ -32,7 +32,7 @@ def words(command, node, reason):
 
 def look(host, commands, names, reason, begun):
     # type: (Host, Commands, Sequence[str], str, bool) -> List[Seen]
-    """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is taken for granted."""
+    """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is assumed."""
     return [_ask(host, commands, name, reason, begun) for name in names]
 
 
