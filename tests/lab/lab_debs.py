@@ -108,7 +108,11 @@ class Keyring:
 def publish(debs: list[Deb], target: Path, work: Path, keyring: Keyring, label: str) -> None:
     """A flat repository, as the vendor has it: packages, Packages, a signed InRelease, and the key as key.asc."""
     target.mkdir(parents=True, exist_ok=True)
-    index = "".join(_stanza(build(deb, target, work)) for deb in debs)
+    sign("".join(_stanza(build(deb, target, work)) for deb in debs), target, keyring, label)
+
+
+def sign(index: str, target: Path, keyring: Keyring, label: str) -> None:
+    """The files of a flat repository beside its packages: Packages (the index), a signed InRelease, and the key as key.asc."""
     write(target / "Packages", index)
     digest = hashlib.sha256(index.encode()).hexdigest()
     write(target / "Release", (

@@ -2,8 +2,9 @@
 """The images of the lab tests: the lab's GRUB image with what would take minutes to install at emulation speed.
 
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
-kernel and its headers. FABRIC has the distribution's RDMA packages. Neither has a package source of its own: what a test installs
-comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has FABRIC's packages, lldpad and the stand-in NIC with DCB.
+kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
+package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has
+FABRIC's packages, lldpad and the stand-in NIC with DCB.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ HEADERS_DEB = "/srv/lab/headers.deb"
 SECOND_FLAVOUR = "-cloud-amd64"
 
 TOOLCHAIN = ("python3-apt", "dkms", "gcc", "make", "linux-headers-amd64", "linux-image-cloud-amd64", "linux-headers-cloud-amd64")
-RDMA = ("rdma-core", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "infiniband-diags", "perftest", "mstflint")
+SOFT_RDMA = ("rdma-core", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "perftest")
+RDMA = (*SOFT_RDMA, "infiniband-diags", "mstflint")
 
 # The hooks of the distribution's kernel packages run, DKMS's and GRUB's among them; only the initramfs is there already, and the
 # modules are those that a guest of the lab can have a device for.
@@ -102,6 +104,10 @@ DRIVERS: Recipe = replace(
     files={**GRUB.files, **_sources("pcie", "lab_pcie")},
     finish=_prepare() + GRUB.finish,
 )
+KERNELS: Recipe = replace(
+    DRIVERS, title="image of the kernel tests (kernel headers, DKMS, a second kernel, RDMA packages)",
+    packages=(*DRIVERS.packages, *SOFT_RDMA),
+)  # fmt: skip
 FABRIC: Recipe = replace(
     GRUB,
     title="image of the fabric tests (GRUB, RDMA packages)",
