@@ -95,3 +95,13 @@ def until() -> Callable[[Callable[[], bool]], None]:
             time.sleep(0.3)
 
     return wait
+
+
+@pytest.fixture(scope="session")
+def rollout(scenario: str) -> Any:
+    """Four provisioned nodes with people at work on them (tests/containers/rollout.py)."""
+    from rollout import Rollout
+
+    made = Rollout(scenario, ROOT / "build" / "molecule" / scenario / "state")
+    made.provision()
+    return made

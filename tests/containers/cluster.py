@@ -15,6 +15,7 @@ groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
 standin    deb or rpm: the stand-in repositories of tests/containers/standin, read-only as /srv/standin
+restarts   true: a reboot from inside is one: the container starts again by itself
 site       an example below inventories/, whose group_vars are those of the scenario
 own_repository  true: the inventory names the vendor's repository, as no vendor has one for this system
 setup      commands to run on the node, argv by argv; ``{file: NAME, with: [...]}`` feeds a file of the scenario to python3
@@ -135,8 +136,10 @@ class Cluster:
             rails = [Link(f"{self.prefix}-{node.wire}", wires.WIRE)]
         kind = node.entry.get("standin")
         mounts = ("--volume", f"{standins.directory() / kind}:{standins.NODE_PATH}:ro") if kind else ()
-        links = (Link(f"{self.prefix}-mgmt", "eth0", ip=address), *rails)
-        container = harness.start(image, self.container(node.name).name, links, options=mounts)
+        # A MAC of its own choice, so that a node that starts again by itself is found at once by whoever knew it before.
+        links = (Link(f"{self.prefix}-mgmt", "eth0", f"02:00:01:00:{node.place + 1:02x}:00", address), *rails)
+        again = ("--restart=always",) if node.entry.get("restarts") else ()
+        container = harness.start(image, self.container(node.name).name, links, options=(*mounts, *again))
         # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.
         container.run(*OPTIONAL_LIMITS)
         # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import gpus
-from stub import SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
+from stub import FAILS, SLOW, Stub, dkms_source, exactly, ofed_scripts, openibd
 
 INBOX = {  # rdma-core, perftest, mstflint
     "bullseye": ("33.2-1", "4.4+0.37-1", "4.15.0-1"),
@@ -93,7 +93,7 @@ def family(core: str, kernel: str, build: str, answer: str, names: tuple[str, st
     verbs = (f"libibverbs1 (= {core})",)
     return (
         Stub("ofed-scripts", kernel, files=ofed_scripts(answer, "dpkg --remove")),
-        Stub("mlnx-tools", f"{build}-1", ("python3",)),
+        Stub("mlnx-tools", f"{build}-1", ("python3",), postinst=FAILS),
         Stub("mlnx-ofed-kernel-utils", kernel, ("ofed-scripts",), files=openibd(kernel), conffiles=("/etc/infiniband/openib.conf",)),
         Stub("mlnx-ofed-kernel-dkms", kernel, ("dkms", "mlnx-ofed-kernel-utils"), files=dkms_source("mlnx-ofed-kernel", module), size=SIZE),
         *(Stub(f"{name}-dkms", kernel, ("dkms", "mlnx-ofed-kernel-dkms"), files=dkms_source(name, module)) for name in STORAGE),

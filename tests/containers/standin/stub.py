@@ -9,6 +9,9 @@ from typing import NamedTuple
 # A script that does not end by itself while a test wants the package manager busy.
 SLOW = "#!/bin/sh\n[ ! -e /run/stand-in.slow ] || exec sleep 600\n"
 
+# And one that fails while a test wants a package that cannot be configured.
+FAILS = "#!/bin/sh\n[ ! -e /run/stand-in.fails ] || { echo 'stand-in: this script was told to fail' >&2; exit 1; }\n"
+
 UNINSTALLED = "doca-ofed doca-all mlnx-ofed-all mlnx-ofed-basic iser-dkms isert-dkms srp-dkms mlnx-tools"
 
 
