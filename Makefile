@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, core216, containers, fabric
-	@tools/need containers demo compiler network systemd
+	@tools/need containers demo compiler kubectl network systemd
 	@$(STAGES) lint sanity unit contract integration core216 containers fabric
 
 .PHONY: lint
@@ -66,7 +66,7 @@ test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
 
 .PHONY: test-integration
 test-integration: $(INSTALLED) ## the command line over real ansible-playbook runs on this machine
-	@tools/need compiler network
+	@tools/need compiler kubectl network
 	@$(STAGES) integration -- $(ARGS)
 
 .PHONY: test-core216
