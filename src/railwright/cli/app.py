@@ -38,7 +38,7 @@ Start:    railwright init mycluster --fabric roce
 Look:     railwright plan -i mycluster
 Do:       railwright apply -i mycluster
 Prove:    railwright validate -i mycluster; railwright bench -i mycluster
-Keep:     railwright drift -i mycluster
+Keep:     railwright drift -i mycluster; railwright remediate -i mycluster
 Move:     railwright upgrade -i mycluster --to release.yml
 Try it:   railwright lab up
 
