@@ -203,7 +203,9 @@ def test_a_node_that_cannot_take_part_is_said_in_one_line(bench: Bench, runner: 
 
 
 def test_an_unreachable_node_is_3(bench: Bench, runner: Runner) -> None:
-    runner.events["nccl_tests"] = [event("runner_on_unreachable", "n2", {"msg": "timed out", "unreachable": True}, LOOK), stats("n1", "n2")]
+    lost = stats("n1", "n2")
+    lost["event_data"]["dark"] = {"n2": 1}
+    runner.events["nccl_tests"] = [event("runner_on_unreachable", "n2", {"msg": "timed out", "unreachable": True}, LOOK), lost]
     assert bench().code == 3
 
 
