@@ -86,10 +86,10 @@ def _kind(scenario: str) -> str:
     return "quick" if scenario in QUICK else "long"
 
 
-def _suite(kind: str, *, timeout: int) -> tuple[Step, ...]:
+def _suite(kind: str, *options: str, timeout: int) -> tuple[Step, ...]:
     """pytest's own part of a stage, where there is a directory of that name."""
     directory = f"tests/{kind}"
-    return (_pytest(f"tests-{kind}", directory, timeout=timeout),) if (ROOT / directory).is_dir() else ()
+    return (_pytest(f"tests-{kind}", *options, directory, timeout=timeout),) if (ROOT / directory).is_dir() else ()
 
 
 def stages() -> dict[str, Stage]:
@@ -100,7 +100,7 @@ def stages() -> dict[str, Stage]:
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
-        Stage("integration", _suite("integration", timeout=20 * MINUTE)),
+        Stage("integration", _suite("integration", "-n", workers, "--dist", "loadfile", timeout=20 * MINUTE)),
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
