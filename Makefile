@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, core216, containers, fabric
-	@tools/need containers demo compiler kubectl network systemd
+	@tools/need containers demo compiler kubectl network unit
 	@$(STAGES) lint sanity unit contract integration core216 containers fabric
 
 .PHONY: lint
@@ -58,6 +58,7 @@ sanity: $(INSTALLED) ## ansible-test sanity on a copy of the collection
 
 .PHONY: test-unit
 test-unit: $(INSTALLED) ## quick tests of functions on captured nodes
+	@tools/need unit
 	@$(STAGES) unit -- $(ARGS)
 
 .PHONY: test-contract
