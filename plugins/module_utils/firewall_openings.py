@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from .areas.nccl import management_interface
 from .observe.match import match_rails
-from .packet_path import ALL_PORTS, CLOSED, OPEN, UNKNOWN, Fate, Packets, by_family, fate, merged, span
+from .packet_path import ALL_PORTS, CLOSED, OPEN, PROTOCOLS, UNKNOWN, Fate, Packets, by_family, fate, merged, span
 from .spec.model import Spec
 from .types import Identity
 
@@ -97,6 +97,8 @@ def same(conditions):
         values = list(item["in"])  # type: List[Any]
         if item["what"] == "saddr":
             values = merged([place for place in map(span, values) if place is not None])
+        elif item["what"] == "protocol":  # nft prints the number where /etc/protocols is missing (no netbase)
+            values = [PROTOCOLS.get(value, value) for value in values]
         if item["what"] != "family":
             found.append((item["what"], item["not"], tuple(sorted(values))))
     return tuple(sorted(set(found)))

@@ -14,7 +14,7 @@ YES, PART, MAYBE, NO = "yes", "part", "maybe", "no"
 ALL_PORTS = (1, 65535)
 MAX_STEPS, MAX_DEPTH = 20000, 32  # chains may jump to chains: what is longer or deeper is not judged
 _OPPOSITE = {YES: NO, NO: YES, PART: PART, MAYBE: MAYBE}
-_NUMBERS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "ipv6-icmp"}
+PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "ipv6-icmp"}
 Span = Tuple[int, int, int]
 
 
@@ -197,7 +197,7 @@ class _Walk:
         # type: (Mapping[str, Any]) -> str
         asked = {
             "iif": self.interface, "saddr": self.source, "daddr": self.destination, "dport": self.port, "sport": self.origin,
-            "protocol": lambda values: _yes(self.packets.protocol in [_NUMBERS.get(text, text) for text in values] or "all" in values),
+            "protocol": lambda values: _yes(self.packets.protocol in [PROTOCOLS.get(text, text) for text in values] or "all" in values),
             "family": lambda values: _yes(self.packets.family in values),
             "state": lambda values: _yes("new" in values),
             "status": lambda values: NO,  # of NAT: the peers reach this node by its own addresses

@@ -82,6 +82,8 @@ def test_nftables_as_it_should_be(node: Any, planner: Make) -> None:
     assert made.whats() == ["rules for the cluster's nodes in nftables"]
     node.nft(DROPS % ("drop", OURS % ALL))
     assert made.plan() == []
+    node.nft(DROPS % ("drop", (OURS % ALL).replace('"right": "tcp"', '"right": 6')))
+    assert made.plan() == [], "nft 1.0.6 prints the number on a node without /etc/protocols"
 
 
 @pytest.mark.parametrize("live", [
