@@ -5,20 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from shards import part
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", default="1/1", metavar="I/N", help="run the I-th of N parts of the tests (whole files, by name)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests.
-
-    In turn, so that no shard is empty while another has two.
-    """
-    index, _slash, count = str(config.getoption("--shard")).partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
-        raise pytest.UsageError(f"--shard {index}/{count}: expected I/N with 1 <= I <= N, say 2/4")
-    files = sorted({item.path for item in items})[int(index) - 1 :: int(count)]
+    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests."""
+    try:
+        files = part(sorted({item.path for item in items}), str(config.getoption("--shard")))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
     kept = [item for item in items if item.path in files]
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])

@@ -67,6 +67,14 @@ def test_unknown_stage_is_bad_usage() -> None:
     assert "contract" in done.stderr
 
 
+@pytest.mark.parametrize("wanted", ["0/4", "5/4", "two/4", "2"])
+def test_a_shard_that_is_none_is_bad_usage(wanted: str) -> None:
+    argv = (sys.executable, "tools/stages", "scenarios", "--", "--shard", wanted)
+    done = subprocess.run(argv, cwd=repo.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert f"--shard {wanted}: expected I/N" in done.stderr
+
+
 def stages_main() -> ModuleType:
     spec = importlib.util.spec_from_file_location("stages_main", repo.ROOT / "tools/stages/__main__.py")
     assert spec is not None

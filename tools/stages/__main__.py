@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from results import Tally, add, judge
+from shards import part
 from table import BIN, BUILD, ROOT, Stage, Step, stages
 
 TIMED_OUT = 124
@@ -110,16 +111,11 @@ def run_steps(stage: Stage, directory: Path, extra: list[str]) -> Tally:
 
 
 def shard(stage: Stage, extra: list[str]) -> tuple[Stage, list[str]]:
-    """The I-th of N parts of a stage's steps, from `--shard I/N` among the arguments; the others go on to the steps.
-
-    In turn, as tests/conftest.py does it for files, so that no part is empty while another has two.
-    """
+    """The part of a stage's steps that `--shard I/N` among the arguments asks for; the other arguments go on to the steps."""
     if not stage.sharded or "--shard" not in extra:
         return stage, extra
     at = extra.index("--shard")
-    index, _slash, count = extra[at + 1].partition("/")
-    steps = stage.steps[int(index) - 1 :: int(count)]
-    return stage._replace(steps=steps), extra[:at] + extra[at + 2 :]
+    return stage._replace(steps=tuple(part(stage.steps, extra[at + 1]))), extra[:at] + extra[at + 2 :]
 
 
 def run_stage(stage: Stage, extra: list[str]) -> Outcome:
@@ -129,7 +125,6 @@ def run_stage(stage: Stage, extra: list[str]) -> Outcome:
     directory.mkdir(parents=True)
     print(f"=== {stage.name}", flush=True)
     start = time.monotonic()
-    stage, extra = shard(stage, extra)
     tally = run_steps(stage, directory, extra)
     if tally.total == 0:
         tally = Tally(failed=1, failures=(f"{stage.name}: this stage ran no test",))
@@ -161,7 +156,12 @@ def main(arguments: list[str]) -> int:
         wrong = f"unknown stage {', '.join(unknown)}" if unknown else "no stage named"
         print(f"stages: {wrong}; known: {', '.join(known)}", file=sys.stderr)
         return 64
-    outcomes = [run_stage(known[name], extra) for name in names]
+    try:
+        work = [shard(known[name], extra) for name in names]
+    except ValueError as error:
+        print(f"stages: {error}", file=sys.stderr)
+        return 64
+    outcomes = [run_stage(stage, others) for stage, others in work]
     return 1 if summarize(outcomes).failed else 0
 
 
