@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, core216, containers, fabric
-	@tools/need containers demo compiler kubectl network unit
+	@tools/need containers demo kubectl network unit
 	@$(STAGES) lint sanity unit contract integration core216 containers fabric
 
 .PHONY: lint

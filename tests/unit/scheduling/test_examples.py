@@ -58,7 +58,7 @@ def test_the_page_names_every_file_and_every_file_is_there() -> None:
 def test_systemd_takes_every_unit(tmp_path: Path) -> None:
     """With the real programs of this environment in the place of those below /opt."""
     if shutil.which("systemd-analyze") is None:
-        pytest.fail("systemd-analyze is missing; tools/need systemd installs it")
+        pytest.fail("systemd-analyze is missing; tools/need unit installs it")
     for path in UNITS:
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8").replace(INSTALLED, str(BIN)), encoding="utf-8")
     argv = ["systemd-analyze", "--man=no", "verify", *(str(tmp_path / path.name) for path in UNITS)]  # a bare machine has no manual pages
