@@ -6,7 +6,7 @@ all of it at once, and what it proposes is held against it: a package more or an
 """
 
 import re
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from .areas.repositories import REPAIR
 from .errors import RailwrightError
@@ -14,7 +14,7 @@ from .host import Host
 from .observe.package_state import unfinished
 from .package_locks import wait_for_locks
 from .package_proof import Case, check_room, one_line, overlay, size_of
-from .package_proof_apt import LIKE_THE_ROLE, AptProver, simulated
+from .package_proof_apt import LIKE_THE_ROLE, AptProver, Simulated, simulated
 from .package_proof_dnf import CACHE, DnfProver, parse_table
 from .restore_packages import MANAGERS, Names
 from .types import Change, Identity
@@ -48,11 +48,21 @@ def prove_apt(host, case, root, names):
     prover = AptProver(host, case, root)
     prover.prepare()
     prover.refresh()
-    found = prover.install(list(names.install) + ["%s-" % name for name in names.remove])
-    coming = {name: after for name, (_before, after, _origin) in found.installs.items()}
-    hold_against(names, coming, [name for name in found.removals if name not in coming])
+    hold_simulated(names, prover.install(apt_words(names)))
     if names.install:
         prover.fetch()
+
+
+def apt_words(names):
+    # type: (Names) -> Tuple[str, ...]
+    """All of it in one request: apt takes ``name-`` for a removal."""
+    return names.install + tuple("%s-" % name for name in names.remove)
+
+
+def hold_simulated(names, found):
+    # type: (Names, Simulated) -> None
+    coming = {name: after for name, (_before, after, _origin) in found.installs.items()}
+    hold_against(names, coming, [name for name in found.removals if name not in coming])
 
 
 def prove_dnf(host, case, root, names):
@@ -105,13 +115,11 @@ def change_apt(host, names, wait):
         if not repair.ok:
             raise RailwrightError("%s: exit %d: %s" % (" ".join(REPAIR.argv), repair.rc, telling(repair.out + "\n" + repair.err)))
     host.run(("apt-get", "-q", "-o", "DPkg::Lock::Timeout=%d" % wait, "update"), UPDATE_SECONDS)
-    asked = LIKE_THE_ROLE + ("install",) + names.install + tuple("%s-" % name for name in names.remove)
+    asked = LIKE_THE_ROLE + ("install",) + apt_words(names)
     dry = host.run(("apt-get", "-s") + asked, UPDATE_SECONDS)
     if not dry.ok:
         raise RailwrightError("apt cannot put the packages back%s: %s" % (NEVER_MORE, one_line(dry.err or dry.out)))
-    found = simulated(dry.out)
-    coming = {name: after for name, (_before, after, _origin) in found.installs.items()}
-    hold_against(names, coming, [name for name in found.removals if name not in coming])
+    hold_simulated(names, simulated(dry.out))
     patient = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=%d" % wait)
     result = host.run(patient + APT_OPTIONS + asked, TRANSACTION_SECONDS)
     if not result.ok:
