@@ -10,6 +10,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
+LAST = 4000  # characters: dpkg goes on with the other packages after an error
 OPTIONS = {
     "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
     "plan": {"type": "dict", "required": True},
@@ -37,11 +38,12 @@ class ActionModule(StepAction):
 
 
 def words_of(error: dict[str, Any]) -> str:
-    """What a failed task says: its message (of a loop: of each item), dnf's list of failures, and the last lines of what it printed."""
-    failures = error.get("failures") or [item.get("msg", "") for item in error.get("results") or [] if item.get("failed")]
-    said = [str(error.get("msg", "")), *(str(item) for item in failures)]
-    for stream in ("stderr", "module_stderr"):
+    """What a failed task says: its message (of a loop: of each item), dnf's list of failures, and the end of what it printed. apt gives
+    dpkg a terminal, so that dpkg's errors are in stdout."""
+    items = [item for item in error.get("results") or [] if isinstance(item, dict) and item.get("failed")]
+    said = [str(error.get("msg", "")), *(str(item) for item in error.get("failures") or []), *(words_of(item) for item in items)]
+    for stream in ("stderr", "module_stderr", "stdout"):
         text = str(error.get(stream) or "").strip()
         if text and text not in " ".join(said):
-            said.append(text[-2000:])
+            said.append(text[-LAST:])
     return "\n".join(part for part in said if part)

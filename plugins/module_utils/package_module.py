@@ -17,9 +17,11 @@ from .spec.model import Spec
 
 PROVERS = {"apt": prove_apt, "dnf": prove_dnf}
 LOG_LINES = 20
-# Of a package manager's long answer, the lines that say what was wrong.
+# Of a package manager's long answer, the lines that say what was wrong; what dpkg says of its error stands indented below it.
 _TELLING = re.compile(
-    r"^(?:E: .*|Error: .*|Failed .*|dpkg: error .*|.*GPG.*|.*[Dd]epsolve.*|.*conflicts with.*|.*No package.*)$", re.MULTILINE)
+    r"^(?:E: .*|Error: .*|Failed .*|dpkg: error .*(?:\n .*)?|.*GPG.*|.*[Dd]epsolve.*|.*conflicts with.*|.*No package.*)$", re.MULTILINE)
+# apt's word for any failure of dpkg, which has said by then what it was.
+_ANY_FAILURE = "E: Sub-process "
 
 
 def run_packages(module):
@@ -29,7 +31,8 @@ def run_packages(module):
         module.fail_json(msg="rdma_packages got no spec: its action plugin did not run; call it as railwright.rdma.rdma_packages")
     host = Host()
     if params["mode"] == "failed":
-        module.fail_json(msg=explain_failure(host, params["failure"] or ""))
+        # `explains`: reports show these words in place of those of the task that failed.
+        module.fail_json(msg=explain_failure(host, params["failure"] or ""), explains=True)
     steps, later = parted(params["packages"]["steps"], params["after_file"])
     if module.check_mode or (params["after_file"] and not steps):
         module.exit_json(changed=False, steps=steps, later=bool(later), resolved=[])
@@ -67,7 +70,8 @@ def prove(host, spec, steps, *, download=True):
 def explain_failure(host, text):
     # type: (Host, str) -> str
     """One line about a package task that failed, and the end of make.log where a DKMS build is what broke."""
-    telling = _TELLING.findall(text)
+    telling = list(dict.fromkeys(one_line(found) for found in _TELLING.findall(text)))
+    telling.sort(key=lambda found: found.startswith(_ANY_FAILURE))
     line = one_line("; ".join(telling[:4]) or text or "no message", 600)
     message = "the package step failed: %s. Packages may be half changed: look at it with a new plan" % line
     return "\n".join([message] + broken_builds(host))

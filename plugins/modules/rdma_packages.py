@@ -78,6 +78,10 @@ steps:
   returned: success
   type: list
   elements: dict
+explains:
+  description: That the message is about another task, whose own it stands for in reports.
+  returned: with O(mode=failed)
+  type: bool
 later:
   description: Whether steps are left for O(after_file=true).
   returned: success

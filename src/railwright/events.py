@@ -191,8 +191,10 @@ class Collector:
         if data.get("ignore_errors"):
             self._tell(Update("ok", host.name, _task_name(data)))
             return
-        # The first failure is the cause; `always` sections may fail after it for its sake.
-        self._failed.setdefault(host.name, _Failure(_task_name(data), _action(data), message))
+        # The first failure is the cause; `always` sections may fail after it for its sake. A `rescue` that explains it says it better.
+        first = self._failed.setdefault(host.name, _Failure(_task_name(data), _action(data), message))
+        if _is_ours(data) and _result(data).get("explains") is True:
+            self._failed[host.name] = first._replace(message=message)
         self._tell(Update("failed", host.name, _task_name(data), message))
 
     def _unreachable(self, data: Object) -> None:

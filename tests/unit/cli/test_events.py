@@ -149,6 +149,15 @@ def test_the_first_failure_is_the_cause() -> None:
     assert outcome(*events, stats(failures={"n1": 2})).hosts["n1"].message == "the cause"
 
 
+def test_a_rescue_that_explains_the_cause_says_it_better() -> None:
+    first = event("runner_on_failed", "n1", {"msg": "apt-get failed"}, "ansible.builtin.apt")
+    words = {"msg": "mlnx-tools: its script failed", "explains": True}
+    host = outcome(first, event("runner_on_failed", "n1", words, "railwright.rdma.rdma_packages"), stats(failures={"n1": 1})).hosts["n1"]
+    assert (host.status, host.action, host.message) == ("failed", "ansible.builtin.apt", "mlnx-tools: its script failed")
+    foreign = event("runner_on_failed", "n1", words, "site.tools.other")
+    assert outcome(first, foreign, stats(failures={"n1": 1})).hosts["n1"].message == "apt-get failed"
+
+
 def test_a_node_cannot_speak_for_another() -> None:
     sick = {"check": "port.state", "node": "n1", "hca": "rxe0", "port": 1, "subject": "rail0", "status": "fail"}
     forged = sick | {"status": "pass"}

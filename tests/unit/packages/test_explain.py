@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.action.rdma_packages import words_of
 from ansible_collections.railwright.rdma.plugins.module_utils import package_module
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_state import Hold, all_installed, held, unfinished
 from ansible_collections.railwright.rdma.plugins.module_utils.package_locks import Holder, lock_holder
@@ -85,23 +86,32 @@ def test_sizes(number: str, unit: str, size: int) -> None:
     assert size_of(number, unit) == size
 
 
-APT_FAILED = """'/usr/bin/apt-get -y install doca-ofed' failed: E: Sub-process /usr/bin/dpkg returned an error code (1)
-Setting up mlnx-ofed-kernel-dkms (25.10) ...
-dpkg: error processing package mlnx-ofed-kernel-dkms (--configure):
-E: Sub-process /usr/bin/dpkg returned an error code (1)
-"""
+# As module apt of ansible-core 2.19 gave it when dpkg 1.21 failed: dpkg's own words are in stdout only, with the line ends of a terminal.
+APT_FAILED = {
+    "msg": "'/usr/bin/apt-get -y install doca-ofed' failed: debconf: delaying package configuration, since apt-utils is not installed\n"
+           "E: Sub-process /usr/bin/dpkg returned an error code (1)\n",
+    "stderr": "debconf: delaying package configuration, since apt-utils is not installed\n"
+              "E: Sub-process /usr/bin/dpkg returned an error code (1)\n",
+    "stdout": "Setting up mlnx-ofed-kernel-dkms (25.10) ...\r\n"
+              "dpkg: error processing package mlnx-ofed-kernel-dkms (--configure):\r\n"
+              " installed mlnx-ofed-kernel-dkms package post-installation script subprocess returned error exit status 1\r\n"
+              "Setting up mstflint (4.34) ...\r\nErrors were encountered while processing:\r\n mlnx-ofed-kernel-dkms\r\n",
+}  # fmt: skip
 
 
 def test_a_failed_step_is_one_line_and_the_log_of_the_build_that_broke(node: Node, monkeypatch: pytest.MonkeyPatch, identity: Any) -> None:
     monkeypatch.setattr(package_module, "observe_identity", lambda *_arguments: identity(BOOKWORM))
-    (line,) = package_module.explain_failure(node, APT_FAILED).splitlines()
-    assert line == ("the package step failed: dpkg: error processing package mlnx-ofed-kernel-dkms (--configure):; E: Sub-process "
+    (line,) = package_module.explain_failure(node, words_of(APT_FAILED)).splitlines()
+    assert line == ("the package step failed: dpkg: error processing package mlnx-ofed-kernel-dkms (--configure): installed "
+                    "mlnx-ofed-kernel-dkms package post-installation script subprocess returned error exit status 1; E: Sub-process "
                     "/usr/bin/dpkg returned an error code (1). Packages may be half changed: look at it with a new plan")  # fmt: skip
+    looped = {"msg": "One or more items failed", "results": [{"failed": False}, APT_FAILED | {"failed": True}]}
+    assert package_module.explain_failure(node, words_of(looped)) == line
     log = "".join(f"line {n}\n" for n in range(90)) + "error: no member named x\n"
     node.put("/var/lib/dkms/mlnx-ofed-kernel/25.10/build/make.log", log)
     Path(node.root, "var/lib/dkms/mlnx-ofed-kernel/25.10/source").symlink_to("/usr/src/mlnx-ofed-kernel-25.10")
     node.put("/usr/src/mlnx-ofed-kernel-25.10/dkms.conf", "")
-    lines = package_module.explain_failure(node, APT_FAILED).splitlines()
+    lines = package_module.explain_failure(node, words_of(APT_FAILED)).splitlines()
     assert lines[1] == "DKMS could not build mlnx-ofed-kernel 25.10 for 6.1.0-26-amd64; the end of its make.log:"
     assert lines[-1] == "error: no member named x"
     assert len(lines) == 2 + package_module.LOG_LINES
