@@ -14,7 +14,17 @@ from ..catalogue.libnccl import nccl_packages
 from ..catalogue.repositories import Repository, erdma_problem, repositories_of
 from ..catalogue.stacks import stack_problem, vendor_stack
 from ..host import Host
-from ..observe.package_state import LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, all_installed, unfinished, without_ours
+from ..observe.package_state import (
+    CONFIGURE,
+    LOCK_BEGIN,
+    LOCK_END,
+    VERSIONLOCK,
+    Unfinished,
+    all_installed,
+    cannot_finish,
+    unfinished,
+    without_ours,
+)
 from ..openpgp import extract, fingerprints
 from ..package_locks import lock_holder
 from ..spec.model import Spec
@@ -36,7 +46,12 @@ DNF_KERNEL = (
 # Meta packages, whose next version brings the next kernel, and images, whose next version replaces the running one.
 _APT_KERNEL = re.compile(r"linux-(?:image-.*|(?:generic|headers|modules-extra|virtual|amd64|arm64)(?:-.*)?)\Z")
 _VERSIONED = re.compile(r"-[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
-REPAIR = run(("dpkg", "--force-confdef", "--force-confold", "--configure", "-a"), seconds=3600.0)
+REPAIR = run(CONFIGURE, seconds=3600.0)
+# apt takes no order while dpkg's journal is there; any command that writes merges it, and this one changes nothing else.
+MERGE = run(("dpkg", "--set-selections"))
+# What is missing is brought, nothing is removed for it: which packages belong here is for the package step to say.
+FIX = run(("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "-o", "Dpkg::Options::=--force-confdef",
+           "-o", "Dpkg::Options::=--force-confold", "--fix-broken", "--no-remove", "--no-install-recommends", "install"), seconds=3600.0)
 WHY_KEY = "packages are only taken from this repository when they are signed by this key"
 WHY_REPOSITORY = "packages of the pinned release come from here"
 WHY_PINS = "a repository must not bring packages that another one is responsible for"
@@ -119,7 +134,9 @@ def _interrupted(host):
     # type: (Host) -> Unfinished
     """What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it."""
     left = unfinished(host)
-    return left if not left.any or lock_holder(host, "apt") is None else Unfinished((), False)
+    if not left.any or lock_holder(host, "apt") is not None:
+        return Unfinished((), False)
+    return left._replace(stuck=cannot_finish(host, left))
 
 
 def plan(desired, observed):
@@ -252,6 +269,9 @@ def _plan_repair(left):
     found = dict(left.packages)  # type: Dict[str, Any]
     if left.journal:
         found["/var/lib/dpkg/updates"] = "not merged"
+    if left.stuck:
+        return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "apt-get(8), --fix-broken",
+                       (MERGE, FIX) if left.journal else (FIX,))]
     return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", (REPAIR,))]
 
 

@@ -12,6 +12,9 @@ from .packages import DPKG_LIMIT, DPKG_STATUS, RPM_FORMAT, RPM_TIMEOUT, rpm_line
 
 DPKG_UPDATES = "/var/lib/dpkg/updates"
 _FIELDS = re.compile(r"^(Package|Status|Version): (.+)$", re.MULTILINE)
+CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
+TRY_SECONDS = 60.0
+_DEPENDENCY = "dependency problems"  # dpkg's words, in the C locale
 # dpkg(1): what is left of an interrupted run; "installed" and "config-files" are the two states of rest.
 UNFINISHED = ("unpacked", "half-configured", "half-installed", "triggers-awaited", "triggers-pending")
 VERSIONLOCK = {
@@ -31,10 +34,14 @@ class Hold(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """What an interrupted dpkg left behind: packages by name with their state, and whether its own journal is there."""
+    """What an interrupted dpkg left behind: packages by name with their state, and whether its own journal is there.
+
+    ``stuck``: dpkg alone cannot finish it (``cannot_finish``).
+    """
 
     packages: Tuple[Tuple[str, str], ...]
     journal: bool
+    stuck: bool = False
 
     @property
     def any(self):
@@ -81,6 +88,15 @@ def unfinished(host):
     rows = _dpkg_rows(host) or []
     packages = tuple((name, state) for name, _want, error, state, _version in rows if state in UNFINISHED or error == "reinstreq")
     return Unfinished(packages, any(name.isdigit() for name in host.listdir(DPKG_UPDATES)))
+
+
+def cannot_finish(host, left):
+    # type: (Host, Unfinished) -> bool
+    """A package is torn, or one waits for a version that was never unpacked: a disk without room, a power cut. Tried, not done."""
+    if any(state == "half-installed" for _name, state in left.packages):
+        return True
+    tried = host.run(CONFIGURE[:1] + ("--no-act",) + CONFIGURE[1:], TRY_SECONDS) if left.any else None
+    return tried is not None and not tried.ok and _DEPENDENCY in tried.err + tried.out
 
 
 def without_ours(text):

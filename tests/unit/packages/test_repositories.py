@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import repositories
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import repository_files as text
+from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import fingerprints
 from ansible_collections.railwright.rdma.plugins.module_utils.package_downloads import downloads, needs_proof
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -176,15 +177,49 @@ def test_definitions_that_are_switched_off_or_elsewhere_are_none(area: Make, nod
 
 
 def test_an_interrupted_dpkg_is_repaired_first_and_with_consent(area: Make, node: Node) -> None:
-    node.dpkg(("bash", "5.2-1"), ("perftest", "1-1", "install ok half-configured"), ("mft", "1-1", "install reinstreq half-installed"))
+    node.dpkg(("bash", "5.2-1"), ("perftest", "1-1", "install ok half-configured"), ("mft", "1-1", "install ok unpacked"))
     change = area().plan()[0]
     assert (change.what, change.before, change.after, change.disruption) == (
-        "interrupted dpkg", {"perftest": "half-configured", "mft": "half-installed"}, None, "repair")  # fmt: skip
+        "interrupted dpkg", {"perftest": "half-configured", "mft": "unpacked"}, None, "repair")  # fmt: skip
     assert change.ops[0].argv[0] == "dpkg"
     assert change.ops[0].argv[-2:] == ("--configure", "-a")
     node.dpkg(("bash", "5.2-1"))
     node.put("/var/lib/dpkg/updates/0007", "")
     assert area().plan()[0].before == {"/var/lib/dpkg/updates": "not merged"}
+
+
+# What dpkg 1.21 said on a node whose disk had been full while one package of many was unpacked.
+STUCK = """dpkg: dependency problems prevent configuration of doca-ofed:
+ doca-ofed depends on mlnx-ofed-kernel-dkms (= 25.10.OFED.25.10.3.1.1-1); however:
+  Version of mlnx-ofed-kernel-dkms on system is 25.10.OFED.25.10.2.1.1-1.
+"""
+
+
+@pytest.mark.parametrize(("answer", "state", "apt"), [
+    (Result(1, "", STUCK), "unpacked", True), (Result(0, "", ""), "unpacked", False), (Result(0, "", ""), "half-installed", True),
+    (Result(127, "", "dpkg: not recorded"), "unpacked", False),
+])  # fmt: skip
+@pytest.mark.parametrize("journal", [False, True])
+def test_what_dpkg_alone_cannot_finish_apt_does_and_removes_nothing_for_it(
+    area: Make, node: Node, monkeypatch: pytest.MonkeyPatch, answer: Result, state: str, apt: bool, journal: bool
+) -> None:
+    """Nothing but a trial of dpkg's is run for the plan; and apt takes no order while dpkg's journal is there."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: tuple[str, ...], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        asked.append(tuple(argv))
+        return answer if argv[0] == "dpkg" else Result(127, "", "")
+
+    monkeypatch.setattr(node, "run", run)
+    node.dpkg(("bash", "5.2-1"), ("doca-ofed", "1-1", f"install ok {state}"))
+    if journal:
+        node.put("/var/lib/dpkg/updates/0007", "")
+    change = area().plan()[0]
+    assert (change.what, change.disruption) == ("interrupted dpkg", "repair")
+    programs = [op.argv[-1] for op in change.ops]
+    assert programs == (["--set-selections"] * journal + ["install"] if apt else ["-a"])
+    assert not apt or "--no-remove" in change.ops[-1].argv
+    assert all("--no-act" in argv for argv in asked if argv[0] == "dpkg")
 
 
 def test_kernel_hold_on_apt_holds_images_and_meta_packages(node: Node, spec: Make, identity: Make) -> None:
