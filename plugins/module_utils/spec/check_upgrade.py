@@ -27,6 +27,9 @@ def check_upgrade(values, findings):
             findings.error(name, command, "is for upgrade_scheduler: command; it is %s" % scheduler, "unset, or upgrade_scheduler: command")
         elif command:
             _check_command(name, command, findings)
+    if scheduler == "slurm" and values.get("upgrade_gate") == "nccl_tests" and values.get("nccl_tests_launcher") == "slurm":
+        findings.error("nccl_tests_launcher", "slurm", "would wait for ever: upgrade_gate nccl_tests runs on nodes that the upgrade has "
+                       "drained, and Slurm starts no job there", "auto, mpi or local; or upgrade_gate: validate")
     twice = sorted({name for name in values.get("upgrade_canary") or [] if values["upgrade_canary"].count(name) > 1})
     if twice:
         findings.error("upgrade_canary", values["upgrade_canary"], "names %s twice" % ", ".join(twice), "each host once")
