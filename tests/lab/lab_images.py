@@ -4,7 +4,7 @@
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
 package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has
-FABRIC's packages, lldpad and the stand-in NIC with DCB.
+FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
 """
 
 from __future__ import annotations
@@ -133,4 +133,11 @@ QOS: Recipe = replace(
     packages=(*GRUB.packages, "python3-apt", "gcc", "make", "linux-headers-amd64", "lldpad", *RDMA),
     files={**GRUB.files, **_sources("dcb", "lab_dcb")},
     finish=_BUILD_DCB + GRUB.finish + _NO_SOURCES,
+)
+# What is removed by hand has to come back by `apply`, from the distribution's servers.
+DRIFT: Recipe = replace(
+    QOS,
+    title="image of the drift test (QoS test's, with package sources and nftables)",
+    packages=(*QOS.packages, "nftables"),
+    finish=_BUILD_DCB + GRUB.finish,
 )

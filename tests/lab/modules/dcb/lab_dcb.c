@@ -33,6 +33,9 @@ MODULE_PARM_DESC(rdma_name, "name of the RDMA device");
 static char *mac = "52:54:00:4d:fe:01";
 module_param(mac, charp, 0444);
 MODULE_PARM_DESC(mac, "address of the interface");
+static char *firmware = "28.39.1002";
+module_param(firmware, charp, 0644);
+MODULE_PARM_DESC(firmware, "version of the firmware that the RDMA device shows");
 
 /* A file of one number. */
 struct number {
@@ -389,10 +392,17 @@ static struct ib_mr *no_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt, in
 }
 static int free_mr(struct ib_mr *mr, struct ib_udata *udata) { return 0; }
 
+static void fw_version(struct ib_device *ib, char *text)
+{
+	/* A line break comes with what is written to a parameter's file. */
+	snprintf(text, IB_FW_VERSION_NAME_MAX, "%.*s", (int)strcspn(firmware, "\n"), firmware);
+}
+
 static const struct ib_device_ops rdma_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.query_device = query_device,
+	.get_dev_fw_str = fw_version,
 	.query_port = query_port,
 	.query_pkey = query_pkey,
 	.get_link_layer = link_layer,
