@@ -54,14 +54,14 @@ class Witness:
     def reboots(self, mark: Mark) -> dict[str, int]:
         return {name: len(self._boots(name)) - mark.boots[name] for name in self._nodes}
 
+    def unpacked(self, mark: Mark) -> dict[str, Counter[str]]:
+        """By node, how often each package was unpacked since."""
+        lines = {name: [line.split() for line in self._log(name)[mark.packages[name]:]] for name in self._nodes}
+        return {name: Counter(row[3] for row in rows if row[2] in ("install", "upgrade")) for name, rows in lines.items()}
+
     def repeated(self, mark: Mark) -> dict[str, list[str]]:
         """By node, the packages that were unpacked more than once since."""
-        found = {}
-        for name in self._nodes:
-            rows = [line.split() for line in self._log(name)[mark.packages[name]:]]
-            counted = Counter(row[3] for row in rows if row[2] in ("install", "upgrade"))
-            found[name] = sorted(package for package, many in counted.items() if many > 1)
-        return found
+        return {name: sorted(package for package, many in counted.items() if many > 1) for name, counted in self.unpacked(mark).items()}
 
     def leased(self, name: str) -> bool:
         return self._nodes[name].run("test", "-e", LEASE, check=False).returncode == 0
