@@ -236,7 +236,7 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
         console.note(f"{name}: {why}")
     _give_back(executor, [name for name in names if (host := outcome.hosts.get(name)) is not None and host.status != "unreachable"])
     why = full or f"{', '.join(found.refused)} cannot be upgraded"
-    journal.add({"kind": "finish", "why": f"nothing was changed: {why}"})
+    journal.add(*found.records, {"kind": "finish", "why": f"nothing was changed: {why}"})
     _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
     if site.session.form is Format.JSON:
         console.print_json(document(journal.state, {}) | {"refused": found.refused})

@@ -25,12 +25,15 @@ class Look(NamedTuple):
 
 def looked(nodes: Sequence[str], outcome: RunOutcome) -> Look:
     """``nodes`` in the order of the upgrade."""
-    refused, pending, away, records = {}, [], {}, []
+    refused, pending, away = {}, [], {}
+    records: list[Record] = []
     for name in nodes:
         host = outcome.hosts.get(name) or HostOutcome(name, "failed", message="the run ended before this node")
         upgrade = host.upgrade
         if host.status != "ok" or upgrade is None:
             refused[name] = host.message or "it was not said what the upgrade means for this node"
+            status = "failed" if host.status == "ok" else host.status
+            records.append({"kind": "refused", "node": name, "why": refused[name], "status": status, "task": host.task})
             continue
         reason = unavailable(upgrade["scheduler"] or host.drain)
         if reason:

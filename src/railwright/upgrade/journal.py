@@ -39,7 +39,7 @@ class Node:
     message: str = ""
     task: str = ""
     batch: int = 0  # 0: in none yet
-    why: str = ""  # of a node that is done without an upgrade
+    why: str = ""  # why it is done without an upgrade, or cannot be upgraded
     notes: list[str] = field(default_factory=list)
     before: dict[str, str] = field(default_factory=dict)  # kernel, stack, firmware …, a line each
     after: dict[str, str] = field(default_factory=dict)
@@ -192,6 +192,8 @@ def fold(state: State, record: Record) -> State:
         node.before, node.classes = dict(record["before"]), list(record["classes"])
     elif kind == "done":
         node.state, node.why = "done", record["why"]
+    elif kind == "refused":
+        node.why, node.status, node.task = record["why"], record["status"], record["task"]
     elif kind == "begin":
         _begun(state, node, record)
     elif kind == "end":

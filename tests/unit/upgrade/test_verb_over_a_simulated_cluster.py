@@ -134,6 +134,12 @@ def test_nothing_begins_when_one_node_cannot(plays: Plays, run: Run) -> None:
     assert "n3: no route" in err
     assert "nothing was changed: n2, n3 cannot be upgraded" in out
     assert [(step, limit) for step, limit, _variables in plays.asked] == [("preflight", "n1,n2,n3"), ("release", "n1,n2")]
+    nodes = json.loads(run("--status", "--format", "json")[1])["nodes"]
+    assert {name: (node["state"], node["status"], node["message"]) for name, node in nodes.items()} == {
+        "n1": ("waiting", "ok", ""),
+        "n2": ("waiting", "failed", "needs consent to reboot"),
+        "n3": ("waiting", "unreachable", "no route"),
+    }, "whoever asks later is told why, too"
     plays.wrong, plays.silent = {}, "n2"
     code, _out, err = run("--to", "release.yml")
     assert code == ExitCode.FAILED
