@@ -49,9 +49,6 @@ _VERSIONED = re.compile(r"-[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
 REPAIR = run(CONFIGURE, seconds=3600.0)
 # apt takes no order while dpkg's journal is there; any command that writes merges it, and this one changes nothing else.
 MERGE = run(("dpkg", "--set-selections"))
-# What is missing is brought, nothing is removed for it: which packages belong here is for the package step to say.
-FIX = run(("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "-o", "Dpkg::Options::=--force-confdef",
-           "-o", "Dpkg::Options::=--force-confold", "--fix-broken", "--no-remove", "--no-install-recommends", "install"), seconds=3600.0)
 WHY_KEY = "packages are only taken from this repository when they are signed by this key"
 WHY_REPOSITORY = "packages of the pinned release come from here"
 WHY_PINS = "a repository must not bring packages that another one is responsible for"
@@ -61,6 +58,7 @@ WHY_NCCL = "nccl_hold: NCCL stays at the pinned version when the system is updat
 WHY_STALE = "this node does not want that repository any more"
 WHY_STREAM = "dnf takes packages of this module from the enabled stream only"
 WHY_REPAIR = "an earlier run of dpkg was interrupted; nothing can be installed before it is finished"
+WHY_STUCK = "an earlier run of dpkg was interrupted, and what dpkg cannot finish alone the package step has to bring"
 
 
 class Desired(NamedTuple):
@@ -270,8 +268,8 @@ def _plan_repair(left):
     if left.journal:
         found["/var/lib/dpkg/updates"] = "not merged"
     if left.stuck:
-        return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "apt-get(8), --fix-broken",
-                       (MERGE, FIX) if left.journal else (FIX,))]
+        # The package step finishes it: which version is missing is its to say. apt alone (--fix-broken) would rather remove the stack.
+        return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_STUCK, "apt-get(8)", (MERGE,) if left.journal else ())]
     return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", (REPAIR,))]
 
 

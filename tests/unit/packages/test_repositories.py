@@ -200,7 +200,7 @@ STUCK = """dpkg: dependency problems prevent configuration of doca-ofed:
     (Result(127, "", "dpkg: not recorded"), "unpacked", False),
 ])  # fmt: skip
 @pytest.mark.parametrize("journal", [False, True])
-def test_what_dpkg_alone_cannot_finish_apt_does_and_removes_nothing_for_it(
+def test_what_dpkg_alone_cannot_finish_is_left_to_the_package_step(
     area: Make, node: Node, monkeypatch: pytest.MonkeyPatch, answer: Result, state: str, apt: bool, journal: bool
 ) -> None:
     """Nothing but a trial of dpkg's is run for the plan; and apt takes no order while dpkg's journal is there."""
@@ -214,11 +214,10 @@ def test_what_dpkg_alone_cannot_finish_apt_does_and_removes_nothing_for_it(
     node.dpkg(("bash", "5.2-1"), ("doca-ofed", "1-1", f"install ok {state}"))
     if journal:
         node.put("/var/lib/dpkg/updates/0007", "")
-    change = area().plan()[0]
-    assert (change.what, change.disruption) == ("interrupted dpkg", "repair")
-    programs = [op.argv[-1] for op in change.ops]
-    assert programs == (["--set-selections"] * journal + ["install"] if apt else ["-a"])
-    assert not apt or "--no-remove" in change.ops[-1].argv
+    found = area()
+    change = repositories.plan(found.desired, repositories.observe(node, found.desired))[0]
+    assert (change.what, change.disruption, change.external) == ("interrupted dpkg", "repair", apt and not journal)
+    assert [op.argv[-1] for op in change.ops] == (["--set-selections"] * journal if apt else ["-a"])
     assert all("--no-act" in argv for argv in asked if argv[0] == "dpkg")
 
 
