@@ -177,6 +177,35 @@ def test_words_of_both_package_managers() -> None:
     assert names_for([row("a", "1", "2"), row("new", "", "1")], "apt") == Names(("a=1",), ("new",), {"a": "1", "new": None})
 
 
+@pytest.mark.parametrize("merged", [True, False])
+def test_what_dpkg_cannot_finish_the_transaction_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:
+    """A package waits for a version that was never unpacked. But apt takes no order while dpkg's journal is there."""
+    dpkg(tmp_path, also=STANZA % ("a", "install ok unpacked", "amd64", "2"))
+    entry = tmp_path / "var/lib/dpkg/updates/0007"
+    entry.parent.mkdir()
+    entry.write_text("")
+    host, asked = RootedHost(tmp_path), []
+
+    def run(argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        asked.append(list(argv))
+        if argv[0] == "dpkg":
+            if merged:
+                entry.unlink()
+            return Result(1, "", "dpkg: dependency problems prevent configuration of a\n")
+        return Result(0, "Inst a [2] (1 Old:stable [amd64])\n" if "-s" in argv else "", "")
+
+    monkeypatch.setattr(host, "run", run)
+    names = Names(("a=1",), (), {"a": "1"})
+    if not merged:
+        with pytest.raises(RailwrightError, match="dependency problems"):
+            restore_transaction.change_apt(host, names, 1.0)
+        return
+    restore_transaction.change_apt(host, names, 1.0)
+    assert asked[0][0] == "dpkg"
+    assert asked[-1][-1] == "a=1"
+    assert "install" in asked[-1]
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("repositories")
