@@ -8,12 +8,15 @@ label that the node's policy wants.
 import contextlib
 import errno
 import os
+import re
 import stat
 import tempfile
 from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
 SELINUX = "security.selinux"
+PREFIX = ".railwright-"
+TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls them
 
 
 class Result(NamedTuple):
@@ -88,13 +91,22 @@ class Writer:
         """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
         self._replace(path, content.encode("utf-8"), mode, None)
 
+    def sweep(self, path):
+        # type: (str) -> None
+        """Remove what a writer that died left beside a file. For who knows that it died, and that no other one is at work."""
+        directory = os.path.dirname(os.path.realpath(self.path(path)))
+        for name in os.listdir(directory) if os.path.isdir(directory) else ():
+            if TEMPORARY.fullmatch(name):
+                with contextlib.suppress(OSError):  # it harms nobody: nothing reads files of this name
+                    os.unlink(os.path.join(directory, name))
+
     def create(self, path, content, mode=0o644):
         # type: (str, str, int) -> bool
         """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
         full = self.path(path)
         directory = os.path.dirname(full)
         os.makedirs(directory, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(prefix=".railwright-", dir=directory)
+        fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
             with os.fdopen(fd, "wb") as stream:
                 stream.write(content.encode("utf-8"))
@@ -117,7 +129,7 @@ class Writer:
         while not os.path.isdir(directory if made is None else os.path.dirname(made)):
             made = directory if made is None else os.path.dirname(made)
         os.makedirs(directory, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(prefix=".railwright-", dir=directory)
+        fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
             with os.fdopen(fd, "wb") as stream:
                 stream.write(content)

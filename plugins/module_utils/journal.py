@@ -176,6 +176,9 @@ def mark_interrupted(host):
         path = document_path(name)
         document = load(host, path)
         if document is not None and document.get("state") in OPEN:
+            for entry in document.get("entries", []):
+                if entry["kind"] in ("write", "remove") and not entry["done"]:
+                    host.sweep(entry["path"])
             set_state(host, path, document, INTERRUPTED)
             found.append(path)
     return found

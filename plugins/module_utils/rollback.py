@@ -46,6 +46,8 @@ def undo_entry(host, entry):
     kind = entry["kind"]
     if kind in ("write", "remove"):
         host.restore(entry["path"], snapshot_of(entry))
+        if not entry["done"]:
+            host.sweep(entry["path"])
         for directory in entry["directories"]:
             host.rmdir(directory)
     elif kind == "value":

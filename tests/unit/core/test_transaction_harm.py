@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal, take_back
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -186,6 +186,37 @@ def test_an_apply_that_died_is_named_and_its_restore_point_is_kept(host: RootedH
     assert {"dead", "aa-sorts-first", "zz21"} <= left, "the newest by time and those that are needed stay"
     assert not {"zz00", "zz01"} & left
     assert apply.apply_plan(host, spec(), plan_of(write_file("/etc/file", "2\n")), "next").interrupted == ()
+
+
+def cut_off(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A writer is killed before it renames: what it wrote lies beside the file. The one thing that no process can clean up itself."""
+    (tmp_path / "etc/file").write_text("theirs\n")
+    (tmp_path / "etc/.railwright-of-others").write_text("no leftover of mkstemp\n")
+    journal.Journal(host, "dead").record("test: something", write_file("/etc/file", "ours\n"))
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "rename", lambda *_paths: os._exit(9))
+        child = os.fork()
+        if not child:
+            host.write("/etc/file", "ours\n")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    (left,) = [entry for entry in (tmp_path / "etc").iterdir() if entry.name not in ("file", ".railwright-of-others")]
+    return left
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_a_killed_writer_left_goes_with_the_next_apply(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = cut_off(host, tmp_path, monkeypatch)
+    apply.apply_plan(host, spec(), plan_of(write_file("/etc/another", "1\n")), "next")
+    assert not left.exists()
+    assert (tmp_path / "etc/file").read_text() == "theirs\n"
+    assert (tmp_path / "etc/.railwright-of-others").exists()
+
+
+def test_what_a_killed_writer_left_goes_when_it_is_taken_back(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = cut_off(host, tmp_path, monkeypatch)
+    assert take_back.take_back(host, "dead") == "run dead was taken back; the node is as it was before"
+    assert not left.exists()
+    assert (tmp_path / "etc/.railwright-of-others").exists()
 
 
 def test_two_applies_exclude_each_other(host: RootedHost) -> None:
