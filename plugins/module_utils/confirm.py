@@ -88,8 +88,9 @@ def begin_wait(host, journal):
     # type: (Host, Journal) -> None
     """The effects hold: from now on the controller has its whole time. Call with the lock held, so that nothing is being taken back."""
     journal.close(UNCONFIRMED)
-    systemctl(host, "stop", SERVICE)  # the effects took longer: it waits for the lock
+    # The effects may have taken longer than the timer: then the service waits for the lock. Whoever kills us in between leaves one of them.
     systemctl(host, "restart", TIMER)
+    systemctl(host, "stop", SERVICE)
 
 
 def interpreter():

@@ -103,7 +103,8 @@ def test_it_is_armed_before_the_first_effect_and_counts_anew_after_the_last(node
     applied(node, run(("cp", str(tmp_path / TIMER_FILE), str(seen)), (("true",),)))
     assert "OnActiveSec=20" in seen.read_text()
     assert node.systemctl == [
-        ("daemon-reload",), ("enable", switch.TIMER), ("restart", switch.TIMER), ("stop", switch.SERVICE), ("restart", switch.TIMER)]
+        ("daemon-reload",), ("enable", switch.TIMER), ("restart", switch.TIMER), ("restart", switch.TIMER), ("stop", switch.SERVICE)
+    ], "the old service ends last: killed in between, there is always somebody who takes it back"
 
 
 @pytest.mark.parametrize(("area", "asked"), [("sysctl", ASKED), ("network", None), ("network", confirm.Switch(0, "token-1"))])
