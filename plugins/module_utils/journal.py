@@ -177,11 +177,17 @@ def mark_interrupted(host):
         document = load(host, path)
         if document is not None and document.get("state") in OPEN:
             for entry in document.get("entries", []):
-                if entry["kind"] in ("write", "remove") and not entry["done"]:
-                    host.sweep(entry["path"])
+                sweep(host, entry)
             set_state(host, path, document, INTERRUPTED)
             found.append(path)
     return found
+
+
+def sweep(host, entry):
+    # type: (Host, Dict[str, Any]) -> None
+    """Remove what the writer of this entry left beside its file if it died before the end. With the lock held."""
+    if entry["kind"] in ("write", "remove") and not entry["done"]:
+        host.sweep(entry["path"])
 
 
 def load(host, path):

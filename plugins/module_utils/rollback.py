@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from .errors import RailwrightError
 from .host import Host
-from .journal import snapshot_of
+from .journal import snapshot_of, sweep
 
 COMMAND_SECONDS = 120.0
 
@@ -46,8 +46,7 @@ def undo_entry(host, entry):
     kind = entry["kind"]
     if kind in ("write", "remove"):
         host.restore(entry["path"], snapshot_of(entry))
-        if not entry["done"]:
-            host.sweep(entry["path"])
+        sweep(host, entry)
         for directory in entry["directories"]:
             host.rmdir(directory)
     elif kind == "value":
