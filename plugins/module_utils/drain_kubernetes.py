@@ -164,13 +164,16 @@ def _wanted_note(node, reason):
 
 def undrain(host, names, reason):
     # type: (Host, Sequence[str], str) -> Tuple[List[Seen], bool]
-    """Let pods come again to what this very run has cordoned; a node that is not Ready waits until it is."""
+    """Let pods come again to what this very run has cordoned; a node that is not Ready waits until it is.
+
+    Where somebody else has lifted the cordon its note goes: the next cordon would be taken for ours.
+    """
     nodes = _nodes(host)
     refused = {}  # type: Dict[str, str]
     changed = False
     for name in sorted(set(names) & set(nodes)):
         node = nodes[name]
-        if node.closed and node.ready and is_given_back(node.note) and is_of_run(node.note, reason):
+        if is_of_run(node.note, reason) and (not node.closed or (node.ready and is_given_back(node.note))):
             said = _patch(host, node, False, None)
             changed = changed or said is None
             refused.update({} if said is None else {name: said})

@@ -62,6 +62,9 @@ def take(host, wanted, *, force=False, look=False):
         return Taken(wanted, False, None)
     if not force:
         raise RailwrightError(refusal(held))
+    if held is not None and held.step == BEGUN:
+        wanted = wanted._replace(step=BEGUN)  # what the other one changed is still to be proved
+        text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
     if not look:
         host.write(PATH, text, MODE)
         now = read(host)

@@ -48,6 +48,8 @@ def run_playbook(
     if outcome.canceled:
         raise KeyboardInterrupt
     _judge(outcome, playbook, inventory, limit)
+    if not outcome.finished:
+        _cut_off(outcome)
     return outcome
 
 
@@ -91,6 +93,13 @@ def _judge(outcome: RunOutcome, playbook: str, inventory: Path, limit: str | Non
         wanted = f"--limit {limit} matches" if limit else "the group rdma holds"
         raise InputError(f"{wanted} no host of {inventory}")
     raise RunError(f"playbook {NAMESPACE}.{playbook} could not be run: {explain(outcome.output)}")
+
+
+def _cut_off(outcome: RunOutcome) -> None:
+    """ansible-playbook died (the kernel took it for its memory, somebody killed it): what no task failed on has not passed for that."""
+    for host in outcome.hosts.values():
+        if host.seen and host.status == "ok":
+            host.status, host.message = "failed", f"ansible-playbook ended in the middle of the run: {explain(outcome.output)}"
 
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -146,12 +146,9 @@ class Rollout:
         return [json.loads(line) for line in runs[-1].read_text(encoding="utf-8").splitlines()]
 
     def order(self) -> list[list[str]]:
-        """The batches of the journal, in their order."""
-        found: dict[int, dict[str, None]] = {}
-        for row in self.journal():
-            if row["kind"] == "begin" and row["step"] == "drain":
-                found.setdefault(row["batch"], {})[row["node"]] = None
-        return [list(found[number]) for number in sorted(found)]
+        """The batches of the journal, in their order. A drain that was cut off before it began comes again: the last one counts."""
+        last = {row["node"]: row["batch"] for row in self.journal() if row["kind"] == "begin" and row["step"] == "drain"}
+        return [[node for node in last if last[node] == number] for number in sorted(set(last.values()))]
 
     # The people who work there.
 

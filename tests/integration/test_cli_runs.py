@@ -356,6 +356,30 @@ def test_ctrl_c_is_130_and_ansible_ends_too(site: Site) -> None:
         os.kill(int(marker.read_text()), signal.SIGTERM)
 
 
+def test_nothing_has_passed_where_ansible_was_killed(site: Site) -> None:
+    """As the kernel does when the controller has no memory left: every task so far was fine, and the changes were never made."""
+    marker = site.directory / "slept"
+    sleeping = ("ansible.builtin.command", {"argv": ["sh", "-c", f"echo $$ >{marker}; exec sleep 60"]})
+    site.playbook("apply", ("rdma_state", {"plan": [MTU], "problems": []}), sleeping)
+    process = site.start("apply", "-i", "hosts.yml", "--format", "json")
+    deadline = time.monotonic() + 60
+    while not (marker.exists() and marker.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    task = int(marker.read_text())
+    try:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+    finally:
+        os.kill(task, signal.SIGKILL)
+    assert "Traceback" not in err
+    node = json.loads(out)["nodes"]["n1"]
+    assert (process.returncode, node["status"]) == (1, "failed")
+    assert node["message"].startswith("ansible-playbook ended in the middle of the run: ")
+    assert not any(change["applied"] for change in node["changes"])
+
+
 def test_debug_shows_ansibles_own_output(site: Site) -> None:
     site.playbook("plan", ("rdma_state", {"plan": []}))
     _code, out, err = site.run("plan", "-i", "hosts.yml", "--debug")

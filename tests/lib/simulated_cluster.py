@@ -108,8 +108,11 @@ class Playing:
         elif step == "undrain":
             assert machine.validated, f"{name} comes back without a proof"
             machine.drained_by = "" if machine.drained_by == "us" else machine.drained_by
+        elif step == "hold" and not machine.drained_by:
+            host.status, host.message = "failed", f"{name} takes new jobs (available): it is not drained"
         elif step == "rollback":
-            machine.version = "old"
+            assert machine.drained_by, f"{name} is rolled back under its jobs"
+            machine.version, machine.validated = "old", False
         if step in ("undrain", "look"):
             host.drain = drain_of(machine)
 

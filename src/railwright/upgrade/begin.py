@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from railwright.events import HostOutcome, RunOutcome
 from railwright.report.text import short
@@ -35,17 +35,23 @@ def looked(nodes: Sequence[str], outcome: RunOutcome) -> Look:
             status = "failed" if host.status == "ok" else host.status
             records.append({"kind": "refused", "node": name, "why": refused[name], "status": status, "task": host.task})
             continue
-        reason = unavailable(upgrade["scheduler"] or host.drain)
+        scheduler = upgrade["scheduler"] or host.drain
+        reason = unavailable(scheduler)
         if reason:
             away[name] = reason
         before = {key: short(text) for key, text in upgrade["before"].items()}
         records.append({"kind": "look", "node": name, "before": before, "classes": upgrade["classes"]})
-        if upgrade["pending"]:
+        if upgrade["pending"] or _unproved(upgrade["lease"], scheduler):
             pending.append(name)
         else:
             records.append({"kind": "done", "node": name, "why": THERE})
     found = [outcome.hosts[name].status for name in refused if name in outcome.hosts]
     return Look(refused, "unreachable" in found, pending, away, [*records, {"kind": "away", "nodes": away}])
+
+
+def _unproved(lease: dict[str, Any] | None, scheduler: dict[str, Any] | None) -> bool:
+    """An earlier upgrade left it behind, changed or drained: no plan says so, and without a validation nobody gives it back to its jobs."""
+    return (lease or {}).get("step") == "change" or (scheduler or {}).get("by") == "us"
 
 
 def ready(look: Look, rules: Rules) -> Record:
@@ -57,4 +63,6 @@ def no_room(look: Look, rules: Rules) -> str:
     if not look.pending or next_batch(look.pending, canaries(look.pending, rules), rules, look.away):
         return ""
     away = ", ".join(f"{name} {why}" for name, why in look.away.items())
-    return f"upgrade_max_unavailable allows {rules.most} away, and so many are already: {away}"
+    left = [name for name in look.pending if name in look.away]
+    first = f"; begin with what is away itself: --limit {','.join(left)}" if left else ""
+    return f"upgrade_max_unavailable allows {rules.most} away, and so many are already: {away}{first}"

@@ -9,7 +9,7 @@ from railwright.documents import flag, items, mapping, record, text
 
 MANY = 4096
 
-LEASE = record(run=text(), controller=text(), user=text(), since=text())
+LEASE = record(run=text(), controller=text(), user=text(), since=text(), step=text(32))
 DRAIN = record(
     ("state",),
     scheduler=text(32),

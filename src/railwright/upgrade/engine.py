@@ -3,7 +3,8 @@
 
 It knows no Ansible: an ``Executor`` carries a step out on some nodes and says what became of each. Every step may be run again and then
 does what is left, so a controller that was killed at any moment goes on from its journal: nodes that were under way first, at the step
-they were at; then the queue. A node that is done is never touched again. The first batch with a failed node is the last one that begins.
+they were at, or at the change where only its proof was left; then the queue. A node that is done is never touched again. The first batch
+with a failed node is the last one that begins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PATIENCE = 10
 
 
 class Executor(Protocol):
-    """Steps: those of STEPS, and preflight, lease, look, release; rollback and revalidate, which know nothing of the release's pins."""
+    """Steps: those of STEPS, and preflight, lease, hold, look, release; rollback and revalidate, which know nothing of the pins."""
 
     def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome: ...
 
@@ -74,18 +75,26 @@ class Engine:
         return self._finish()
 
     def roll_back_failed(self) -> bool:
-        """Bring the failed nodes back to how they were before this run. They stay drained. True when all came back and validate."""
+        """Bring the failed nodes back to how they were before this run. They stay drained. True when all came back and validate.
+
+        One that is another upgrade's by now, or that jobs may come to, is not touched.
+        """
         changed = STEPS[STEPS.index("change") :]
-        failed = [node.name for node in self._state.nodes.values() if node.state == "failed" and node.step in changed]
+        nodes = self._state.nodes.values()
+        failed = [node.name for node in nodes if node.state == "failed" and (node.undone or node.step in changed)]
         if not failed:
             return True
         self._tell(f"rolling back: {', '.join(failed)}")
-        batch = max(self._state.nodes[name].batch for name in failed)
-        self._journal.add(*of_kind("begin", failed, step="rollback", batch=batch))
         first = {name: self._state.nodes[name].message for name in failed}  # why it was rolled back is what a person needs to know
-        outcome = self._run("rollback", failed, {"rdma_rollback_to": self._state.run, "rdma_run_id": f"{self._state.run}-rollback"})
-        ends = {name: after_rollback(ending("rollback", name, outcome), first[name], "the roll-back failed") for name in failed}
-        back = [name for name in failed if ends[name]["status"] == "ok"]
+        held = self._run("hold", failed)
+        ends = {name: after_rollback(ending("hold", name, held), first[name], "not rolled back") for name in failed}
+        ours = [name for name in failed if ends[name]["status"] == "ok"]
+        if ours:
+            batch = max(self._state.nodes[name].batch for name in ours)
+            self._journal.add(*of_kind("begin", ours, step="rollback", batch=batch))
+            outcome = self._run("rollback", ours, {"rdma_rollback_to": self._state.run, "rdma_run_id": f"{self._state.run}-rollback"})
+            ends |= {name: after_rollback(ending("rollback", name, outcome), first[name], "the roll-back failed") for name in ours}
+        back = [name for name in ours if ends[name]["status"] == "ok"]
         if back and self._gate != "none":
             judged = self._run("revalidate", back)
             ends |= {

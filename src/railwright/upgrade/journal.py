@@ -45,6 +45,7 @@ class Node:
     after: dict[str, str] = field(default_factory=dict)
     classes: list[str] = field(default_factory=list)
     restore_points: list[str] = field(default_factory=list)
+    undone: bool = False  # a roll-back has begun, and nothing of what came before it holds any more
     began: float | None = None
     ended: float | None = None
 
@@ -179,7 +180,7 @@ def fold(state: State, record: Record) -> State:
         state.stopped = record.get("why", "")
         state.finished = kind == "finish"
         for node in state.nodes.values() if kind == "resume" else ():
-            node.began = node.began if node.state == "done" else None  # how long it lay is no time that a node takes
+            _resumed(node)
         return state
     if kind == "away":
         state.away = dict(record["nodes"])
@@ -201,6 +202,18 @@ def fold(state: State, record: Record) -> State:
     return state
 
 
+def _resumed(node: Node) -> None:
+    """Between two controllers anything may have become of a node: somebody has rolled it back, or given it back to its jobs. What is left
+    of the change is little where nobody did, and it looks first whether the node is still ours and drained."""
+    if node.state == "done":
+        return
+    node.began = None  # how long it lay is no time that a node takes
+    if node.undone:
+        node.step = STEPS[0]
+    elif node.step in ("validate", "gate"):
+        node.step = "change"
+
+
 def _begun(state: State, node: Node, record: Record) -> None:
     step = record["step"]
     node.batch = record["batch"]
@@ -208,6 +221,8 @@ def _begun(state: State, node: Node, record: Record) -> None:
     if step in BUSY:  # a roll-back is no place in the order: of a node that it was cut off on, it is still to be read what had failed
         node.step, node.state = step, BUSY[step]
         node.status, node.message, node.task = "ok", "", ""
+    else:
+        node.undone = True
     if node.began is None:
         node.began = record["time"]
 
@@ -224,12 +239,13 @@ def _ended(node: Node, record: Record) -> None:
     if step == "rollback":
         if status == "ok":
             # Resumed, it begins anew: it is still drained, and nothing of the release is on it any more.
-            node.state, node.step = "rolled_back", STEPS[0]
+            node.state, node.step, node.undone = "rolled_back", STEPS[0], False
     elif status != "ok":
         node.state = "failed"
     elif step == STEPS[-1]:
         node.state = "done"
     else:
+        node.undone = node.undone and step != "change"
         node.step = STEPS[STEPS.index(step) + 1]
         node.state = "drained" if step == "drain" else BUSY[node.step]
 

@@ -8,10 +8,15 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.drain_kubernetes import NOTE
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.upgrade.order import Rules, most_unavailable
 
-UNDRAIN = {"slurm": "scontrol update nodename={node} state=resume", "kubernetes": "kubectl uncordon {node}"}
+# With the note that says whose the cordon was: left there, the next cordon by anybody would be taken for ours, and lifted.
+UNDRAIN = {
+    "slurm": "scontrol update nodename={node} state=resume",
+    "kubernetes": "kubectl uncordon {node} && kubectl annotate node {node} " + NOTE + "-",
+}
 
 
 class Site(NamedTuple):

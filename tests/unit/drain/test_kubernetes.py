@@ -130,6 +130,16 @@ def test_the_cordon_of_an_upgrade_that_failed_becomes_this_ones(cluster: Cluster
     assert kubernetes.undrain(host, ["n1"], RUN)[0][0].state == "available"
 
 
+def test_the_note_goes_where_somebody_else_has_lifted_our_cordon(cluster: Cluster, host: KubectlHost) -> None:
+    """Left there, the next cordon by anybody would be taken for ours."""
+    kubernetes.drain(host, ["n1"], RUN)
+    del cluster.nodes["n1"]["spec"]["unschedulable"]
+    [found], changed = kubernetes.undrain(host, ["n1"], RUN)
+    assert (found.state, changed) == ("available", True)
+    cordon(cluster, "n1")
+    assert kubernetes.drain(host, ["n1"], OLD)[0][0].by == "other"
+
+
 def test_a_node_that_was_down_is_closed_and_not_given_back(cluster: Cluster, host: KubectlHost) -> None:
     cluster.ready("n1", "Unknown")
     assert kubernetes.look(host, ["n1"])[0].state == "down"

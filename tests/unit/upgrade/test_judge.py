@@ -51,8 +51,9 @@ def test_who_is_away() -> None:
     assert unavailable({"scheduler": "slurm", "state": "down", "reason": "fan"}) == "down (fan)"
 
 
-def upgrade(*, pending: bool = True, state: str = "available") -> dict[str, Any]:
-    return {"pending": pending, "classes": [], "before": {"kernel": "6.1"}, "scheduler": {"scheduler": "slurm", "state": state}}
+def upgrade(*, pending: bool = True, state: str = "available", by: str | None = None, step: str = "preflight") -> dict[str, Any]:
+    scheduler = {"scheduler": "slurm", "state": state, "by": by}
+    return {"pending": pending, "classes": [], "before": {"kernel": "6.1"}, "scheduler": scheduler, "lease": {"run": "R", "step": step}}
 
 
 def test_the_look_at_all_nodes() -> None:
@@ -74,6 +75,22 @@ def test_the_look_at_all_nodes() -> None:
     assert ready(found, Rules(1, ("n1",), {})) == {"kind": "ready", "canary": ["n2"]}
     assert no_room(found._replace(away={"n1": "down"}), Rules(1, (), {})) == (
         "upgrade_max_unavailable allows 1 away, and so many are already: n1 down"
+    )
+
+
+def test_what_an_earlier_upgrade_left_behind_is_not_done() -> None:
+    """Its plan is empty, but nobody has validated it, and it waits for somebody to give it back to its jobs."""
+    hosts = {
+        "n1": upgrade(pending=False, state="drained", by="other"),
+        "n2": upgrade(pending=False, state="drained", by="us"),
+        "n3": upgrade(pending=False, step="change"),
+    }
+    found = looked(list(hosts), RunOutcome({name: HostOutcome(name, upgrade=said) for name, said in hosts.items()}))
+    assert found.pending == ["n2", "n3"]
+    assert [record["node"] for record in found.records if record["kind"] == "done"] == ["n1"]
+    assert no_room(found._replace(away={"n3": "drained (railwright upgrade R1)"}), Rules(1, (), {})) == (
+        "upgrade_max_unavailable allows 1 away, and so many are already: n3 drained (railwright upgrade R1); "
+        "begin with what is away itself: --limit n3"
     )
 
 

@@ -2,16 +2,18 @@
 """What a roll-out does when nodes fail, disappear, or are away for other reasons."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from railwright.events import RunOutcome
 from railwright.exitcodes import ExitCode
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Damaged, Journal, newest, read_state, reopen
 from railwright.upgrade.order import Rules
 from railwright.upgrade.report import code_of, document
-from simulated_cluster import Cluster, Machine, Playing, Switch, again, names_of, new_journal, roll_out
+from simulated_cluster import Cluster, Killed, Machine, Playing, Switch, again, names_of, new_journal, roll_out
 
 RULES = Rules(2, (), {})
 STEPS = ("drain", "change", "validate", "gate", "undrain")
@@ -84,7 +86,7 @@ def test_rolled_back_when_asked_and_left_drained() -> None:
     assert states(journal) == {"n01": "done", "n02": "rolled_back", "n03": "done", "n04": "waiting"}
     assert cluster.machines["n02"].version == "old"
     assert cluster.machines["n02"].drained_by == "us"
-    assert playing.calls[-2:] == [("rollback", ["n02"]), ("revalidate", ["n02"])]
+    assert playing.calls[-3:] == [("hold", ["n02"]), ("rollback", ["n02"]), ("revalidate", ["n02"])]
     assert playing.variables[-2] == {"rdma_rollback_to": "RUN", "rdma_run_id": "RUN-rollback"}, "it is a run of its own"
     assert journal.state.nodes["n02"].message == "slow"
     assert code_of(journal.state) is ExitCode.FAILED
@@ -103,6 +105,73 @@ def test_a_roll_back_that_fails_is_said() -> None:
     roll_out(cluster, journal, RULES, wrong=wrong, back=True)
     node = journal.state.nodes["n01"]
     assert (node.state, node.message) == ("failed", "slow; the roll-back failed: no old version to be had")
+
+
+@pytest.mark.parametrize(
+    ("step", "why"), [("change", "half-way"), ("undrain", "n02 did not come back to its scheduler within 300 s")])
+def test_a_node_that_jobs_may_come_to_is_not_rolled_back(step: str, why: str) -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    roll_out(cluster, journal, RULES, wrong={(step, "n02"): ("failed", why)})
+    cluster.machines["n02"].drained_by = ""  # somebody gave it back by hand, or its scheduler did after all
+    journal = again(journal)
+    _through, playing = roll_out(cluster, journal, RULES, resumed=True, back=True, wrong={(step, "n02"): ("failed", why)})
+    assert "rollback" not in [step for step, _names in playing.calls]
+    node = journal.state.nodes["n02"]
+    assert (node.state, node.message) == ("failed", f"{why}; not rolled back: n02 takes new jobs (available): it is not drained")
+
+
+def test_a_node_of_another_upgrade_is_not_rolled_back() -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    roll_out(cluster, journal, RULES, wrong={("change", "n02"): ("failed", "half-way")})
+    journal = again(journal)
+    theirs = ("failed", "the node is being upgraded by run R2")
+    wrong = {("lease", "n02"): theirs, ("hold", "n02"): theirs}
+    _through, playing = roll_out(cluster, journal, RULES, resumed=True, back=True, wrong=wrong)
+    assert "rollback" not in [step for step, _names in playing.calls]
+    assert journal.state.nodes["n02"].message.endswith("; not rolled back: the node is being upgraded by run R2")
+
+
+@pytest.mark.parametrize("failed", ["validate", "gate"])
+def test_a_roll_back_that_does_not_validate_is_upgraded_anew_when_resumed(failed: str) -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    wrong = {(failed, "n02"): ("failed", "slow"), ("revalidate", "n02"): ("failed", "no link")}
+    roll_out(cluster, journal, RULES, wrong=wrong, back=True)
+    assert cluster.machines["n02"].version == "old"
+    journal = again(journal)
+    assert roll_out(cluster, journal, RULES, resumed=True)[0]
+    assert cluster.machines["n02"] == Machine("", "new", ["new", "new"], validated=True)
+
+
+def test_a_roll_back_that_was_cut_off_is_upgraded_anew_when_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    execute = Playing.execute
+
+    def dying(playing: Playing, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome:
+        if step == "revalidate":
+            raise Killed
+        return execute(playing, step, nodes, variables)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Playing, "execute", dying)
+        with pytest.raises(Killed):
+            roll_out(cluster, journal, RULES, wrong={("gate", "n02"): ("failed", "slow")}, back=True)
+    journal = again(journal)
+    assert roll_out(cluster, journal, RULES, resumed=True)[0]
+    assert cluster.machines["n02"] == Machine("", "new", ["new", "new"], validated=True)
+
+
+def test_a_node_that_somebody_rolled_back_by_hand_is_upgraded_anew_when_resumed() -> None:
+    cluster = fresh()
+    journal = new_journal(list(cluster.machines), RULES)
+    roll_out(cluster, journal, RULES, wrong={("gate", "n02"): ("failed", "slow")})
+    cluster.machines["n02"].version = "old"
+    journal = again(journal)
+    assert roll_out(cluster, journal, RULES, resumed=True)[0]
+    assert cluster.machines["n02"].installed == ["new", "new"]
 
 
 def test_nothing_is_rolled_back_that_was_not_changed() -> None:

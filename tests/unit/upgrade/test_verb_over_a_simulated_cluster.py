@@ -56,6 +56,7 @@ class Plays:
             "before": {"kernel": "old"},
             "packages": [{"name": "rdma-core", "from": "44.0-2", "to": "52.0-1"}],
             "scheduler": drain_of(machine),
+            "lease": {"run": "RUN", "step": "preflight"},
         }
         return HostOutcome(name, status, message=message, upgrade=upgrade if status == "ok" else None)
 
@@ -181,8 +182,9 @@ def test_stopped_and_resumed(plays: Plays, run: Run) -> None:
     assert [(step, limit) for step, limit, _variables in again[:3]] == [
         ("scheduler", "n1,n2,n3"),
         ("lease", "n1,n2,n3"),
-        ("validate", "n1"),
+        ("change", "n1"),  # who knows what became of it meanwhile
     ]
+    assert again[3][:2] == ("validate", "n1")
     assert again[0][2]["consent"] == ["restart"]
     assert again[0][2]["rdma_stack_pins"] == {"rdma-core": "52.0-1"}
     assert "3 nodes: 3 done" in out

@@ -91,6 +91,13 @@ def test_taken_over_it_is_the_others_no_more(node: Node) -> None:
     assert read(node) == OURS
 
 
+@pytest.mark.parametrize("look", [False, True])
+def test_what_the_other_one_changed_is_still_to_be_proved(node: Node, look: bool) -> None:
+    take(node, OTHER._replace(step="change"))
+    assert take(node, OURS, force=True, look=look).lease == OURS._replace(step="change")
+    assert read(node) == (OTHER if look else OURS)._replace(step="change")
+
+
 def test_of_many_at_once_exactly_one_gets_it(node: Node) -> None:
     begin = threading.Barrier(8)
     got: list[str] = []
