@@ -7,9 +7,10 @@ becomes null or is left out, and what no key names is not kept. The forms: docs/
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 Form = Callable[[Any], Any]
@@ -29,6 +30,7 @@ KEPT_VARIABLES = re.compile(r"NCCL_[A-Z0-9_]{1,64}\Z")
 KEPT_WORDS = re.compile(KEPT_VARIABLES.pattern + r"|(RAILWRIGHT_BENCH|LD_LIBRARY_PATH)\Z")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
 HIDDEN = "(hidden)"
+_LARGEST = sys.float_info.max
 
 
 def text(limit: int = TEXT) -> Form:
@@ -43,10 +45,20 @@ def text(limit: int = TEXT) -> Form:
 
 
 def number(value: Any) -> float | int | None:
-    """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """A finite number that a float can hold: math.isfinite would raise OverflowError for a larger whole one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         return None
     return value
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time of a node in ISO 8601; None for one that is no date (milliseconds, 1e300): it must not end a run on many nodes."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def integer(value: Any) -> int | None:

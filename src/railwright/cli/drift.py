@@ -15,6 +15,7 @@ from railwright.cli import console
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.documents import moment
 from railwright.drift.fleet import SEVERITIES, fleet, fold, rank
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
@@ -112,9 +113,7 @@ def _node(host: HostOutcome, seen: dict[str, str], areas: list[str], worst: Seve
     for finding in drift.get("findings", []):
         if (areas and finding.get("area") not in areas) or rank(finding.get("severity")) > SEVERITIES.index(worst):
             continue
-        since = finding.get("since")
-        when = datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds") if isinstance(since, int | float) else None
-        findings.append({**finding, "since": when, "first_seen": seen.get(str(finding.get("key")))})
+        findings.append({**finding, "since": moment(finding.get("since")), "first_seen": seen.get(str(finding.get("key")))})
     return node_document(host) | {"findings": findings, "unknown": drift.get("unknown", []), "drivers": drift.get("drivers", {})}
 
 

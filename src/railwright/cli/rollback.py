@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from railwright.cli.changes import CUT, change_line, disruptions, host_line, nod
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.cli.validate import settle
+from railwright.documents import moment
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
 
@@ -171,10 +171,9 @@ def _list(session: Session) -> None:
 
 
 def _dated(point: dict[str, Any]) -> dict[str, Any]:
-    when = point.get("when")
-    return point | {"when": datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds") if isinstance(when, int | float) else None}
+    return point | {"when": moment(point.get("when"))}
 
 
 def _row(point: dict[str, Any]) -> tuple[object, ...]:
     packages = f"{point['packages']}{' (assumed)' if point['packages_assumed'] else ''}"
-    return (point["run"], point["when"], point["state"], point["files"], point["values"], point["commands"], packages)
+    return (point["run"], point["when"] or "unknown", point["state"], point["files"], point["values"], point["commands"], packages)

@@ -106,6 +106,13 @@ def test_areas_and_severities_are_filters_and_history_is_not_filtered() -> None:
     assert (found["first_seen"], found["since"]) == ("t1", "2025-11-20T12:00:00+00:00")
 
 
+@pytest.mark.parametrize("odd", [1732168809000.0, 1e300, -1e300, pytest.param(10**400, id="huge")])
+def test_a_time_that_is_no_date_is_no_time_and_the_finding_stays(odd: float) -> None:
+    host = HostOutcome("n1", drift=drift_document({**ANSWER, "findings": [{**FINDING, "since": odd}]}))
+    (found,) = verb._node(host, {FINDING["key"]: "t1"}, [], verb.Severity.MINOR)["findings"]
+    assert (found["since"], found["first_seen"]) == (None, "t1")
+
+
 def test_a_file_for_others_is_whole_readable_and_leaves_nothing_beside(tmp_path: Path) -> None:
     for text in ("1\n", "2\n"):
         verb._print(text, tmp_path / "a.prom")

@@ -157,6 +157,13 @@ def test_the_list(rollback: Rollback, runner: Runner) -> None:
     assert document["nodes"]["n2"]["restore_points"][0]["run"] == "r1"
 
 
+def test_a_time_that_is_no_date_does_not_end_the_list(rollback: Rollback, runner: Runner) -> None:
+    runner.events["restore_points"][0] = event("runner_on_ok", "n1", {"restore_points": [{**POINT, "when": 1e300}]}, ROLLBACK)
+    nodes = rollback("--list", "--format", "json").json["nodes"]
+    assert [nodes[name]["restore_points"][0]["when"] for name in ("n1", "n2")] == [None, "2026-01-01T00:00:00+00:00"]
+    assert "r1    unknown " in rollback("--list").out
+
+
 @pytest.mark.parametrize("words", [(), ("--list", "--to", "r1")])
 def test_either_a_run_or_the_list(rollback: Rollback, runner: Runner, words: tuple[str, ...]) -> None:
     ran = rollback(*words)
