@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from railwright.cli.drift import Areas, Severity, keep_history, known_areas
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.drift.fleet import fold
-from railwright.drift.remediation import command_for, out_of_scope
+from railwright.drift.remediation import Asked, Remedy, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
 
@@ -47,7 +48,7 @@ def command(
     limit: Limit = None,
     area: Areas = None,
     severity: Worst = Severity.MINOR,
-    batch: Batch = "10%",
+    batch: Batch = Asked().batch,
     consent: Consent = None,
     form: OutputFormat = Format.TEXT,
 ) -> None:
@@ -55,13 +56,14 @@ def command(
         raise InputError(f"--batch {batch}: allowed: a number from 1 on, or 1% to 100%")
     known_areas(area or [])
     extra: dict[str, Any] = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch}
-    if consent is not None:
-        extra["consent"] = consented(consent)
+    asked = Asked(tuple(area or []), severity.value, batch, None if consent is None else tuple(consented(consent)))
+    if asked.consent is not None:
+        extra["consent"] = list(asked.consent)
     session = Session("remediate", inventory, limit, form)
     outcome = session.run("remediate", extra)
     require(outcome, lambda host: host.remediation is not None, "look for drift")
     keep_history(session, outcome)
-    nodes = {name: _node(host, str(inventory)) for name, host in sorted(outcome.hosts.items())}
+    nodes = {name: _node(host, str(inventory), asked) for name, host in sorted(outcome.hosts.items())}
     left = any(node["findings"] or node["waiting"] for node in nodes.values())
     code = overall(outcome, *([ExitCode.DRIFT] if left else []))
     summary = _summary(outcome, nodes, code)
@@ -69,11 +71,11 @@ def command(
     if form is Format.JSON:
         console.print_json({"nodes": nodes, "summary": summary})
     else:
-        _show(outcome, nodes, summary, str(inventory))
+        _show(outcome, nodes, summary, str(inventory), asked)
     raise typer.Exit(code)
 
 
-def _node(host: HostOutcome, inventory: str) -> dict[str, Any]:
+def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
     """``findings`` is what is left of what was asked for, ``waiting`` what a stopped run did not come to."""
     said = host.remediation or {}
     judged = said.get("stage") == "judged"
@@ -82,10 +84,7 @@ def _node(host: HostOutcome, inventory: str) -> dict[str, Any]:
     findings += _marked("left", [row for row in left if not out_of_scope(row)])
     # What was tried of a node that was lost half-way is neither mended nor untouched: nobody knows.
     waiting = said.get("tried", []) if not judged and host.status == "ok" else []
-    classes = {str(row.get("disruption") or "") for row in findings}
-    for row in findings:
-        row["command"] = command_for(row, inventory, [host.name], said.get("consent", []), classes)
-    return node_document(host) | {
+    node = node_document(host) | {
         "result": _result(host, said, findings, waiting),
         "mended": said.get("mended", []),
         "findings": findings,
@@ -95,6 +94,15 @@ def _node(host: HostOutcome, inventory: str) -> dict[str, Any]:
         "restore_point": host.restore_point,
         "taken_back": host.taken_back,
     }
+    for row, found in _remedies(node, asked):
+        row["command"] = None if found is None else found.line(inventory, [host.name])
+    return node
+
+
+def _remedies(node: dict[str, Any], asked: Asked) -> Iterator[tuple[dict[str, Any], Remedy | None]]:
+    """What is left on a node, each with what would mend it."""
+    for row in node["findings"]:
+        yield row, remedy(row, asked, node["consent"], [*node["findings"], *node["left_out"]])
 
 
 def _marked(result: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -126,7 +134,7 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCo
     }
 
 
-def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], inventory: str) -> None:
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], inventory: str, asked: Asked) -> None:
     for host in outcome.hosts.values():
         if host.status != "ok":
             heading(host)
@@ -138,7 +146,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     for name, node in nodes.items():
         if node["restore_point"]:
             console.say(f"  restore point on {name}: {node['restore_point']}")
-    _show_left(nodes, inventory)
+    _show_left(nodes, inventory, asked)
     late = [name for name, node in nodes.items() if node["waiting"]]
     if late:
         console.say(console.styled("not touched", "warn"), f"since the run stopped before: {fold(late)}")
@@ -148,8 +156,11 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     console.say(f"{nodes_line(summary)}{touched}: {summary['mended']} mended, {summary['left']} left")
 
 
-def _show_left(nodes: dict[str, dict[str, Any]], inventory: str) -> None:
-    """Every difference that is left once, with its nodes and its reason; then each command once, for all nodes that it is for."""
+def _show_left(nodes: dict[str, dict[str, Any]], inventory: str, asked: Asked) -> None:
+    """Every difference that is left once, with its nodes and its reason; then each command once, for all nodes that it is for.
+
+    A node that allows other classes has a command of its own: what one of them allows is not granted to another.
+    """
     left = _grouped({name: node["findings"] for name, node in nodes.items()}, ("result", "why"))
     if not left:
         return
@@ -161,15 +172,13 @@ def _show_left(nodes: dict[str, dict[str, Any]], inventory: str) -> None:
         for row, names in left
     ]  # fmt: skip
     console.table(("result", "nodes", "area", "what", "why"), rows)
-    commands: dict[str, None] = {}
-    for row, names in left:
-        consent = {item for name in names for item in nodes[name]["consent"]}
-        also = {str(other.get("disruption") or "") for name in names for other in nodes[name]["findings"]}
-        found = command_for(row, inventory, names, consent, also)
-        if found is not None:
-            commands[found] = None
-    for text in commands:
-        console.say(f"  {text}")
+    commands: dict[Remedy, set[str]] = {}
+    for name, node in nodes.items():
+        for _row, found in _remedies(node, asked):
+            if found is not None:
+                commands.setdefault(found, set()).add(name)
+    for found, names in commands.items():
+        console.say(f"  {found.line(inventory, names)}")
 
 
 def _grouped(nodes: dict[str, list[dict[str, Any]]], more: tuple[str, ...]) -> list[tuple[dict[str, Any], list[str]]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from railwright.documents import flag, integer, items, record, text
 from railwright.drift.document import FINDINGS
+from railwright.drift.fleet import SEVERITIES, rank
 
 LISTED = 64
 OUT_OF_SCOPE = ("area", "severity")  # what nobody asked for: no drift to the exit code
@@ -49,22 +50,63 @@ def out_of_scope(row: Mapping[str, Any]) -> bool:
     return row.get("cause") in OUT_OF_SCOPE
 
 
-def command_for(row: Mapping[str, Any], inventory: str, nodes: Iterable[str], consent: Iterable[str], also: Iterable[str]) -> str | None:
-    """The command that would mend what is left; None where none does.
+class Asked(NamedTuple):
+    """The options of this run that say how much it does, as they were given; what stands here by itself is the options' default."""
 
-    ``consent``: the classes that are allowed already, as --consent takes their place. ``also``: those of everything else that is left
-    on these nodes, since apply makes the whole plan or nothing.
+    areas: tuple[str, ...] = ()
+    severity: str = SEVERITIES[-1]
+    batch: str = "10%"
+    consent: tuple[str, ...] | None = None  # None: the inventory's list holds
+
+
+class Remedy(NamedTuple):
+    """A command without its nodes: it may be the same for several of them, and is then printed once."""
+
+    verb: str
+    options: tuple[str, ...] = ()
+
+    def line(self, inventory: str, nodes: Iterable[str]) -> str:
+        return shlex.join(("railwright", self.verb, "-i", inventory, "--limit", ",".join(sorted(nodes)), *self.options))
+
+
+def remedy(row: Mapping[str, Any], asked: Asked, consent: Iterable[str], others: Iterable[Mapping[str, Any]]) -> Remedy | None:
+    """What would mend one row that is left on one node; None where no command does.
+
+    ``consent``: the classes that are allowed there already, as --consent takes their place. ``others``: everything that is left on the
+    node. A row that needs another one first is mended by whatever mends that one; apply makes the whole plan or nothing.
     """
-    where = f"-i {shlex.quote(inventory)} --limit {shlex.quote(','.join(sorted(nodes)))}"
-    cause, disruption = row.get("cause"), str(row.get("disruption") or "")
-    allowed = {name for name in consent if name}
+    others = list(others)
+    ground = _ground(row, others)
+    cause = ground.get("cause")
     if cause == "consent":
-        return f"railwright remediate {where} --consent {','.join(sorted({*allowed, disruption}))}"
+        return Remedy("remediate", _same(asked, ground) + _consent({*consent, str(ground.get("disruption"))}))
     if cause == "reboot":
-        classes = {*allowed, *also, "reboot"} - {"", "none"}
-        return f"railwright apply {where} --consent {','.join(sorted(classes))}"
+        also = {str(other.get("disruption") or "") for other in others if not out_of_scope(other)}
+        return Remedy("apply", _consent({*consent, *also, "reboot"}))
     if cause in ("problem", "refused"):
-        return f"railwright plan {where}"
+        return Remedy("plan")
     if cause in ("needs", "new", *OUT_OF_SCOPE):
-        return f"railwright remediate {where}"
+        return Remedy("remediate", _same(asked, ground) + (() if asked.consent is None else _consent(set(asked.consent))))
     return None
+
+
+def _ground(row: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The row that is to be mended first, by the words of the node's cut plan; the row itself where it stands by itself."""
+    named = {f"needs {other.get('key')} first, which is left out": other for other in others}
+    for _step in named:  # a node wrote it: rows that need each other in a ring end, too
+        if row.get("cause") != "needs":
+            break
+        row = named.get(str(row.get("reason")), row)
+    return row
+
+
+def _same(asked: Asked, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The run's own options again, without those that would leave the row out."""
+    found = [word for area in asked.areas for word in ("--area", area)] if row.get("area") in asked.areas else []
+    if asked.severity != Asked().severity and rank(row.get("severity")) <= SEVERITIES.index(asked.severity):
+        found += ["--severity", asked.severity]
+    return (*found, *(("--batch", asked.batch) if asked.batch != Asked().batch else ()))
+
+
+def _consent(classes: set[str]) -> tuple[str, ...]:
+    return ("--consent", ",".join(sorted(classes - {"", "none"})))

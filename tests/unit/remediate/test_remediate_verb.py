@@ -17,7 +17,7 @@ from railwright.cli import remediate as verb
 from railwright.cli.options import Format
 from railwright.cli.session import Session
 from railwright.drift.history import read_history
-from railwright.drift.remediation import command_for, remediation_document
+from railwright.drift.remediation import Asked, remediation_document, remedy
 from railwright.events import Collector, HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.report.cases import cases_of
@@ -149,9 +149,62 @@ def test_an_area_that_does_not_exist_is_refused(remediate: Any) -> None:
 
 def test_names_are_quoted_in_commands() -> None:
     row = {"cause": "consent", "disruption": "link"}
-    found = command_for(row, "my site", ["a;b"], ["", "restart"], [])
-    assert found == "railwright remediate -i 'my site' --limit 'a;b' --consent link,restart"
-    assert command_for({"cause": "state"}, "i", ["n"], [], []) is None
+    found = remedy(row, Asked(), ["", "restart"], [row])
+    assert found is not None
+    assert found.line("my site", ["a;b"]) == "railwright remediate -i 'my site' --limit 'a;b' --consent link,restart"
+    assert remedy({"cause": "state"}, Asked(), [], []) is None
+
+
+def commands(out: str) -> list[str]:
+    """What is printed to be run, without the inventory's path."""
+    lines = [line.split() for line in out.splitlines() if line.startswith("  railwright ")]
+    return [" ".join([words[1], *words[4:]]) for words in lines]
+
+
+def test_the_same_command_with_consent_does_no_more_than_this_run(remediate: Any) -> None:
+    scope = Scope(("network", "sysctl"), "critical", ())
+    node = host("n1", chosen(seen(MTU, SYSCTL, CONF), scope), seen(MTU, SYSCTL, CONF))
+    options = {"area": ["network", "sysctl"], "severity": verb.Severity.CRITICAL, "batch": "1"}
+    _code, out, _given = remediate(node, form=Format.TEXT, **options)
+    wanted = "--limit n1 --area network --area sysctl --severity critical --batch 1 --consent link"
+    assert commands(out) == [f"remediate {wanted}"]
+    _code, out, _given = remediate(node, **options)
+    assert [row["command"].partition(" --limit ")[2] for row in json.loads(out)["nodes"]["n1"]["findings"]] == [wanted[8:]]
+
+
+NEEDS = {"key": "k", "area": "nccl", "severity": "major", "cause": "needs", "reason": "needs packages: package x first, which is left out"}
+GROUND = {"key": "packages: package x", "area": "packages", "severity": "minor", "disruption": "restart"}
+
+
+@pytest.mark.parametrize(("cause", "asked", "options"), [
+    (None, Asked(("nccl",), "major", "2"), "remediate --area nccl --severity major --batch 2"),
+    (None, Asked(consent=("link",)), "remediate --consent link"),  # given in this run, it is not the inventory's
+    (None, Asked(consent=()), "remediate --consent "),
+    ("area", Asked(("nccl",), "minor", "2"), "remediate --batch 2"),
+    ("severity", Asked((), "major", "2"), "remediate --batch 2"),
+    ("consent", Asked(("nccl", "packages")), "remediate --area nccl --area packages --consent link,restart"),
+    ("reboot", Asked(("nccl",)), "apply --consent link,reboot,restart"),
+])  # fmt: skip
+def test_what_needs_another_change_has_the_command_that_mends_that_one(cause: str | None, asked: Asked, options: str) -> None:
+    """Options of the run stand in the command, but for those that left the other change out."""
+    found = remedy(NEEDS, asked, ["link"], [NEEDS, *([{**GROUND, "cause": cause}] if cause else [])])
+    assert found is not None
+    assert " ".join([found.verb, *found.options]) == options
+
+
+def test_rows_that_need_each_other_end() -> None:
+    other = {**NEEDS, "key": "packages: package x", "reason": "needs k first, which is left out"}
+    assert remedy(NEEDS, Asked(), [], [NEEDS, other]) == ("remediate", ())
+
+
+def test_what_one_node_allows_is_not_granted_to_another(remediate: Any) -> None:
+    nodes = [host(name, chosen(seen(MTU, BURNT), SCOPE._replace(consent=allowed)), seen(MTU, BURNT))
+             for name, allowed in (("n1", ("restart",)), ("n2", ()), ("n3", ()))]  # fmt: skip
+    _code, out, _given = remediate(*nodes, form=Format.TEXT)
+    assert commands(out) == [
+        "remediate --limit n1 --consent link,restart", "apply --limit n1 --consent link,reboot,restart",
+        "remediate --limit n2,n3 --consent link", "apply --limit n2,n3 --consent link,reboot",
+    ]  # fmt: skip
 
 
 def test_the_collector_takes_it_from_our_action_only_and_bounds_it() -> None:
