@@ -21,7 +21,7 @@ HELP = """Bring every node back to how it was right before a run: files, values,
 
 Undoes that run and everything after it on the node, the newest first, from the restore points that every apply leaves there. What \
 somebody else has changed since is refused by its name. Ends 0 when everything is as it was, 1 when something was refused or failed, \
-3 when a node does not answer, 64 when no node knows the run.
+3 when a node does not answer, 64 when every node answers and none knows the run.
 
 \b
 Examples:
@@ -84,9 +84,13 @@ def command(
 
 
 def _known(outcome: RunOutcome, run: str) -> None:
-    """A run that no node knows is a matter of what was typed."""
+    """A run that no node knows is a matter of what was typed; while one has not answered, nobody can say that."""
     documents = {name: host.rollback for name, host in sorted(outcome.hosts.items()) if host.rollback is not None}
     if not documents or any(document.get("known") for document in documents.values()):
+        return
+    silent = sorted(set(outcome.hosts) - set(documents))
+    if silent:
+        console.note(f"--to {run}: no node that answered has a restore point of this run; nobody knows whether {', '.join(silent)} has one")
         return
     first, document = next(iter(documents.items()))
     names = [str(point["run"]) for point in document["restore_points"]]

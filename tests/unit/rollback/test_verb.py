@@ -140,6 +140,18 @@ def test_a_run_that_no_node_knows_is_an_error_of_input(rollback: Rollback, runne
     assert "no node has a restore point of this run; n1 has those of r7, r6" in ran.err
 
 
+@pytest.mark.parametrize(("happened", "code"), [("runner_on_unreachable", 3), ("runner_on_failed", 1)])
+def test_a_node_that_has_not_answered_may_know_the_run(rollback: Rollback, runner: Runner, happened: str, code: int) -> None:
+    away = event(happened, "n1", {"msg": "no route"}, ROLLBACK)
+    stopped = event("runner_on_failed", "n2", {"msg": "no node that answers has it"}, "ansible.builtin.assert")
+    runner.events["rollback"] = [away, event("runner_on_ok", "n2", plan(known=False), ROLLBACK), stopped]
+    ran = rollback("--to", "r1", "--format", "json")
+    assert ran.code == ran.json["summary"]["exit_code"] == code
+    assert "no node that answered has a restore point of this run; nobody knows whether n1 has one" in ran.err
+    assert [ran.json["nodes"][name]["known"] for name in ("n1", "n2")] == [False, False]
+    assert runner.playbooks == ["rollback"]
+
+
 def test_a_node_that_does_not_know_the_run_is_named(rollback: Rollback, runner: Runner) -> None:
     runner.events["rollback"] = [*applied("n1"), event("runner_on_ok", "n2", plan(known=False), ROLLBACK), stats("n1", "n2")]
     ran = rollback("--to", "r1", "--format", "json")
