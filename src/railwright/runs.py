@@ -81,19 +81,37 @@ def save(run: Run) -> Path:
 
 
 def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    """Beside its target, synced, renamed; for the owner's eyes only, unless ``mode`` says otherwise. Raises OSError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Beside its target, synced, renamed; for the owner's eyes only, unless ``mode`` says otherwise. Raises OSError.
+
+    A link stays one: its target is replaced. What is no regular file (a pipe, /dev/null, /dev/stdout) is written into as it is.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    target = Path(os.path.realpath(path))
+    if _exists(path) and not target.is_file():  # also a deleted file behind /dev/stdout: no name leads to it
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb") as stream:
+            stream.write(data)
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), mode)  # whatever the umask is
-            stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        beside.replace(path)
+        beside.replace(target)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _exists(path: Path) -> bool:
+    """By way of the kernel, whose protection of links in shared directories is an error here and not an answer."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def stored() -> list[str]:
