@@ -41,16 +41,23 @@ def fleet(nodes: Mapping[str, Iterable[dict[str, Any]]]) -> list[Row]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """`gpu[001-004,007],login1`: ranges over the last number of a name, its zeros kept, everything in natural order."""
-    series: dict[tuple[str, str, int], list[int]] = {}
+    """`gpu[001-004,007],login1`: ranges over the last number of a name, its zeros kept, everything in natural order.
+
+    Where one number of a width is filled up with zeros, all of that width are: `gpu[001-400]`. The rest goes together as `gpu[1-400]`.
+    """
     plain: list[str] = []
+    found: list[tuple[str, str, str]] = []
     for name in sorted(set(names)):
         match = _last_number(name)
         if match is None:
             plain.append(name)
-            continue
-        head, digits, tail = match
-        series.setdefault((head, tail, len(digits) if digits.startswith("0") and len(digits) > 1 else 0), []).append(int(digits))
+        else:
+            found.append(match)
+    padded = {(head, tail, len(digits)) for head, digits, tail in found if len(digits) > 1 and digits.startswith("0")}
+    series: dict[tuple[str, str, int], list[int]] = {}
+    for head, digits, tail in found:
+        width = len(digits)
+        series.setdefault((head, tail, width if (head, tail, width) in padded else 0), []).append(int(digits))
     folded = [_folded(head, tail, width, sorted(numbers)) for (head, tail, width), numbers in series.items()]
     return ",".join(sorted(folded + plain))
 
