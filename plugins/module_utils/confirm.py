@@ -31,7 +31,7 @@ from .take_back import wait_for_lock
 from .types import Change
 
 CONFIRMED_AREAS = frozenset(("network", "ipoib", "roce_qos", "firewall"))
-PARTS = ("errors", "types", "host", "host_write", "journal", "rollback", "switch", "take_back")  # all that taking back needs
+PARTS = ("errors", "types", "host", "host_run", "host_write", "journal", "rollback", "switch", "take_back")  # all that taking back needs
 MAIN = "from railwright_node.take_back import main\n\nmain()\n"
 NOTHING = "none"  # outcome of a run that the node knows nothing of
 LOCK_SECONDS = 5.0  # the controller asks again

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All I/O of the core but writing (``host_write.py``): read, list, run, lock, all bounded.
+"""All I/O of the core but writing (``host_write.py``) and how a command is run (``host_run.py``): read, list, lock, all bounded.
 
 ``Host`` is a live node. ``TreeHost`` is a captured directory (``sys/``, ``proc/``,
 ``etc/`` …, with recorded command output under ``cmd/``): it runs nothing and never
@@ -19,6 +19,7 @@ import subprocess
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from .host_run import run_bounded
 from .host_write import Result, Snapshot, Writer
 
 __all__ = ["Host", "Result", "Snapshot", "TreeHost", "recording_name"]
@@ -146,21 +147,8 @@ class Host(Writer):
 
     def run(self, argv, timeout=30.0, stdin=None):
         # type: (Sequence[str], float, Optional[str]) -> Result
-        """Run a command without a shell, in the C locale. Never raises."""
-        try:
-            process = subprocess.Popen(
-                list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), close_fds=True, cwd="/",
-            )
-        except OSError as error:
-            return Result(127, "", "%s: %s" % (argv[0], error.strerror))
-        try:
-            out, err = process.communicate(stdin.encode() if stdin is not None else None, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            return Result(124, out.decode("utf-8", "replace"), "%s: no answer in %g s" % (argv[0], timeout))
-        return Result(process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        """Run a command without a shell, in the C locale, in a session of its own. Never raises, and takes no longer than its time."""
+        return run_bounded(argv, _environment(), timeout, stdin)
 
     def spawn(self, argv, log, environment=None, owner=None):
         # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int

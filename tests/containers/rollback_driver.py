@@ -4,6 +4,7 @@
 ``python3 rollback_driver.py first | second | back RUN NAME | killed RUN NAME``; what came of it as JSON.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -72,10 +73,21 @@ def killed(to, name):
         child = subprocess.Popen([sys.executable, __file__, "back", to, name], stdout=subprocess.DEVNULL, start_new_session=True)
         while child.poll() is None:
             if " half-installed " in stream.read():
-                os.killpg(child.pid, signal.SIGKILL)
+                for group in (child.pid, *commands_of(child.pid)):
+                    os.killpg(group, signal.SIGKILL)
                 break
             time.sleep(0.005)
     return {"rc": child.wait()}
+
+
+def commands_of(pid):
+    """The process groups of the commands that it runs: each has a session of its own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            _state, parent, group = path.read_text().rpartition(") ")[2].split()[:3]
+            found += [int(group)] if int(parent) == pid else []
+    return found
 
 
 words = sys.argv[1:]

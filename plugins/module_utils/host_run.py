@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One command, over when its time is: whoever holds its output open beyond that keeps nobody waiting.
+
+It leads a session of its own, so that with it everything ends that it has started. What it has left behind when it ended by
+itself, within its time, is left alone: that may be a daemon.
+"""
+
+import contextlib
+import os
+import select
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+from .host_write import Result
+
+KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
+CHUNK = 65536
+
+
+def run_bounded(argv, environment, timeout, stdin):
+    # type: (Sequence[str], Dict[str, str], float, Optional[str]) -> Result
+    """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts."""
+    try:
+        process = subprocess.Popen(
+            list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, close_fds=True, cwd="/", start_new_session=True,
+        )
+    except OSError as error:
+        return Result(127, "", "%s: %s" % (argv[0], error.strerror))
+    with _Talk(process, (stdin or "").encode()) as talk:
+        over = _ended_by_itself(process, talk, timeout)
+    out, err = talk.text(process.stdout), talk.text(process.stderr)
+    return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
+
+
+def _ended_by_itself(process, talk, timeout):
+    # type: (subprocess.Popen[bytes], _Talk, float) -> bool
+    """Whether it did so in its time; otherwise it and its children are killed."""
+    with _hanging_up_with(process):
+        try:
+            over = talk.until(time.monotonic() + timeout) or process.poll() is not None
+            if not over:
+                _signal(process, signal.SIGKILL)
+                talk.until(time.monotonic() + KILLED_SECONDS)
+                process.poll()  # so that it is no zombie, though somebody in another session has its output
+        except BaseException:  # an interrupt from the keyboard is not sent to another session
+            _signal(process, signal.SIGKILL)
+            raise
+    return over
+
+
+class _Talk:
+    """What goes into a command and comes out of it. ``communicate`` of subprocess, but what was read so far can be had at any time."""
+
+    def __init__(self, process, data):
+        # type: (subprocess.Popen[bytes], bytes) -> None
+        self.process = process
+        self.data = data
+        self.streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
+        self.said = {}  # type: Dict[Any, List[bytes]]
+        self.selector = selectors.PollSelector()
+
+    def __enter__(self):
+        # type: () -> _Talk
+        for stream in self.streams:
+            self.selector.register(stream, selectors.EVENT_WRITE if stream is self.process.stdin else selectors.EVENT_READ)
+        return self
+
+    def __exit__(self, *_exception):
+        # type: (*object) -> None
+        self.selector.close()
+        for stream in self.streams:
+            stream.close()
+
+    def until(self, deadline):
+        # type: (float) -> bool
+        """Whether before the deadline everything was read, and the command has ended."""
+        while self.selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            for key, _events in self.selector.select(left):
+                if key.fileobj is self.process.stdin:
+                    self._write(key.fileobj)
+                else:
+                    self._read(key.fileobj)
+        try:
+            self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def text(self, stream):
+        # type: (Any) -> str
+        return b"".join(self.said.get(stream, [])).decode("utf-8", "replace")
+
+    def _read(self, stream):
+        # type: (Any) -> None
+        chunk = os.read(stream.fileno(), CHUNK)
+        if chunk:
+            self.said.setdefault(stream, []).append(chunk)
+        else:
+            self._end(stream)
+
+    def _write(self, stream):
+        # type: (Any) -> None
+        try:
+            self.data = self.data[os.write(stream.fileno(), self.data[:select.PIPE_BUF]):]
+        except BrokenPipeError:  # it does not want the rest
+            self.data = b""
+        if not self.data:
+            self._end(stream)
+
+    def _end(self, stream):
+        # type: (Any) -> None
+        self.selector.unregister(stream)
+        stream.close()
+
+
+def _signal(process, number):
+    # type: (subprocess.Popen[bytes], int) -> None
+    with contextlib.suppress(OSError):  # it has just ended, or runs as somebody else
+        os.killpg(process.pid, number)
+
+
+@contextlib.contextmanager
+def _hanging_up_with(process):
+    # type: (subprocess.Popen[bytes]) -> Iterator[None]
+    """A terminal that hangs up tells only its own session, so we hand that on before we end of it.
+
+    Where we do not end of it (``Host.shielded``) the command has inherited that, and goes on as well.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGHUP) != signal.SIG_DFL:
+        yield
+        return
+
+    def hand_on(number, _frame):
+        # type: (int, Any) -> None
+        _signal(process, number)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGHUP, hand_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A command takes no longer than its time, whoever holds its output open; with real processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import repo
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
+
+HOST = Host()
+LONG = 30  # seconds of what must not be waited for
+# A module of ours: what it runs writes its pid, and takes long. Its own line is what it gets to say after that.
+MODULE = """
+import contextlib, sys
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+host = Host()
+with host.shielded() if sys.argv[2] == "shielded" else contextlib.suppress():
+    print(host.run(("sh", "-c", "echo $$ > " + sys.argv[1] + "; sleep %s; echo whole" % sys.argv[3])).out, end="")
+"""
+
+
+def timed(script: str, timeout: float) -> tuple[Result, float]:
+    begun = time.monotonic()
+    return HOST.run(("bash", "-c", script), timeout), time.monotonic() - begun
+
+
+def alive(pid: int) -> bool:
+    """A zombie that nobody has asked for yet is none."""
+    state = HOST.read(f"/proc/{pid}/stat")
+    return state is not None and state.rpartition(") ")[2][0] != "Z"
+
+
+def caught(pid: int, sign: signal.Signals) -> bool:
+    mask = next(line.split()[1] for line in (HOST.read(f"/proc/{pid}/status") or "").splitlines() if line.startswith("SigCgt:"))
+    return bool(int(mask, 16) >> (sign - 1) & 1)
+
+
+def soon(question: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not question() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return question()
+
+
+def number(path: Path) -> int:
+    assert soon(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize("child", [f"sleep {LONG}; true", f"sleep {LONG} & wait"])
+def test_a_child_that_hangs_ends_with_its_command(tmp_path: Path, child: str) -> None:
+    script = f"echo said; echo $$ > {tmp_path}/pid; {child}"
+    result, took = timed(script, 0.5)
+    assert result == Result(124, "said\n", "bash: no answer in 0.5 s")
+    assert took < LONG / 3
+    group = number(tmp_path / "pid")
+    with pytest.raises(ProcessLookupError):
+        assert soon(lambda: os.killpg(group, 0) is not None)
+
+
+def test_what_a_command_left_behind_goes_on_and_its_own_exit_code_counts(tmp_path: Path) -> None:
+    """An init script that starts a daemon, which keeps the script's output."""
+    result, took = timed(f"sleep {LONG} & echo $! > {tmp_path}/pid; echo done; echo beside >&2; exit 3", 0.5)
+    assert result == Result(3, "done\n", "beside\n")
+    assert took < LONG / 3
+    daemon = number(tmp_path / "pid")
+    assert alive(daemon)
+    os.kill(daemon, signal.SIGKILL)
+
+
+def test_who_has_left_its_group_keeps_nobody_waiting_either(tmp_path: Path) -> None:
+    result, took = timed(f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep {LONG}' & echo said; wait", 0.5)
+    assert (result.rc, result.out) == (124, "said\n")
+    assert took < LONG / 3
+    os.kill(number(tmp_path / "pid"), signal.SIGKILL)
+
+
+def test_what_closes_its_output_is_still_waited_for(tmp_path: Path) -> None:
+    assert timed("exec >&- 2>&-; sleep 0.3; exit 4", LONG)[0].rc == 4
+    result, took = timed(f"exec >&- 2>&-; sleep {LONG}", 0.5)
+    assert result.rc == 124
+    assert took < LONG / 3
+
+
+@pytest.mark.parametrize(("command", "answer"), [("cat", "x" * 1_000_000), ("true", ""), ("sleep 0.1; exec <&-; sleep 0.1", "")])
+def test_much_input_is_taken_or_left(command: str, answer: str) -> None:
+    assert HOST.run(("sh", "-c", command), LONG, "x" * 1_000_000) == Result(0, answer, "")
+
+
+def test_a_command_that_is_not_there() -> None:
+    assert HOST.run(("no-such-command",)) == Result(127, "", "no-such-command: No such file or directory")
+
+
+def module(tmp_path: Path, how: str, seconds: float) -> tuple[subprocess.Popen[str], int]:
+    argv = [sys.executable, "-c", MODULE, str(tmp_path / "pid"), how, str(seconds)]
+    process = subprocess.Popen(argv, cwd=repo.ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return process, number(tmp_path / "pid")
+
+
+@pytest.mark.parametrize("sign", [signal.SIGHUP, signal.SIGINT])
+def test_a_command_ends_with_us(tmp_path: Path, sign: signal.Signals) -> None:
+    """A terminal tells its own session alone."""
+    process, command = module(tmp_path, "open", LONG)
+    assert soon(lambda: caught(process.pid, signal.SIGHUP))  # on a busy machine the command is faster than who started it
+    process.send_signal(sign)
+    process.communicate(timeout=LONG / 3)
+    assert process.returncode == -sign
+    assert soon(lambda: not alive(command))
+
+
+def test_in_a_transaction_neither_ends(tmp_path: Path) -> None:
+    process, _command = module(tmp_path, "shielded", 0.5)
+    process.send_signal(signal.SIGHUP)
+    assert process.communicate(timeout=LONG)[0] == "whole\n"
+    assert process.returncode == 0
