@@ -13,7 +13,7 @@ from .areas import nccl
 from .catalogue.severities import CRITICAL, DOUBLES, MAJOR, area_of_check, of_change, of_check
 from .checks.node import judge_node
 from .host import Host
-from .observe.effective import CARRIERS, Carrier, effective, observe_carriers, setters
+from .observe.effective import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
 from .observe.facts import observe_facts
 from .observe.nccl_libraries import places_of
 from .observe.provenance import UNKNOWN, Origin, origins
@@ -48,11 +48,13 @@ def observe_drift(host, node, spec, management=None, now=None):
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
     plan = make_plan(host, spec, None, management, now)
     verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
-    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan)
+    carriers = observe_carriers(host)
+    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
     return {
         "findings": [finding._asdict() for finding in findings],
         "judged": sorted({area.name for area in AREAS} | {area_of_check(item.check) for item in verdicts if item.status != "skipped"}),
-        "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"],
+        "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"]
+        + unknown(carriers),
         "drivers": observe_summary(host, plan.identity),
         "notes": list(plan.notes),
     }
@@ -100,14 +102,14 @@ def doubled(verdict, changes):
     return bool(about) or (bool(own) and "(" not in verdict.subject)
 
 
-def of_carriers(host, spec, plan):
-    # type: (Host, Spec, Plan) -> List[Finding]
+def of_carriers(host, spec, plan, carriers):
+    # type: (Host, Spec, Plan, Sequence[Carrier]) -> List[Finding]
     """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
     desired = nccl.desired(spec, plan.identity)
     wanted = dict(nccl.variables_of(desired, nccl.observe(host, desired)))
     drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == nccl.NAME]  # file PATH, file PATH (NCCL_IB_HCA)
     found = []  # type: List[Finding]
-    for carrier in observe_carriers(host):
+    for carrier in carriers:
         if carrier.variables is not None:
             found += of_carrier(host, carrier, wanted, drifted, (desired.profile_path, desired.conf_path))
     return found

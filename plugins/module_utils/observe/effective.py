@@ -7,7 +7,7 @@ itself, and a variable that is wrong is traced to the line that sets it. Values 
 """
 
 import re
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..host import Host
 from .connection import ancestors
@@ -18,8 +18,11 @@ HOME_CONF = "/root/.nccl.conf"
 SECONDS = 10.0
 # The login shell of nobody in particular: what it inherits from us is not what a user would have.
 LOGIN = ("env", "-i", "HOME=/root", "USER=root", "LOGNAME=root", "TERM=dumb", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
-SHELLS = (("bash", ("bash", "--login", "-c", "env -0")), ("sh", ("sh", "-l", "-c", "env -0")))
+# The first record is what the startup files have printed, the last what is printed at the end: neither is glued to a variable.
+SCRIPT = "printf '\\0'; exec env -0"
+SHELLS = (("bash", ("bash", "--login", "-c", SCRIPT)), ("sh", ("sh", "-l", "-c", SCRIPT)))
 SHOW = ("systemctl", "show-environment")
+SYSTEMD = "/run/systemd/system"  # there where systemd runs: sd_booted(3)
 _NAME = re.compile(r"NCCL_[A-Z0-9_]{1,58}\Z")
 # Where somebody sets a variable for everybody, in the order in which they are looked through.
 FILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/root/.profile", "/root/.bash_profile", "/root/.bashrc",
@@ -33,11 +36,18 @@ class Carrier(NamedTuple):
 
     name: str  # of CARRIERS
     variables: Optional[Dict[str, str]]
+    why: str = ""  # it could not be, although it is there: without ssh or systemd there is nobody to ask
 
 
 def observe_carriers(host):
     # type: (Host) -> Tuple[Carrier, ...]
-    return Carrier("login", _login(host)), Carrier("ssh", _ssh(host)), Carrier("service", _service(host))
+    return _login(host), Carrier("ssh", _ssh(host)), _service(host)
+
+
+def unknown(carriers):
+    # type: (Sequence[Carrier]) -> List[str]
+    """One line for each that should have answered. ``drift/history.py`` of the controller knows their form."""
+    return ["NCCL's variables for %s: %s" % (CARRIERS[carrier.name], carrier.why) for carrier in carriers if carrier.why]
 
 
 def effective(host, carrier, conf):
@@ -71,12 +81,16 @@ def setters(host, name):
 
 
 def _login(host):
-    # type: (Host) -> Optional[Dict[str, str]]
+    # type: (Host) -> Carrier
     for tool, argv in SHELLS:
         if host.which(tool):
             result = host.run(LOGIN + argv, timeout=SECONDS)
-            return ours(result.out.split("\0")) if result.ok else None
-    return None
+            records = result.out.split("\0")[1:-1]
+            if result.ok and records:
+                return Carrier("login", ours(records))
+            how = "takes longer than %g s" % SECONDS if result.rc == 124 else "ends with exit %d" % result.rc
+            return Carrier("login", None, "%s %s before it shows its environment; look at root's startup files" % (tool, how))
+    return Carrier("login", None, "the node has neither bash nor sh")
 
 
 def _ssh(host):
@@ -90,9 +104,11 @@ def _ssh(host):
 
 
 def _service(host):
-    # type: (Host) -> Optional[Dict[str, str]]
+    # type: (Host) -> Carrier
     result = host.run(SHOW, timeout=SECONDS)
-    return ours(_unquoted(line) for line in result.out.splitlines()) if result.ok else None
+    if result.ok:
+        return Carrier("service", ours(_unquoted(line) for line in result.out.splitlines()))
+    return Carrier("service", None, "%s: exit %d" % (" ".join(SHOW), result.rc) if host.exists(SYSTEMD) else "")
 
 
 def _unquoted(line):

@@ -128,10 +128,12 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCo
 
 def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, str]]:
     """Since when each difference is there, this run's last look included. A remediation is one too: what it mended is forgotten."""
-    from railwright.drift.history import read_history, remember, write_history
+    from railwright.drift.history import read_history, remember, unasked, write_history
 
-    found = {name: _keys(host) for name, host in outcome.hosts.items() if host.drift is not None}
-    seen = remember(read_history(session.inventory), found, _now(session))
+    before = read_history(session.inventory)
+    answers = {name: host for name, host in outcome.hosts.items() if host.drift is not None}
+    found = {name: _keys(host) + unasked(before.get(name, {}), (host.drift or {}).get("unknown", [])) for name, host in answers.items()}
+    seen = remember(before, found, _now(session))
     try:
         write_history(session.inventory, seen)
     except OSError as error:

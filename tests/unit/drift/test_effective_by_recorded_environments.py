@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import effective as observe_effective
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.effective import (
     LOGIN,
     SHELLS,
@@ -16,7 +19,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.effective 
     effective,
     observe_carriers,
     setters,
+    unknown,
 )
+from railwright.drift.history import unasked
 
 
 def write(root: Path, path: str, text: str, mode: int = 0o644) -> None:
@@ -34,7 +39,7 @@ def process(root: Path, name: str, parent: int, environment: str) -> None:
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
     write(tmp_path, "/usr/bin/bash", "", 0o755)
-    write(tmp_path, "/cmd/" + recording_name((*LOGIN, *SHELLS[0][1])), "HOME=/root\0SECRET=x\0NCCL_IB_TC=106\0NCCL_DEBUG=INFO\0")
+    write(tmp_path, "/cmd/" + recording_name((*LOGIN, *SHELLS[0][1])), "\0HOME=/root\0SECRET=x\0NCCL_IB_TC=106\0NCCL_DEBUG=INFO\0")
     write(tmp_path, "/cmd/" + recording_name(SHOW), "LANG=C\nNCCL_IB_TC=41\nNCCL_DEBUG_FILE=$'/tmp/it\\'s here'\n")
     # sshd's child, the user's shell that has it from sshd, what the shell started after its startup files, sudo, and this module.
     process(tmp_path, "700", 1, "PATH=/usr/bin\0")
@@ -54,7 +59,49 @@ def test_each_way_has_its_own_variables_and_nobody_elses(node: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_not_called_empty(tmp_path: Path) -> None:
-    assert [carrier.variables for carrier in observe_carriers(TreeHost(str(tmp_path)))] == [None, None, None]
+    write(tmp_path, "/usr/bin/sh", "", 0o755)
+    carriers = observe_carriers(TreeHost(str(tmp_path)))
+    assert [carrier.variables for carrier in carriers] == [None, None, None]
+    lines = ["NCCL's variables for login shells: sh ends with exit 127 before it shows its environment; look at root's startup files"]
+    assert unknown(carriers) == lines, "nobody came by ssh, and there is no systemd: that is no ignorance"
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    lines.append("NCCL's variables for systemd services: systemctl show-environment: exit 127")
+    assert unknown(observe_carriers(TreeHost(str(tmp_path)))) == lines
+
+
+class Login(TreeHost):
+    """A node whose root has these startup files and one of this machine's shells, which is really started."""
+
+    def __init__(self, root: Path, shell: str, profile: str, logout: str = "") -> None:
+        super().__init__(str(root))
+        write(root, "/usr/bin/" + shell, "", 0o755)
+        for name, text in ((".profile", profile), (".bash_logout", logout)):
+            write(root, "/root/" + name, text)
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        at_home = [f"HOME={self.root}/root" if word == "HOME=/root" else word for word in argv]
+        return Host().run(at_home, timeout) if argv[0] == "env" else Result(127, "", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_what_a_startup_file_prints_hides_no_variable(tmp_path: Path, shell: str) -> None:
+    profile = "echo Welcome\nprintf NCCL_IB_HCA=\ntrap 'echo NCCL_DEBUG=INFO' EXIT\nfor name in A B C D; do export NCCL_IB_$name=1; done\n"
+    login, _ssh, _service = observe_carriers(Login(tmp_path, shell, profile, "echo NCCL_DEBUG=INFO\n"))
+    assert login == Carrier("login", {f"NCCL_IB_{name}": "1" for name in "ABCD"})
+
+
+@pytest.mark.parametrize(
+    ("profile", "how"),
+    [("exit 3\n", "ends with exit 3"), ("exec true\n", "ends with exit 0"), ("sleep 60; true\n", "takes longer than 0.5 s")],
+)
+def test_a_login_shell_that_gives_no_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, how: str) -> None:
+    monkeypatch.setattr(observe_effective, "SECONDS", 0.5)
+    carriers = observe_carriers(Login(tmp_path, "bash", profile))
+    assert carriers[0].variables is None
+    lines = unknown(carriers)
+    assert lines == [f"NCCL's variables for login shells: bash {how} before it shows its environment; look at root's startup files"]
+    known = ["effective: NCCL_IB_TC for login shells", "effective: NCCL_IB_TC for ssh commands", "nccl: file /etc/nccl.conf"]
+    assert unasked(known, lines) == known[:1], "since when it is so is not forgotten"
 
 
 def test_the_environment_wins_then_the_users_file_then_the_nodes(node: Path) -> None:

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from railwright.cli.drift import keep_history
 from railwright.drift.history import history_path, read_history, remember, write_history
+from railwright.events import HostOutcome
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +50,12 @@ def test_a_damaged_file_is_no_memory_and_no_error(tmp_path: Path, text: str) -> 
     path.parent.mkdir(parents=True)
     path.write_text(text)
     assert read_history(tmp_path / "a") == {}
+
+
+def test_a_login_shell_that_gave_no_answer_keeps_what_is_known(tmp_path: Path) -> None:
+    keys = ["effective: NCCL_IB_TC for login shells", "effective: NCCL_IB_TC for systemd services"]
+    write_history(tmp_path, {"n1": dict.fromkeys(keys, "t1")})
+    session: Any = SimpleNamespace(inventory=tmp_path, started=datetime(2026, 1, 1, tzinfo=UTC))
+    for unknown, left in (["NCCL's variables for login shells: bash ends with exit 3"], keys[:1]), ([], []):
+        outcome: Any = SimpleNamespace(hosts={"n1": HostOutcome("n1", drift={"findings": [], "unknown": unknown})})
+        assert keep_history(session, outcome) == read_history(tmp_path) == {"n1": dict.fromkeys(left, "t1")}

@@ -81,6 +81,12 @@ def test_somebody_elses_line_wins_and_is_named(tree: Path) -> None:
     assert found["NCCL_IB_TIMEOUT for systemd services"]["since"] == pytest.approx((tree / "etc/systemd/system.conf").stat().st_mtime)
 
 
+def test_a_login_shell_that_gives_no_answer_is_neither_drift_nor_clean(tree: Path) -> None:
+    found = drift(tree)
+    assert [line for line in found["unknown"] if "NCCL" in line] == ["NCCL's variables for login shells: the node has neither bash nor sh"]
+    assert not [item for item in found["findings"] if item["kind"] == "effective"]
+
+
 def test_every_area_and_kind_has_its_word(tree: Path) -> None:
     assert {area.name for area in AREAS} <= set(severities.AREA)
     for item in drift(tree)["findings"]:
