@@ -182,10 +182,30 @@ def package_change(row, manager):
                   record_path(row.run), ())
 
 
+def going(row):
+    # type: (Row) -> List[str]
+    """Versions that are taken away. Of most packages one replaces the other; of kernels of rpm several are there at once."""
+    now, then = row.now.split(), row.wanted.split()
+    several = len(now) > 1 or len(then) > 1
+    return [version for version in now if version not in then] if several or not then else []
+
+
 def stays(row, kernel):
-    # type: (Row, str) -> bool
-    """A package of the kernel that runs is not taken away under it."""
-    return bool(row.now) and not row.wanted and kernel in row.name
+    # type: (Row, str) -> List[str]
+    """Versions that would go, but are the kernel's that runs: it is not taken away under its own feet.
+
+    dpkg's packages have its release in their names. rpm's are kernel-core and the like for every kernel, and VERSION-RELEASE.ARCH is
+    the release; the word behind a plus is a variant (+debug, +rt).
+    """
+    plain, _dot, architecture = row.name.rpartition(".")
+    running = kernel.partition("+")[0]
+    return [version for version in going(row) if kernel in row.name
+            or (plain.startswith("kernel") and "%s.%s" % (version.rpartition(":")[2], architecture) == running)]
+
+
+def keeping(row, versions):
+    # type: (Row, Sequence[str]) -> Row
+    return row._replace(wanted=" ".join(sorted(set(row.wanted.split()) | set(versions))))
 
 
 class Names(NamedTuple):
@@ -202,14 +222,13 @@ def names_for(rows, manager):
     for row in (row for row in rows if row.differs):
         now, then = row.now.split(), row.wanted.split()
         coming = [version for version in then if version not in now]
-        going = [] if coming else [version for version in now if version not in then]
         plain, _dot, architecture = row.name.rpartition(".")
         if manager == "apt":
             install += ["%s=%s" % (row.name, version) for version in coming]
-            remove += [row.name] if going else []
+            remove += [row.name] if going(row) else []
             wanted[row.name] = coming[0] if coming else None
         else:
             install += ["%s-%s.%s" % (plain, version, architecture) for version in coming]
-            remove += ["%s-%s.%s" % (plain, version, architecture) for version in going]
+            remove += ["%s-%s.%s" % (plain, version, architecture) for version in going(row)]
             wanted[plain] = coming[0] if coming else None
     return Names(tuple(install), tuple(remove), wanted)

@@ -15,7 +15,7 @@ from .host import Host
 from .journal import BOOT_ID, Point, document_path, points, snapshot_of
 from .observe.package_state import VERSIONLOCK, Unfinished, unfinished
 from .restore_look import Found, effective, entries_of, judge, look, since, targets, waits
-from .restore_packages import MANAGERS, Row, heavier, observe_packages, package_change, package_rows, stays
+from .restore_packages import MANAGERS, Row, heavier, keeping, observe_packages, package_change, package_rows, stays
 from .types import PACKAGE_WHAT, Change, Identity, Op, Problem
 
 PACKAGES = "packages"  # ``force`` of this leaves all packages as they are
@@ -82,9 +82,9 @@ def _packages(host, identity, undone, history, force):
         text = "packages of %s cannot be put back; to leave them as they are: --force packages" % manager
         return [], [Problem("packages", manager, text)], []
     now = observe_packages(host, manager)
-    rows = [row for row in package_rows(undone, history, now["versions"]) if row.differs]
-    kept = [row for row in rows if stays(row, identity.kernel)]
-    foreign = [row for row in rows if row.foreign and row.name not in force and row not in kept]
+    found = [(row, stays(row, identity.kernel)) for row in package_rows(undone, history, now["versions"]) if row.differs]
+    rows = [row for row in (keeping(row, kept) for row, kept in found) if row.differs]
+    foreign = [row for row in rows if row.foreign and row.name not in force]
     problems = [Problem("packages", PACKAGE_WHAT + row.name,
                         "was changed by somebody else than run %s: it is %s, that run left %s, and it would become %s. To put it back all "
                         "the same: --force %s" % (row.run, row.now or "absent", row.left or "absent", row.wanted or "absent", row.name))
@@ -92,10 +92,11 @@ def _packages(host, identity, undone, history, force):
     held = [row for row in rows if row.name in now["held"]]
     problems += [Problem("packages", PACKAGE_WHAT + row.name, "is held at %s by apt-mark hold and must become %s; lift the hold: "
                          "apt-mark unhold %s" % (row.now, row.wanted or "absent", row.name)) for row in held]
-    notes = ["package %s stays: the kernel %s that runs is its own" % (row.name, identity.kernel) for row in kept]
+    named = [" ".join([row.name] + [version for version in kept if identity.kernel not in row.name]) for row, kept in found if kept]
+    notes = ["package %s stays: the kernel %s that runs is its own" % (name, identity.kernel) for name in named]
     assumed = sorted({row.run for row in rows if row.assumed})
     notes += ["run %s has not written down how it left the packages: what differs since is taken for its own" % run for run in assumed]
-    return [row for row in rows if row not in kept], problems, notes
+    return rows, problems, notes
 
 
 def reboots_of(host, undone):

@@ -143,6 +143,48 @@ def test_packages_of_the_running_kernel_stay(tmp_path: Path) -> None:
     assert "linux-image-6.1.0-26-amd64 stays" in rollback.notes[0]
 
 
+EL = Platform("rhel", "9.5", "", (), "Rocky Linux 9.5", "redhat", "dnf")
+OLD, RUNS, NEW = "5.14.0-427.el9", "5.14.0-503.el9", "5.14.0-570.el9"
+
+
+class RpmNode(RootedHost):
+    """``rpm -qa`` in its documented form."""
+
+    installed: tuple[tuple[str, str], ...] = ()
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        return Result(0, "".join(f"{name} {version}\n" for name, version in (("bash.x86_64", "5.1-9.el9"), *self.installed)), "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kernel", "kept", "names"),
+    [
+        ((OLD,), (OLD, RUNS), RUNS, True, ((), ())),
+        ((OLD,), (OLD, RUNS, NEW), RUNS, True, ((), (NEW,))),
+        ((), (RUNS,), RUNS + ".x86_64+debug", True, ((), ())),
+        ((OLD, RUNS), (RUNS, NEW), RUNS, False, ((OLD,), (NEW,))),
+        ((OLD, RUNS), (RUNS, NEW), NEW, True, ((OLD,), ())),
+        ((OLD,), (OLD, NEW), OLD, False, ((), (NEW,))),
+    ],
+)  # fmt: skip
+def test_of_the_kernels_of_rpm_the_one_that_runs_stays(
+    tmp_path: Path, before: Sequence[str], after: Sequence[str], kernel: str, kept: bool, names: tuple[Sequence[str], Sequence[str]],
+) -> None:
+    kernel += "" if ".x86_64" in kernel else ".x86_64"
+    host = RpmNode(tmp_path)
+    host.installed = (*(("kernel-core.x86_64", version) for version in before), ("perf.x86_64", OLD))
+    restore_packages.record_before(host, "dnf", "b", {})
+    host.installed = (*(("kernel-core.x86_64", version) for version in after), ("perf.x86_64", RUNS))
+    restore_packages.record_after(host, journal.points(host)[0])
+    rollback = restore_plan.plan_rollback(host, IDENTITY._replace(platform=EL, kernel=kernel), "b")
+    version = kernel.partition(".x86_64")[0]
+    assert rollback.notes == ((f"package kernel-core.x86_64 {version} stays: the kernel {kernel} that runs is its own",) if kept else ())
+    assert rollback.problems == ()
+    found = names_for(rollback.rows, "dnf")
+    words = tuple(tuple(f"kernel-core-{version}.x86_64" for version in part) for part in names)
+    assert (found.install, found.remove) == ((*words[0], f"perf-{OLD}.x86_64"), words[1]), "of perf one version replaces the other"
+
+
 def test_what_a_killed_package_manager_left_is_finished_first_with_consent(tmp_path: Path) -> None:
     dpkg(tmp_path, ("a", "1"))
     step(tmp_path, "b", ("a", "2"), after=False)
@@ -170,10 +212,11 @@ def row(name: str, wanted: str, now: str) -> Row:
 
 def test_words_of_both_package_managers() -> None:
     rows = [row("a.x86_64", "1-1", "2-1"), row("new.noarch", "", "1-1"), row("kernel-core.x86_64", "5-1", "5-1 5-2")]
-    rows.append(row("old.noarch", "3-1", ""))
+    rows += [row("old.noarch", "3-1", ""), row("kernel-modules.x86_64", "1-1 2-1 3-1", "2-1 3-1 4-1")]
     assert names_for(rows, "dnf") == Names(
-        ("a-1-1.x86_64", "old-3-1.noarch"), ("new-1-1.noarch", "kernel-core-5-2.x86_64"),
-        {"a": "1-1", "new": None, "kernel-core": None, "old": "3-1"})  # fmt: skip
+        ("a-1-1.x86_64", "old-3-1.noarch", "kernel-modules-1-1.x86_64"),
+        ("new-1-1.noarch", "kernel-core-5-2.x86_64", "kernel-modules-4-1.x86_64"),
+        {"a": "1-1", "new": None, "kernel-core": None, "old": "3-1", "kernel-modules": "1-1"})  # fmt: skip
     assert names_for([row("a", "1", "2"), row("new", "", "1")], "apt") == Names(("a=1",), ("new",), {"a": "1", "new": None})
 
 
