@@ -139,7 +139,8 @@ def _words(entry, known):
         undo = "; ".join(" ".join(argv) for argv in entry["undo"])
         return (" ".join(entry["argv"]), undo) if undo else ("", "")
     target, seen = known[entry["path"]]
-    if seen.now == target.wanted or (target.kind == "value" and seen.now is None):
+    same = seen.now == target.wanted and (target.kind == "value" or seen.words == target.words)  # the words have the mode too
+    if same or (target.kind == "value" and seen.now is None):
         return "", ""
     return "%s: %s" % (entry["path"], seen.words or "absent"), "%s: %s" % (entry["path"], target.words or "absent")
 

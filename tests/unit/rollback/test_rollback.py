@@ -93,6 +93,19 @@ def test_back_before_the_last_run_and_before_the_first(root: Path) -> None:
     assert not (root / "etc/new").exists(), "directories that the run made go as well"
 
 
+def test_another_mode_alone_is_a_change_too(root: Path) -> None:
+    done(root, "a", change(write_file("/etc/kept", "original\n", 0o644)))
+    (found,) = planned(root, "a").changes
+    assert ("mode 0644" in str(found.before), "mode 0640" in str(found.after)) == (True, True)
+    for to, name, mode in (("a", "r", 0o640), ("r", "again", 0o644)):
+        assert planned(root, to).changes
+        back(root, to, name)
+        assert (root / "etc/kept").stat().st_mode & 0o777 == mode
+    assert planned(root, "a").changes, "and the undone rollback leaves it there to be made again"
+    back(root, "a", "last")
+    assert planned(root, "a").changes == ()
+
+
 def test_everything_at_once_gives_the_same(root: Path) -> None:
     before = tree(root)
     first(root)
