@@ -82,10 +82,10 @@ class Machine:
         assert done.returncode not in (0, 255), f"{command}: exit {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def railwright(self, verb: str, *arguments: str) -> Outcome:
+    def railwright(self, verb: str, *arguments: str, timeout: float = RUN_SECONDS) -> Outcome:
         argv = [str(Path(sys.executable).with_name("railwright")), verb, "-i", str(self.inventory), "--format", "json", *arguments]
         started = time.monotonic()
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
         assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
         return Outcome(done.returncode, json.loads(done.stdout), time.monotonic() - started, done.stderr)
 

@@ -17,7 +17,7 @@ import yaml
 from lab_debs import Keyring
 from lab_images import KERNELS
 from lab_kernels import CONSENT, SITE, fitted, kernels_of, runs
-from lab_machine import Machine, Outcome
+from lab_machine import RUN_SECONDS, Machine, Outcome
 from railwright import lab
 
 RECIPE = KERNELS
@@ -85,7 +85,7 @@ def roll(pair: Pair, kernels: tuple[str, str], tmp_path_factory: pytest.TempPath
     release.write_text(yaml.safe_dump({"name": "second", "pins": {"kernel_version": kernels[1]}}), encoding="utf-8")
     pair[1].run("systemd-run", "--unit", "job", "sh", "-c", JOB)
     boots = tuple(machine.boot_id() for machine in pair)
-    run = pair[0].railwright("upgrade", "--to", str(release), *CONSENT)
+    run = pair[0].railwright("upgrade", "--to", str(release), *CONSENT, timeout=len(pair) * RUN_SECONDS)  # one after the other
     site = yaml.safe_load((pair[0].inventory / "group_vars/all/site.yml").read_text(encoding="utf-8"))
     return Roll(run, boots, Path(site["upgrade_drain_command"][2]).read_text(encoding="utf-8").splitlines())
 
