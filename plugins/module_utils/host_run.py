@@ -40,16 +40,16 @@ def run_bounded(argv, environment, timeout, stdin):
 def _ended_by_itself(process, talk, timeout):
     # type: (subprocess.Popen[bytes], _Talk, float) -> bool
     """Whether it did so in its time; otherwise it and its children are killed."""
-    with _hanging_up_with(process):
-        try:
+    try:
+        with _hanging_up_with(process):
             over = talk.until(time.monotonic() + timeout) or process.poll() is not None
             if not over:
                 _signal(process, signal.SIGKILL)
                 talk.until(time.monotonic() + KILLED_SECONDS)
                 process.poll()  # so that it is no zombie, though somebody in another session has its output
-        except BaseException:  # an interrupt from the keyboard is not sent to another session
-            _signal(process, signal.SIGKILL)
-            raise
+    except BaseException:  # an interrupt from the keyboard is not sent to another session
+        _signal(process, signal.SIGKILL)
+        raise
     return over
 
 
