@@ -16,7 +16,7 @@ from .package_locks import wait_for_locks
 from .package_proof import Case, check_room, one_line, overlay, size_of
 from .package_proof_apt import LIKE_THE_ROLE, AptProver, Simulated, simulated
 from .package_proof_dnf import CACHE, DnfProver, parse_table
-from .restore_packages import MANAGERS, Names
+from .restore_packages import MANAGERS, Names, observe_packages
 from .types import Change, Identity
 
 APT_OPTIONS = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")  # as ansible.builtin.apt has it
@@ -102,21 +102,49 @@ def change(host, manager, names, wait, script):
     """The transaction itself. Raises RailwrightError; packages may be half changed then. ``script``: a file of the restore point's."""
     wait_for_locks(host, manager, wait)
     if manager == "apt":
-        change_apt(host, names, wait)
+        change_apt(host, names, wait, script)
     else:
         change_dnf(host, names, script)
 
 
-def change_apt(host, names, wait):
-    # type: (Host, Names, float) -> None
+def change_apt(host, names, wait, pins):
+    # type: (Host, Names, float, str) -> None
     """The indexes first: those of repositories that have come back may be missing. What fails there is somebody else's, or fails below."""
     if unfinished(host).any:
         # What it cannot finish (a package waits for a version that was never unpacked) the transaction changes, and apt has its say there.
         repair = host.run(REPAIR.argv, REPAIR.seconds)
         if not repair.ok and unfinished(host).journal:
             raise RailwrightError("%s: exit %d: %s" % (" ".join(REPAIR.argv), repair.rc, telling(repair.out + "\n" + repair.err)))
+        names = still_to_change(names, observe_packages(host, "apt")["versions"])  # dpkg's journal may have held some of it
     host.run(("apt-get", "-q", "-o", "DPkg::Lock::Timeout=%d" % wait, "update"), UPDATE_SECONDS)
-    asked = LIKE_THE_ROLE + ("install",) + apt_words(names)
+    torn = preferences(names, [name for name, _state in unfinished(host).packages])
+    if torn:
+        host.write(pins, torn, 0o644)
+    try:
+        transact_apt(host, names, wait, ("-o", "Dir::Etc::Preferences=" + pins) if torn else ())
+    finally:
+        host.remove(pins)
+
+
+def still_to_change(names, now):
+    # type: (Names, Mapping[str, str]) -> Names
+    left = {name: version for name, version in names.wanted.items() if now.get(name) != version}
+    coming = tuple(word for word in names.install if word.partition("=")[0] in left)
+    return Names(coming, tuple(name for name in names.remove if name in left), left)
+
+
+def preferences(names, unfinished_names):
+    # type: (Names, Sequence[str]) -> str
+    """apt refuses everything while a torn package's candidate is in no repository, and the newer version that lies in pieces is one. So
+    the candidate is the version that comes."""
+    rows = [word.partition("=") for word in names.install]
+    return "".join("Package: %s\nPin: version %s\nPin-Priority: 1001\n\n" % (name, version)
+                   for name, _equals, version in rows if name.partition(":")[0] in unfinished_names)
+
+
+def transact_apt(host, names, wait, options):
+    # type: (Host, Names, float, Sequence[str]) -> None
+    asked = tuple(options) + LIKE_THE_ROLE + ("install",) + apt_words(names)
     dry = host.run(("apt-get", "-s") + asked, UPDATE_SECONDS)
     if not dry.ok:
         raise RailwrightError("apt cannot put the packages back%s: %s" % (NEVER_MORE, one_line(dry.err or dry.out)))

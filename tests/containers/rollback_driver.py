@@ -67,12 +67,17 @@ def back(to, name):
 
 
 def killed(to, name):
-    """SIGKILL for it, apt and dpkg, as when the power goes, at the first package that dpkg has begun to unpack."""
+    """SIGKILL for it, apt and dpkg, as when the power goes, at the first package that dpkg has begun to replace.
+
+    By then dpkg has a row of them to do; a package that is only taken away would be gone before the signal comes.
+    """
+    said = ""
     with Path(DPKG_LOG).open() as stream:
         stream.seek(0, os.SEEK_END)
         child = subprocess.Popen([sys.executable, __file__, "back", to, name], stdout=subprocess.DEVNULL, start_new_session=True)
         while child.poll() is None:
-            if " half-installed " in stream.read():
+            said += stream.read()
+            if " half-installed " in said.partition(" upgrade ")[2]:
                 for group in (child.pid, *commands_of(child.pid)):
                     os.killpg(group, signal.SIGKILL)
                 break

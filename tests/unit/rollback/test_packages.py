@@ -20,6 +20,7 @@ PLATFORM = Platform("debian", "12", "bookworm", (), "Debian GNU/Linux 12", "debi
 IDENTITY = Identity("node1", PLATFORM, "6.1.0-26-amd64", "x86_64", "3.11.2", None, (), (), ())
 STANZA = "Package: %s\nStatus: %s\nArchitecture: %s\nVersion: %s\nDescription: x\n line\n\n"
 AFTER = (("tool", "2.0", "Depends: lib (= 2.0), extra\n"), ("lib", "2.0", "Conflicts: gone\n"), ("extra", "1.0", ""))
+PINS = "/var/lib/pins"
 STATUS, MARKS = "var/lib/dpkg/status", "var/lib/apt/extended_states"
 
 
@@ -221,13 +222,16 @@ def test_words_of_both_package_managers() -> None:
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_what_dpkg_cannot_finish_the_transaction_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool) -> None:
-    """A package waits for a version that was never unpacked. But apt takes no order while dpkg's journal is there."""
-    dpkg(tmp_path, also=STANZA % ("a", "install ok unpacked", "amd64", "2"))
+@pytest.mark.parametrize("word", ["install ok unpacked", "install reinstreq half-installed"])
+def test_what_dpkg_cannot_finish_the_transaction_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool, word: str
+) -> None:
+    """A package waits for a version that was never unpacked, or is torn. But apt takes no order while dpkg's journal is there."""
+    dpkg(tmp_path, also=STANZA % ("a", word, "amd64", "2"))
     entry = tmp_path / "var/lib/dpkg/updates/0007"
     entry.parent.mkdir()
     entry.write_text("")
-    host, asked = RootedHost(tmp_path), []
+    host, asked, pinned = RootedHost(tmp_path), [], []
 
     def run(argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
         asked.append(list(argv))
@@ -235,18 +239,41 @@ def test_what_dpkg_cannot_finish_the_transaction_changes(tmp_path: Path, monkeyp
             if merged:
                 entry.unlink()
             return Result(1, "", "dpkg: dependency problems prevent configuration of a\n")
+        if "-s" in argv:
+            pinned.append((tmp_path / PINS[1:]).read_text())
         return Result(0, "Inst a [2] (1 Old:stable [amd64])\n" if "-s" in argv else "", "")
 
     monkeypatch.setattr(host, "run", run)
     names = Names(("a=1",), (), {"a": "1"})
     if not merged:
         with pytest.raises(RailwrightError, match="dependency problems"):
-            restore_transaction.change_apt(host, names, 1.0)
+            restore_transaction.change_apt(host, names, 1.0, PINS)
         return
-    restore_transaction.change_apt(host, names, 1.0)
+    restore_transaction.change_apt(host, names, 1.0, PINS)
     assert asked[0][0] == "dpkg"
     assert asked[-1][-1] == "a=1"
     assert "install" in asked[-1]
+    assert "Dir::Etc::Preferences=" + PINS in asked[-1], "for apt the newer one in pieces would be the candidate, and is nowhere to be had"
+    assert pinned == ["Package: a\nPin: version 1\nPin-Priority: 1001\n\n"]
+    assert not (tmp_path / PINS[1:]).exists()
+
+
+def test_what_dpkgs_journal_held_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status file says that a is torn at 2; with the journal merged it is at 1."""
+    dpkg(tmp_path, also=STANZA % ("a", "install reinstreq half-installed", "amd64", "2"))
+    host, asked = RootedHost(tmp_path), []
+
+    def run(argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
+        asked.append(list(argv))
+        if argv[0] == "dpkg":
+            dpkg(tmp_path, also=STANZA % ("a", "install ok installed", "amd64", "1"))
+        return Result(0, "Inst b [2] (1 Old:stable [amd64])\nRemv new [1]\n" if "-s" in argv else "", "")
+
+    monkeypatch.setattr(host, "run", run)
+    names = Names(("a=1", "b=1"), ("gone",), {"a": "1", "b": "1", "gone": None})
+    with pytest.raises(RailwrightError, match=r"new \(removed\) would have to change too"):
+        restore_transaction.change_apt(host, names, 1.0, PINS)
+    assert asked[-1][-1] == "b=1", "neither a, nor gone, which is"
 
 
 @pytest.fixture(scope="module")
