@@ -19,9 +19,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host_write import 
 
 HOST = Host()
 LONG = 30  # seconds of what must not be waited for
-# A module of ours: what it runs writes its pid, and takes long. Its own line is what it gets to say after that.
+# A module of ours: what it runs writes its pid, and takes long. Its own line is what it gets to say after that. A shell that starts
+# the tests in the background, or nohup, has them ignore a signal, and whoever they start with them.
 MODULE = """
-import contextlib, sys
+import contextlib, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 host = Host()
 with host.shielded() if sys.argv[2] == "shielded" else contextlib.suppress():
