@@ -45,7 +45,7 @@ def test_what_is_left_says_why_and_what_would_mend_it(told: Any) -> None:
     assert keys(told, "mended", "findings") == {"node1": set(), "node2": set(), "node3": {MTU, LINE}}
     rows = {row["key"]: row for row in told.mended.document["nodes"]["node3"]["findings"]}
     assert (rows[MTU]["cause"], rows[MTU]["reason"]) == ("consent", "needs consent to link")
-    assert rows[MTU]["command"].endswith("--limit node3 --consent link")
+    assert rows[MTU]["command"].endswith("--limit node3 --batch 1 --consent link")
     assert (rows[LINE]["cause"], rows[LINE]["command"]) == ("effective", None)
     assert "/etc/profile.d/site.sh:1" in rows[LINE]["reason"]
 
