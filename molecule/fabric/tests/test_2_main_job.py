@@ -15,11 +15,6 @@ def test_a_second_apply_changes_nothing(railwright: Any) -> None:
     assert run.document["summary"]["changes"] == 0
 
 
-def test_the_plan_is_empty(railwright: Any) -> None:
-    run = railwright("plan")
-    assert (run.code, run.document["summary"]["changes"]) == (0, 0), run.document
-
-
 def test_facts_see_the_fabric(railwright: Any) -> None:
     run = railwright("facts")
     assert run.code == 0
