@@ -3,7 +3,8 @@
 
 import contextlib
 import time
-from typing import NamedTuple, Optional, Sequence, Tuple
+from itertools import islice
+from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from .confirm import Switch, begin_wait, held, refuse_pending
 from .errors import RailwrightError
@@ -94,14 +95,27 @@ def consent_message(changes):
 
 def carry_out(host, changes, journal):
     # type: (Host, Sequence[Change], Journal) -> None
-    for change in changes:
-        for op in change.ops:
-            try:
-                entry = journal.record(change.key, op, change.disruption)
+    """Every effect in order. Of refreshes with nothing but files between them the last one is run; the journal names them all."""
+    effects = [(change, op) for change in changes for op in change.ops]
+    for index, (change, op) in enumerate(effects):
+        try:
+            entry = journal.record(change.key, op, change.disruption)
+            if not comes_again(op, (later for _change, later in islice(effects, index + 1, None))):
                 execute(host, op)
-            except (OSError, RailwrightError) as error:
-                fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
-            journal.done(entry)
+        except (OSError, RailwrightError) as error:
+            fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
+        journal.done(entry)
+
+
+def comes_again(op, later):
+    # type: (Op, Iterable[Op]) -> bool
+    """A refresh (a command without an undo) that is repeated before any command or value could miss it."""
+    if op.kind != "run" or op.undo:
+        return False
+    for other in later:
+        if other.kind not in ("write", "remove"):
+            return other.kind == "run" and (other.argv, other.undo) == (op.argv, ())
+    return False
 
 
 def settle(host, spec, plan, areas, journal):

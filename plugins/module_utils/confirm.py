@@ -76,8 +76,8 @@ def arm(host, journal, switch):
         note_pending(host, {"run": journal.run_id, "token": switch.token, "seconds": switch.seconds})
         for path, text in sorted(unit_texts(journal.run_id, switch.seconds, interpreter()).items()):
             host.write(path, text)
+        systemctl(host, "--no-reload", "enable", TIMER)  # one reload for its link and its file
         systemctl(host, "daemon-reload")
-        systemctl(host, "enable", TIMER)
         systemctl(host, "restart", TIMER)
     except (OSError, RailwrightError) as error:
         disarm(host)

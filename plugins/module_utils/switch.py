@@ -93,7 +93,7 @@ def disarm(host, *, service=True):
 
     ``service`` False: that is us.
     """
-    for words in (("stop", TIMER),) + ((("stop", SERVICE),) if service else ()) + (("disable", TIMER),):
+    for words in (("stop", TIMER),) + ((("stop", SERVICE),) if service else ()) + (("--no-reload", "disable", TIMER),):
         host.run(("systemctl",) + words, timeout=60.0)
     for path in unit_texts("", 0, ""):
         with contextlib.suppress(OSError):

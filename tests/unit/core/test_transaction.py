@@ -78,6 +78,32 @@ def test_undo_commands_run_in_reverse_and_refreshes_after_them(host: RootedHost,
     assert trace.read_text().split() == ["one", "refresh", "two", "undo-two", "undo-one", "refresh"]
 
 
+@pytest.mark.parametrize(("steps", "expected"), [
+    (["reload", "file", "reload", "reload"], "reload"),
+    (["file", "reload", "file", "file", "reload", "start"], "reload start"),
+    (["reload", "start", "reload"], "reload start reload"),
+    (["reload", "value", "reload"], "reload reload"),
+    (["reload", "other", "reload"], "reload other reload"),
+    (["start", "start"], "start start"),
+])
+def test_of_refreshes_with_only_files_between_them_the_last_one_is_run(
+    host: RootedHost, tmp_path: Path, steps: list[str], expected: str
+) -> None:
+    """PID 1 is not executed anew for each of three limits. A command, or a kernel's value, may need the refresh before it."""
+    trace = tmp_path / "trace"
+
+    def echo(word: str) -> tuple[str, ...]:
+        return ("sh", "-c", f"echo {word} >> {trace}")
+
+    kinds = {
+        "file": write_file("/etc/kept", "changed\n"), "value": set_value("/etc/value", "2"), "reload": run(echo("reload")),
+        "other": run(echo("other")), "start": run(echo("start"), (("true",),)),
+    }  # fmt: skip
+    log = carry_out(host, *(change(kinds[step], what=f"{number}: {step}") for number, step in enumerate(steps)))
+    assert trace.read_text().split() == expected.split()
+    assert [entry["done"] for entry in log.entries] == [True] * len(steps), "a rollback repeats it for every change that wanted it"
+
+
 def test_a_rollback_that_fails_says_so_and_keeps_the_restore_point(host: RootedHost, tmp_path: Path) -> None:
     with pytest.raises(ApplyError) as caught:
         carry_out(host, change(run(("true",), (("false",),)), what="cannot be undone"), change(run(("false",))))
@@ -95,7 +121,7 @@ def test_the_journal_is_on_disk_before_the_effect(host: RootedHost, tmp_path: Pa
             seen.append(len(json.loads((tmp_path / "var/lib/railwright/restore/r1/journal.json").read_text())["entries"]))
             return super().run(argv, timeout, stdin)
 
-    carry_out(Watching(tmp_path), change(run(("true",)), run(("true",))))
+    carry_out(Watching(tmp_path), change(run(("true",)), run(("true", "again"))))
     assert seen == [1, 2]
 
 
