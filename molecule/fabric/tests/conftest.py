@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -13,6 +14,11 @@ from typing import Any
 import pytest
 
 from railwright import lab
+
+# Against a hang only. The machines are emulated, often by a host that gives half of its processors to others: a boot of one
+# minute was seen to take six.
+HANGS_S = 1800
+SILENT_S = 600
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ def railwright(inventory: str) -> Callable[..., Outcome]:
     def run(verb: str, *arguments: str) -> Outcome:
         argv = ["railwright", verb, "-i", inventory, "--format", "json", *arguments]
         started = time.monotonic()
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=HANGS_S, check=False)
         seconds = time.monotonic() - started
         assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
         return Outcome(done.returncode, json.loads(done.stdout), seconds, done.stderr)
@@ -51,7 +57,7 @@ def on() -> Callable[..., str]:
 
     def run(node: str, *command: str) -> str:
         argv = lab.ssh_argv(node, list(command))
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=SILENT_S, check=False)
         assert done.returncode == 0, f"{node}: {command}: exit {done.returncode}: {done.stderr}"
         return done.stdout
 
@@ -63,11 +69,24 @@ def wait_for_ssh() -> Callable[[str], None]:
     """Wait, with a bound, until a node answers again."""
 
     def wait(node: str) -> None:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + SILENT_S
         while time.monotonic() < deadline:
-            if subprocess.run(lab.ssh_argv(node, ["true"]), capture_output=True, timeout=60, check=False).returncode == 0:
-                return
+            with contextlib.suppress(subprocess.TimeoutExpired):  # It took the connection and does not answer yet.
+                if subprocess.run(lab.ssh_argv(node, ["true"]), capture_output=True, timeout=60, check=False).returncode == 0:
+                    return
             time.sleep(2)
-        pytest.fail(f"{node} did not answer within 240 s")
+        pytest.fail(f"{node} did not answer within {SILENT_S} s")
 
     return wait
+
+
+@pytest.fixture(scope="session")
+def lossless() -> Callable[[Any], dict[str, dict[str, Any]]]:
+    """The verdict of each node on lost packets; the cluster has one rail, and so one of each."""
+
+    def of(document: Any) -> dict[str, dict[str, Any]]:
+        found = [item for item in document["verdicts"] if item["check"] == "qos.lossless"]
+        assert sorted(item["node"] for item in found) == ["node1", "node2"], found
+        return {item["node"]: item for item in found}
+
+    return of

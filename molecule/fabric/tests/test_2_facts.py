@@ -1,18 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main job through the command line: nothing left to do, and what is there.
-
-The proof with real traffic is `converge` (validate is part of site) and the end of test_3.
-"""
+"""What the command line reads on the machines. That nothing is left to do, and real traffic, are in test_3 and test_4."""
 
 from __future__ import annotations
 
 from typing import Any
-
-
-def test_a_second_apply_changes_nothing(railwright: Any) -> None:
-    run = railwright("apply")
-    assert run.code == 0, run.document
-    assert run.document["summary"]["changes"] == 0
 
 
 def test_facts_see_the_fabric(railwright: Any) -> None:

@@ -9,15 +9,14 @@ import pytest
 
 from railwright import lab
 
-BOUND = 240  # seconds, under emulation; far above one connection timeout, far below a hang
+BOUND = 600  # seconds, under emulation by a busy host; far above one connection timeout, far below a hang
 
 
 @pytest.fixture
-def node2_is_off(wait_for_ssh: Any) -> Any:
+def node2_is_off() -> Any:
     lab.power_off("node2")
     yield
-    lab.power_on("node2")
-    wait_for_ssh("node2")
+    lab.power_on("node2")  # Nobody waits for it: this is the last file.
 
 
 @pytest.mark.usefixtures("node2_is_off")
@@ -30,7 +29,3 @@ def test_one_node_off(railwright: Any) -> None:
     passed = {verdict["check"] for verdict in run.document["verdicts"] if verdict["node"] == "node1" and verdict["status"] == "pass"}
     assert {"port.state", "rail.mtu", "rail.gid"} <= passed, passed
     assert not [verdict for verdict in run.document["verdicts"] if verdict["node"] == "node2" and verdict["status"] == "fail"]
-
-    plan = railwright("plan")
-    assert plan.code == 3
-    assert plan.document["nodes"]["node1"]["changes"] == []

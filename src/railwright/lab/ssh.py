@@ -12,8 +12,9 @@ from railwright.lab.errors import LabError
 from railwright.lab.image import Progress
 from railwright.lab.state import LabState, Node
 
-# Two cold machines on two emulated cores took 28 s alone, and minutes beside other work: this only ends what hangs.
-BOOT_SECONDS = 600.0
+# Two cold machines on two emulated cores took 28 s alone, and six minutes where the host gave most of its processors to others: this
+# only ends what hangs.
+BOOT_SECONDS = 900.0
 
 
 def argv(state: LabState, node: Node, command: list[str] | None = None) -> list[str]:
