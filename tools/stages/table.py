@@ -104,8 +104,8 @@ def stages() -> dict[str, Stage]:
         Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
-        # About 20 minutes under emulation on two quiet cores. With five runs of the command line more, 45 were not enough on a host
-        # that gave half of its processors to others.
+        # 28 minutes were seen under emulation on two cores, a quarter of their time stolen by the host; on quiet ones it was not measured.
+        # With five runs of the command line more, CI ended it after 45.
         Stage("fabric", _scenarios("fabric", timeout=50 * MINUTE) + _suite("fabric", timeout=50 * MINUTE)),
         # The longest first: at the end it would run alone.
         Stage("scenarios", _suite("containers", timeout=20 * MINUTE) + _scenarios("long", timeout=20 * MINUTE), together=2, sharded=True),

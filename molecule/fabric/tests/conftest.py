@@ -15,8 +15,7 @@ import pytest
 
 from railwright import lab
 
-# Against a hang only. The machines are emulated, often by a host that gives half of its processors to others: a boot of one
-# minute was seen to take six.
+# Against a hang only. The machines are emulated: where the host stole most of the processors' time, a boot was seen to take six minutes.
 HANGS_S = 1800
 SILENT_S = 600
 
