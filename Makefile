@@ -107,8 +107,7 @@ generate: $(INSTALLED) ## write generated files anew (reference pages, argument 
 .PHONY: bench
 bench: $(INSTALLED) ## what the core and a drift of 100 loopback nodes cost: build/bench/drift.json
 	@tools/need bench
-	@$(BIN)/python -m benchmarks.facts
-	@$(BIN)/python -m tests.bench.drift $(ARGS)
+	@$(BIN)/python -m benchmarks.facts; facts=$$?; $(BIN)/python -m tests.bench.drift $(ARGS) && exit $$facts
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test

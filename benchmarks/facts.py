@@ -59,8 +59,10 @@ def main() -> int:
             spent.append((time.process_time() - start) * 1000)
     assert len(facts["hcas"]) == HCAS
     size = f"{HCAS} HCAs, {SLOTS} GID slots and {COUNTERS} counters a port"
-    print(f"{size}: {min(spent):.1f} ms fastest, {median(spent):.1f} ms median of {runs}")
-    return 0 if median(spent) < LIMIT_MS else 1
+    kept = median(spent) < LIMIT_MS
+    judged = "" if kept else f"; more than the {LIMIT_MS:.0f} ms that are claimed"
+    print(f"{size}: {min(spent):.1f} ms fastest, {median(spent):.1f} ms median of {runs}{judged}", flush=True)
+    return 0 if kept else 1
 
 
 if __name__ == "__main__":

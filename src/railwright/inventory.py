@@ -33,6 +33,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings impo
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import is_foreign
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import plain
+from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.report.text import short
@@ -78,6 +79,8 @@ def load(path: Path, limit: str | None = None) -> Inventory:
 
 def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inventory:
     loader = DataLoader()
+    # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
+    loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
     _set_vault_secrets(loader)
     try:
         manager = _manager(InventoryManager, loader, path, said)

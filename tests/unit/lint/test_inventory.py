@@ -2,6 +2,8 @@
 """Inventories as Ansible reads them: forms, precedence, limits, origins, Vault; and inventories that cannot be read."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -33,6 +35,16 @@ def test_values_are_templated_and_plain(make: Make) -> None:
     assert [type(item) for item in values["consent"]] == [str]
     assert "_jumbo" not in values
     assert lint(Path("inv")) == []
+
+
+def test_group_vars_of_the_working_directory_are_not_the_inventorys(make: Make) -> None:
+    """A run does not read them: its playbook lies elsewhere. So a site that lacks its MTU is refused here, not on the way."""
+    path = make({"site": "fabric: roce\n"})
+    Path("group_vars").mkdir()
+    Path("group_vars/all.yml").write_text("mtu: 9000\nno_key_of_ours: 1\n", encoding="utf-8")
+    # a process of its own, since Ansible keeps where "." was the first time
+    said = subprocess.run([sys.executable, "-m", "railwright", "lint", "-i", str(path)], capture_output=True, text=True, check=False)
+    assert said.stdout.splitlines() == ["inv: mtu: is missing; allowed: 1280 to 9216; 9000 is usual"]
 
 
 def test_ini_with_ranges_and_vars(make: Make) -> None:
