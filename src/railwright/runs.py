@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from railwright import strict_json
 from railwright.exitcodes import InputError
 
 SCHEMA = 1
@@ -76,7 +77,7 @@ def save(run: Run) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = directory / run.id
     target.mkdir(mode=0o700, exist_ok=True)
-    write_atomic(target / "run.json", json.dumps(run.as_dict(), indent=2) + "\n")
+    write_atomic(target / "run.json", strict_json.dumps(run.as_dict()))
     return target
 
 

@@ -7,6 +7,7 @@ ansible-core 2.16), so text that reads as one is taken; nothing else is guessed.
 
 import math
 import re
+import sys
 from typing import Any, Optional, Tuple
 
 from .findings import Findings
@@ -16,6 +17,8 @@ MISSING = object()
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
 _SHIFTS = {"K": 10, "M": 20, "G": 30}
+LARGEST = sys.float_info.max
+LONGEST = 300  # digits: a float ends at 308, and Python turns no text of more than 4300 into a number
 
 
 def plain(value):
@@ -26,7 +29,8 @@ def plain(value):
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        return int(value)
+        # what no float holds, and what Python refuses to print from some length on, is no number that anybody meant
+        return int(value) if value.bit_length() < 1024 else math.inf if value > 0 else -math.inf
     if isinstance(value, float):
         return float(value)
     if isinstance(value, dict):
@@ -43,6 +47,8 @@ def type_name(value):
         return "empty"
     if isinstance(value, bool):
         return "a boolean"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "infinity or NaN"
     for python, name in ((str, "text"), (int, "an integer"), (float, "a number"), (dict, "a mapping"), (list, "a list")):
         if isinstance(value, python):
             return name
@@ -54,7 +60,7 @@ def as_int(value):
     # type: (Any) -> Optional[int]
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and re.match(r"^-?(0|[1-9][0-9]*)$", value.strip()):
+    if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?(0|[1-9][0-9]*)$", value.strip()):
         return int(value)
     return None
 
@@ -62,8 +68,8 @@ def as_int(value):
 def as_number(value):
     # type: (Any) -> Optional[float]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str) and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
+        return value if -LARGEST <= value <= LARGEST else None
+    if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
         return float(value) if "." in value else int(value)
     return None
 

@@ -7,7 +7,6 @@ On a terminal tables fit its width. Into a file or a pipe no cell is wrapped, so
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from railwright import strict_json
 from railwright.report.text import printable
 
 PIPE_WIDTH = 4096  # wider than any row that we print: cells are cut at report.text.SHORT
@@ -57,8 +57,8 @@ def err() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """The one document of JSON mode; ASCII, so that no locale can break it."""
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    """The one document of JSON mode."""
+    sys.stdout.write(strict_json.dumps(document))
 
 
 def say(*parts: str | Text) -> None:

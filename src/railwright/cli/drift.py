@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from railwright import strict_json
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit
@@ -142,8 +143,6 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
 
 
 def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
-    import json
-
     if form is DriftFormat.JUNIT:
         from railwright.report.cases import cases_of
         from railwright.report.junit import as_junit
@@ -154,7 +153,7 @@ def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]],
 
         return as_prometheus(nodes, datetime.now(UTC).timestamp())
     rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]
-    return json.dumps({"nodes": nodes, "fleet": rows, "summary": summary}, indent=2) + "\n"
+    return strict_json.dumps({"nodes": nodes, "fleet": rows, "summary": summary})
 
 
 def _print(text: str, output: Path | None) -> None:

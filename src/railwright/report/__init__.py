@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
+from railwright import strict_json
 from railwright.report.cases import cases_of
 from railwright.report.junit import as_junit
 from railwright.report.markdown import as_markdown
@@ -34,7 +34,7 @@ def write_report(run: Run, directory: Path) -> Written:
             drawn.append(directory / (plot.file + suffix))
             write_atomic(drawn[-1], content)
     texts = {
-        "json": ("report.json", json.dumps(run.as_dict(), indent=2) + "\n"),
+        "json": ("report.json", strict_json.dumps(run.as_dict())),
         "junit": ("report.xml", as_junit(run, cases)),
         "markdown": ("report.md", as_markdown(run, cases, pictures)),
     }

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
+
 from railwright.lint import lint
 
 Make = Callable[[Mapping[str, object]], Path]
@@ -84,6 +86,16 @@ def test_variables_for_a_group_that_does_not_exist(make: Make) -> None:
         "inv/group_vars/rmda.yml: warning: rmda.yml: no group has this name, so nothing reads it",
         "inv/host_vars/n9: warning: n9: no host has this name, so nothing reads it",
     ]
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "0x" + "f" * 5000, '"' + "9" * 5000 + '"', "-" + "9" * 400, ".nan", "-.inf"])
+@pytest.mark.parametrize("key", ["mtu", "validate_min_bandwidth_gbps", "validate_port"])
+def test_a_number_that_nobody_meant_is_one_clear_line(make: Make, key: str, number: str) -> None:
+    """Python refuses to print or to read a number of more than 4300 digits, and no float holds one of 400."""
+    findings = lint(make({"site": f"fabric: roce\n{key}: {number}\n" + ("" if key == "mtu" else "mtu: 9000\n")}))
+    assert [item.key for item in findings] == [key]
+    assert "\n" not in str(findings[0])
+    assert len(str(findings[0])) < 300
 
 
 def test_json_form(make: Make) -> None:
