@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One command, over when its time is: whoever holds its output open beyond that keeps nobody waiting.
 
-It leads a session of its own, so that with it everything ends that it has started. What it has left behind when it ended by
-itself, within its time, is left alone: that may be a daemon.
+It leads a session of its own, so that with it everything ends that it has started: asked first (SIGTERM), and killed if that does
+not help. What it has left behind when it ended by itself, within its time, is left alone: that may be a daemon.
 """
 
 import contextlib
@@ -17,7 +17,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from .host_write import Result
 
+ASKED_SECONDS = 2.0  # for what was asked to end to give back what it holds
 KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
+POLL_SECONDS = 0.02
 CHUNK = 65536
 
 
@@ -39,18 +41,31 @@ def run_bounded(argv, environment, timeout, stdin):
 
 def _ended_by_itself(process, talk, timeout):
     # type: (subprocess.Popen[bytes], _Talk, float) -> bool
-    """Whether it did so in its time; otherwise it and its children are killed."""
+    """Whether it did so in its time; otherwise it and its children are ended."""
     try:
         with _hanging_up_with(process):
             over = talk.until(time.monotonic() + timeout) or process.poll() is not None
             if not over:
-                _signal(process, signal.SIGKILL)
-                talk.until(time.monotonic() + KILLED_SECONDS)
-                process.poll()  # so that it is no zombie, though somebody in another session has its output
+                _end(process, talk)
     except BaseException:  # an interrupt from the keyboard is not sent to another session
-        _signal(process, signal.SIGKILL)
+        _end(process, talk)
         raise
     return over
+
+
+def _end(process, talk):
+    # type: (subprocess.Popen[bytes], _Talk) -> None
+    """Who is killed gives nothing back: a login shell in the middle of `pyenv init` leaves a lock, and every later login waits for it."""
+    try:
+        _signal(process, signal.SIGTERM)
+        deadline = time.monotonic() + ASKED_SECONDS
+        talk.until(deadline)
+        while _signal(process, 0) and time.monotonic() < deadline:  # a child whose output is not ours
+            time.sleep(POLL_SECONDS)
+    finally:
+        _signal(process, signal.SIGKILL)
+    talk.until(time.monotonic() + KILLED_SECONDS)
+    process.poll()  # so that it is no zombie, though somebody in another session has its output
 
 
 class _Talk:
@@ -122,9 +137,13 @@ class _Talk:
 
 
 def _signal(process, number):
-    # type: (subprocess.Popen[bytes], int) -> None
-    with contextlib.suppress(OSError):  # it has just ended, or runs as somebody else
+    # type: (subprocess.Popen[bytes], int) -> bool
+    """Whether anybody is there to hear it."""
+    try:
         os.killpg(process.pid, number)
+    except OSError:  # it has just ended, or runs as somebody else
+        return False
+    return True
 
 
 @contextlib.contextmanager

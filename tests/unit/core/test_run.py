@@ -71,6 +71,26 @@ def test_a_child_that_hangs_ends_with_its_command(tmp_path: Path, child: str) ->
         assert soon(lambda: os.killpg(group, 0) is not None)
 
 
+@pytest.mark.parametrize("child", ["{0}", "bash -c '{0}' >/dev/null 2>&1 & wait"])
+def test_what_a_command_holds_it_gives_back(tmp_path: Path, child: str) -> None:
+    """A login shell that waits for pyenv's rehash: killed at once, that leaves its lock, and every later login waits a minute for it."""
+    lock = tmp_path / "lock"
+    locked = f'trap "sleep 0.2; rm {lock}" EXIT; touch {lock}; sleep {LONG}; true'
+    result, took = timed(child.format(locked), 0.5)
+    assert result.rc == 124
+    assert took < LONG / 3
+    assert not lock.exists()
+
+
+def test_what_defies_being_asked_is_killed(tmp_path: Path) -> None:
+    result, took = timed(f"trap '' TERM; echo $$ > {tmp_path}/pid; sleep {LONG} & sleep {LONG}", 0.5)
+    assert result == Result(124, "", "bash: no answer in 0.5 s")
+    assert took < LONG / 3
+    group = number(tmp_path / "pid")
+    with pytest.raises(ProcessLookupError):
+        assert soon(lambda: os.killpg(group, 0) is not None)
+
+
 def test_what_a_command_left_behind_goes_on_and_its_own_exit_code_counts(tmp_path: Path) -> None:
     """An init script that starts a daemon, which keeps the script's output."""
     result, took = timed(f"sleep {LONG} & echo $! > {tmp_path}/pid; echo done; echo beside >&2; exit 3", 0.5)
