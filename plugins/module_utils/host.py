@@ -147,7 +147,10 @@ class Host(Writer):
 
     def run(self, argv, timeout=30.0, stdin=None):
         # type: (Sequence[str], float, Optional[str]) -> Result
-        """Run a command without a shell, in the C locale, in a session of its own. Never raises, and takes no longer than its time."""
+        """Run a command without a shell, in the C locale, in a session of its own. Never raises.
+
+        It takes no longer than its time (s), but for the seconds in which ``host_run.py`` ends it.
+        """
         return run_bounded(argv, _environment(), timeout, stdin)
 
     def spawn(self, argv, log, environment=None, owner=None):
