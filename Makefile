@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
 .PHONY: test
-test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, core216, containers, fabric
+test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, hostile, core216, containers, fabric
 	@tools/need containers demo kubectl network unit
-	@$(STAGES) lint sanity unit contract integration core216 containers fabric
+	@$(STAGES) lint sanity unit contract integration hostile core216 containers fabric
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin
@@ -69,6 +69,10 @@ test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
 test-integration: $(INSTALLED) ## the command line over real ansible-playbook runs on this machine
 	@tools/need compiler kubectl network
 	@$(STAGES) integration -- $(ARGS)
+
+.PHONY: test-hostile
+test-hostile: $(INSTALLED) ## ten times the lies of make test, and a minute of fuzzing for each parser; SHARD=2/6 runs the second of six parts
+	@RAILWRIGHT_LIES=10 RAILWRIGHT_FUZZ_SECONDS=60 $(STAGES) hostile-long -- --shard $(SHARD) $(ARGS)
 
 .PHONY: test-core216
 test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansible-core 2.16
@@ -105,9 +109,10 @@ generate: $(INSTALLED) ## write generated files anew (reference pages, argument 
 	@$(BIN)/python tools/generate
 
 .PHONY: bench
-bench: $(INSTALLED) ## what the core and a drift of 100 loopback nodes cost: build/bench/drift.json
+bench: $(INSTALLED) ## what the core, a megabyte in each parser and a drift of 100 loopback nodes cost: build/bench/drift.json
 	@tools/need bench
-	@$(BIN)/python -m benchmarks.facts; facts=$$?; $(BIN)/python -m tests.bench.drift $(ARGS) && exit $$facts
+	@$(BIN)/python -m benchmarks.facts; facts=$$?; $(BIN)/python -m benchmarks.parsers; parsers=$$?; \
+		$(BIN)/python -m tests.bench.drift $(ARGS) && [ $$facts = 0 ] && exit $$parsers
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test

@@ -13,15 +13,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests."""
+    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests. Those of tests/hostile have none."""
     try:
-        files = part(sorted({item.path for item in items}), str(config.getoption("--shard")))
+        chosen = part(sorted({unit(item) for item in items}), str(config.getoption("--shard")))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    kept = [item for item in items if item.path in files]
+    kept = [item for item in items if unit(item) in chosen]
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
+
+
+def unit(item: pytest.Item) -> str:
+    return item.nodeid if "hostile" in item.path.parts else str(item.path)
 
 
 @pytest.fixture(scope="session")

@@ -6,17 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, needs_consent
 from ansible_collections.railwright.rdma.plugins.plugin_utils.erdma_modes import mixed_modes
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(NodeAction):
     """Fail the host on problems and, if asked, on missing consent."""
 
     _requires_connection = False
-    TRANSFERS_FILES = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, share, wishes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
@@ -94,7 +95,7 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
     run = f"{PREFIX}{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     try:
         made = make_plan(run, {node: result.get("look", {}) for node, result in found.items()},
-                         {node: result["wishes"] for node, result in found.items()})
+                         {node: result["wishes"] for node, result in found.items()}, known_addresses(variables, next(iter(found))))
     except PlanError as error:
         return failed(f"ddp_benchmark: {error}; nothing was started")
     return {"plan": made}

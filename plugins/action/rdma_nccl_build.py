@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -11,15 +15,17 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
-MODES = ["look", "plan", "state", "choose", "build", "pack", "unpack", "verify"]
-REGISTERED = ("seen", "plan", "state", "choice", "made", "packed")
+MODES = ["look", "plan", "state", "choose", "bring", "build", "pack", "fetch", "give", "forget", "unpack", "verify"]
+REGISTERED = ("seen", "plan", "state", "choice", "made", "packed", "carried")
 OPTIONS = {"mode": {"type": "str", "required": True, "choices": MODES}, **{name: {"type": "str"} for name in REGISTERED}}
 MODULE = "railwright.rdma.rdma_nccl_build"
 CACHE = "/var/cache/railwright/nccl-tests"
+CARRIED, NAME = "railwright-nccl-tests-", "build.tar.gz"  # on the controller
 ORIGINS = {"wheel": "prefix", "source": "prefix", "repository": "ldconfig", "distribution": "ldconfig"}  # of nccl_install
 
 
@@ -37,26 +43,31 @@ class ActionModule(StepAction):
                 return {**result, "changed": False, "build": plan(registered, spec)}
             if mode == "choose":
                 return {**result, "changed": False, **choose(registered)}
+            if mode in ("bring", "fetch", "give", "forget"):
+                return {**result, "changed": False, **self._carry(mode, spec, registered, variables)}
             arguments = self._arguments(mode, spec, registered)
         except RailwrightError as error:
             return {**result, "failed": True, "msg": f"nccl_tests: {error}"}
         module = {"mode": mode, "arguments": arguments}
         result.update(self._execute_module(module_name=MODULE, module_args=module, task_vars=variables))
+        if mode == "verify" and not result.get("failed"):
+            result["directory"] = arguments["directory"]
         return result
 
     def _arguments(self, mode: str, spec: Spec, registered: Registered) -> dict[str, Any]:
         """What the module works on in this step."""
+        user = spec["nccl_tests_user"] or spec["ssh_mesh_user"]
         if mode == "look":
             keys = ("cuda_version", "nccl_prefix", "mpi_prefix", "mpi_install", "nccl_tests_nfs", "nccl_tests_path")
-            return {**{key.removeprefix("nccl_tests_"): spec[key] for key in keys}, "nccl_origin": ORIGINS.get(spec["nccl_install"])}
+            wanted = {key.removeprefix("nccl_tests_"): spec[key] for key in keys}
+            return {**wanted, "nccl_origin": ORIGINS.get(spec["nccl_install"]), "user": user}
         planned = registered.here("plan")["build"]
         directory = planned["directory"]
         if mode == "state":
             return {"directory": directory}
         if mode == "build":
-            user = spec["nccl_tests_user"] or spec["ssh_mesh_user"]
             return {"build": planned, "node": registered.host, "user": user, "archive": planned["download"]}
-        packed = f"{CACHE}/{directory.rpartition('/')[2]}.tar.gz"
+        packed = packed_file(directory)
         if mode == "pack":
             return {"directory": directory, "archive": packed}
         programs = programs_of(registered)
@@ -69,7 +80,48 @@ class ActionModule(StepAction):
         pending = registered.here("choice")["choice"]
         waits = bool(self._task.check_mode) and (pending["build"] or registered.host in pending["receivers"])
         return {"directory": directory, "programs": {} if waits else programs or {}, "pending": waits, "gpus": len(seen["gpus"]),
-                "first": planned["programs"][0], "library_path": seen["library_path"]}
+                "first": planned["programs"][0], "library_path": seen["library_path"], "user": user}
+
+    def _carry(self, mode: str, spec: Spec, registered: Registered, variables: dict[str, Any]) -> dict[str, Any]:
+        """Files between the controller and a node; every path is made here."""
+        if mode == "bring":
+            return self._bring(source_of(spec), variables)
+        origin = registered.here("choice")["choice"]["origin"]
+        packed = packed_file(registered.here("plan")["build"]["directory"])
+        if mode == "fetch":
+            return self._fetch(packed, registered.here("packed")["sha256"])
+        carried = carried_directory(registered.of(origin, "carried")["carried"])
+        if mode == "forget":
+            shutil.rmtree(carried)
+            return {}
+        made = self.run_builtin("ansible.builtin.file", {"path": CACHE, "state": "directory", "mode": "0755"}, variables)
+        if made.get("failed"):
+            return made
+        return self.run_builtin("ansible.builtin.copy", {"src": str(carried / NAME), "dest": packed, "mode": "0644"}, variables)
+
+    def _bring(self, source: build.Source, variables: dict[str, Any]) -> dict[str, Any]:
+        """The source; both directories by name, since root's umask decides about a parent that is made on the way."""
+        for path in (CACHE.rpartition("/")[0], CACHE):
+            made = self.run_builtin("ansible.builtin.file", {"path": path, "state": "directory", "mode": "0755"}, variables)
+            if made.get("failed"):
+                return made
+        target = {"dest": archive_of(source), "mode": "0644"}
+        if source.archive is not None:
+            return self.run_builtin("ansible.builtin.copy", {**target, "src": source.archive}, variables)
+        wanted = {**target, "url": source.url, "checksum": f"sha256:{source.sha256}"}
+        return self.run_builtin("ansible.builtin.get_url", wanted, variables)
+
+    def _fetch(self, packed: str, sha256: str) -> dict[str, Any]:
+        """Into a directory of its own. It is what the node said that it is, or goes away again."""
+        directory = Path(tempfile.mkdtemp(prefix=CARRIED))
+        target = directory / NAME
+        wire.fetched(self._connection, packed, target)
+        with target.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != sha256:
+            shutil.rmtree(directory)
+            return {"failed": True, "msg": f"nccl_tests: {packed} came with the sha256 {found} and not {sha256}, which the node had said"}
+        return {"carried": str(directory)}
 
 
 class Registered:
@@ -106,8 +158,25 @@ def plan(registered: Registered, spec: Spec) -> dict[str, Any]:
         collectives=tuple(spec["nccl_tests_collectives"]), source=None if prebuilt else source_of(spec))
     planned = build.plan({host: result["node"] for host, result in registered.everybody("seen").items()}, wishes)
     if wishes.source is not None:
-        planned["download"] = f"{CACHE}/nccl-tests-{wishes.source.version}.tar.gz"
+        planned["download"] = archive_of(wishes.source)
     return planned
+
+
+def archive_of(source: build.Source) -> str:
+    return f"{CACHE}/nccl-tests-{source.version}.tar.gz"
+
+
+def packed_file(directory: str) -> str:
+    """Where the build of this directory lies as one file, on the node that packs it and on those that get it."""
+    return f"{CACHE}/{directory.rpartition('/')[2]}.tar.gz"
+
+
+def carried_directory(path: str) -> Path:
+    """A directory that ``fetch`` has made, and nothing else."""
+    found = Path(path)
+    if found.parent != Path(tempfile.gettempdir()) or not found.name.startswith(CARRIED) or found.is_symlink() or not found.is_dir():
+        raise AnsibleActionFail(f"carried: {path}: no directory of mode fetch")
+    return found
 
 
 def source_of(spec: Spec) -> build.Source:

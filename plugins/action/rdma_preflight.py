@@ -6,12 +6,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
 
 from ansible_collections.railwright.rdma.plugins.module_utils.preflight import AREA, preflight_problems, preflight_warnings
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem, as_dicts, change_as_dict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import (
     ProbeError,
     Python,
@@ -31,10 +31,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import 
 NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
 
 
-class ActionModule(ActionBase):
+class ActionModule(NodeAction):
     """Fails the host with everything that is wrong with it; a missing Python is no failure but a fact."""
-
-    TRANSFERS_FILES = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)

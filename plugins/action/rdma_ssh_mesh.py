@@ -12,6 +12,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import resolved_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Mesh, Node, plan_mesh, twins
@@ -78,6 +79,7 @@ def wishes(spec: Spec) -> dict[str, Any]:
     """What the inventory says about this host's part, for the plan over all of them."""
     return {
         "state": spec["ssh_mesh_state"],
+        "user": spec["ssh_mesh_user"],
         "generation": spec["ssh_mesh_generation"],
         "addresses": list(spec["ssh_mesh_addresses"]),
         "rails": [rail.address.partition("/")[0] for rail in spec.rails if rail.address],
@@ -95,19 +97,25 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
     if left_out or late:
         how = "without --limit" if left_out else "without serial, and with strategy linear"
         return failed(f"the nodes of a mesh are set up together, and {', '.join(left_out or late)} is not part of this: run {how}")
-    nodes = []
-    for name in wanted:
-        found = results[name]
-        if found is not None:
-            wish, host = found["wishes"], str(variable_of(variables, name, "ansible_host") or "")
-            nodes.append(Node(name, wish["generation"], tuple(wish["addresses"]), tuple(wish["rails"]), host, found["node"]))
-    mesh = plan_mesh(nodes, set(wanted))
+    mesh = plan_mesh(nodes_of(variables, {name: found for name in wanted if (found := results[name]) is not None}), set(wanted))
     here = str(variables["inventory_hostname"])
-    if mesh.problems and state_of(variables, here, results.get(here)) == "present":
-        return failed("ssh_mesh: " + "; ".join(mesh.problems))
+    problems = mesh.problems or mesh.unfit.get(here, [])
+    if problems and state_of(variables, here, results.get(here)) == "present":
+        return failed("ssh_mesh: " + "; ".join(problems))
     missing = [name for name in wanted if results[name] is None]
     warnings = [f"ssh_mesh: {', '.join(missing)} did not answer and is left out until the next apply that reaches it"] if missing else []
+    warnings += [f"ssh_mesh: {'; '.join(texts)}; it is left out" for texts in mesh.unfit.values()]
     return {"mesh": as_dict(mesh), "warnings": warnings + [f"ssh_mesh: {text}" for text in twins(mesh.members)]}
+
+
+def nodes_of(variables: dict[str, Any], results: dict[str, dict[str, Any]]) -> list[Node]:
+    hosts = {name: str(variable_of(variables, name, "ansible_host") or "") for name in results}
+    resolved = resolved_addresses(variables, {name: host or name for name, host in hosts.items()})
+    return [
+        Node(name, found["wishes"]["generation"], tuple(found["wishes"]["addresses"]), tuple(found["wishes"]["rails"]), hosts[name],
+             found["node"], tuple(resolved[name]), found["wishes"]["user"])
+        for name, found in results.items()
+    ]
 
 
 def state_of(variables: dict[str, Any], name: str, result: dict[str, Any] | None) -> str:

@@ -11,19 +11,18 @@ import uuid
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 
 MODULE = "railwright.rdma.rdma_state"
 LOCAL = ("local", "ansible.builtin.local")
 
 
-class ActionModule(ActionBase):
+class ActionModule(NodeAction):
     """Adds what only the controller knows: the validated wishes, its clock, and that it can still reach the node."""
 
-    TRANSFERS_FILES = False
     module = MODULE  # what makes the change: a rollback is guarded by the same code
     clock = confirmation.Clock()
     _away = False
@@ -53,8 +52,6 @@ class ActionModule(ActionBase):
             answer: dict[str, Any] = self._execute_module(module_name=self.module, module_args=arguments, task_vars=variables)
         except AnsibleConnectionFailure as error:
             return self._lost(str(error), token, seconds, variables)
-        if answer.get("unreachable"):
-            return self._lost(str(answer.get("msg", "")), token, seconds, variables)
         if answer.get("failed") or not answer.get("confirm"):
             return answer
         said = self._ask("confirm", str(answer["confirm"]["run"]), token, seconds, variables)

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
@@ -49,7 +51,7 @@ class ActionModule(StepAction):
             return result
         arguments = {
             "mode": mode, "run": options["run"], "take_over": options["take_over"], "step": options["step"],
-            "controller": socket.gethostname(), "user": user(), "now": time.time(),
+            "controller": controller(), "user": user(), "now": time.time(),
         }
         result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
         return result
@@ -75,6 +77,15 @@ class ActionModule(StepAction):
         """To clean up on a node that is away would fail as well, and that failure would hide ours."""
         if not self._away:
             super().cleanup(force)
+
+
+def controller() -> str:
+    """Its name, and what tells it from another one of that name: a playbook's run is called by its release, on every controller alike."""
+    try:
+        machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        machine = ""  # the name alone then: what is made up would be another one in every task
+    return f"{socket.gethostname()}-{hashlib.sha256(f'railwright {machine}'.encode()).hexdigest()[:8]}"
 
 
 def user() -> str:

@@ -2,7 +2,6 @@
 """The body of the rdma_state module: parameters in, one JSON result out."""
 
 import json
-import time
 from typing import Any, Dict, List, Optional, Sequence
 
 from .apply import Applied, apply_plan, exclusive, refuse
@@ -12,6 +11,7 @@ from .cut import Left, cut_plan
 from .errors import ApplyError, RailwrightError
 from .facts_module import connection_address
 from .host import Host
+from .journal import new_run_id
 from .observe.summary import observe_summary
 from .package_downloads import downloads, needs_proof
 from .package_steps import package_steps
@@ -46,7 +46,7 @@ def run_state(module):
             refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:
-                run_id = params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+                run_id = params["run_id"] or new_run_id()
                 applied = apply_plan(host, spec, plan, run_id, params["areas"], params["expected"], switch_of(params, plan))
             elif params["mode"] == "apply":
                 refuse(spec, plan, params["expected"], check=True)  # what apply would refuse, check mode must not call fine

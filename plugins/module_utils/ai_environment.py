@@ -7,7 +7,6 @@ thing. The link ``current``, replaced in one step, is what publishes it. One tha
 same lock is made again beside it, in NAME-2.
 """
 
-import json
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -18,6 +17,7 @@ from .catalogue.drivers import driver_fits, minimum_driver
 from .catalogue.gpus import BLACKWELL, number_of
 from .catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, number, python_fits
 from .errors import RailwrightError
+from .formats.outside import read_json
 from .host import Host
 from .observe.gpu_driver import driver_on_disk, loaded_driver
 from .spec.model import Spec
@@ -157,7 +157,7 @@ def _ask(host, python):
     # type: (Host, str) -> Optional[Dict[str, Any]]
     answer = host.run((python, "-I", "-c", ASK), ASK_SECONDS)
     try:
-        said = json.loads(answer.out) if answer.ok else None
+        said = read_json(answer.out) if answer.ok else None
     except ValueError:
         said = None
     return said if isinstance(said, dict) else None
@@ -165,7 +165,7 @@ def _ask(host, python):
 
 def _glibc(said):
     # type: (Optional[Dict[str, Any]]) -> Tuple[int, int]
-    found = re.match(r"glibc ([0-9]+)\.([0-9]+)", str((said or {}).get("libc") or ""))
+    found = re.match(r"glibc ([0-9]{1,18})\.([0-9]{1,18})", str((said or {}).get("libc") or ""))
     if found is None:
         raise RailwrightError("this node's C library is not glibc, or its version cannot be told; torch is built for glibc")
     return int(found.group(1)), int(found.group(2))

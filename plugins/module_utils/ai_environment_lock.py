@@ -13,8 +13,7 @@ from .errors import RailwrightError
 from .wheel_tags import Python, Wheel, fits, normalised, wheel_of
 
 _ENTRY = re.compile(
-    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9,._ -]*\])?\s*==\s*(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)\s*"
-    r"(?P<marker>;[^#]*?)?(?P<hashes>(\s--hash=\S+)*)\s*\Z")
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9,._ -]*\])? ?== ?(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*) ?(?P<marker>;[^#]*)?\Z")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\Z")
 _CONDA = re.compile(r"(?P<url>(https?|file)://\S+)#(?P<sum>[0-9a-f]{64}|[0-9a-f]{32}|sha256:[0-9a-f]{64})\Z")
 _PACKAGE = re.compile(r"/(?P<name>[A-Za-z0-9._-]+)-(?P<version>[A-Za-z0-9._!+]+)-(?P<build>[A-Za-z0-9._]+)\.(conda|tar\.bz2)\Z")
@@ -40,12 +39,13 @@ def parse_lock(text, file):
     """Every entry. Raises RailwrightError that names file and line for the first one that is no pinned package with checksums."""
     found = []  # type: List[Entry]
     for number, line in _logical(text):
-        match = _ENTRY.match(line)
+        entry, options = _parted(line)
+        match = _ENTRY.match(entry)
         where = "%s:%d" % (file, number)
         if match is None:
             raise RailwrightError("%s: %s is no pinned package; allowed: NAME==VERSION --hash=sha256:…, and no options, files or URLs" % (
                 where, _shown(line)))
-        hashes = tuple(sorted(_sha256(item, where) for item in match.group("hashes").split()))
+        hashes = tuple(sorted(_sha256(item, where) for item in options))
         if not hashes:
             raise RailwrightError("%s: %s==%s has no checksum; allowed: --hash=sha256:… behind every package" % (
                 where, match.group("name"), match.group("version")))
@@ -54,6 +54,16 @@ def parse_lock(text, file):
     if not found:
         raise RailwrightError("%s: holds no package; allowed: NAME==VERSION --hash=sha256:…" % file)
     return found
+
+
+def _parted(line):
+    # type: (str) -> Tuple[str, List[str]]
+    """The entry without the checksums at its end, and these; blanks in it are single ones already."""
+    words = line.split(" ")
+    end = len(words)
+    while words[end - 1].startswith("--hash=") and end > 1:
+        end -= 1
+    return " ".join(words[:end]), words[end:]
 
 
 def _shown(line):

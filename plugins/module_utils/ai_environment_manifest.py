@@ -10,6 +10,7 @@ import json
 from typing import Any, Dict, List, Optional, Sequence
 
 from .errors import RailwrightError
+from .formats.outside import read_json
 from .host import SEARCH_PATH, Host
 
 MANIFEST, LIST = "railwright.json", "railwright.files"
@@ -23,7 +24,7 @@ def manifest_of(host, directory):
     # type: (Host, str) -> Optional[Dict[str, Any]]
     """What the directory says of itself; None where it has none."""
     try:
-        found = json.loads(host.read("%s/%s" % (directory, MANIFEST), 1024 * 1024) or "")
+        found = read_json(host.read("%s/%s" % (directory, MANIFEST), 1024 * 1024) or "")
     except ValueError:
         return None
     return found if isinstance(found, dict) and isinstance(found.get("files_sha256"), str) else None

@@ -9,7 +9,7 @@ from .ai_environment_current import CURRENT, current
 from .ai_environment_lock import lock_text
 from .ai_environment_manifest import manifest_of, write_manifest
 from .ai_environment_proof import account_of, drivers_of, prove
-from .commands import must, sums
+from .commands import must, sums, told
 from .errors import RailwrightError
 from .host import Host
 from .types import Change, change_as_dict
@@ -19,6 +19,7 @@ GIB = 1024 ** 3
 SPACE, SPACE_CPU, SPACE_CONDA = 12 * GIB, 2 * GIB, 6 * GIB
 REQUIREMENTS, WHEELS, INSTALLER, EXPLICIT = "requirements.txt", "wheels", "installer.sh", "explicit.txt"
 SECONDS = 600.0
+BUILD_SECONDS = 4 * 3600.0  # torch from a slow mirror
 
 
 def bin_of(directory):
@@ -28,7 +29,7 @@ def bin_of(directory):
 
 def commands(wish, place):
     # type: (Wanted, Place) -> List[Dict[str, Any]]
-    """What makes it, in order; the role runs them, so that no connection waits in silence for what takes long."""
+    """What makes it, in order."""
     environment = {"TMPDIR": place.files + "/unpacked", "CONDA_PKGS_DIRS": place.files + "/pkgs"}  # /tmp is often too small for torch
     base = place.files + "/conda"
     if wish.kind == "conda":
@@ -44,17 +45,31 @@ def commands(wish, place):
     return [{"name": name, "argv": argv, "environment": environment} for name, argv in steps]
 
 
+def build(host, wish, place):
+    # type: (Host, Wanted, Place) -> None
+    """Run pip and conda. Raises RailwrightError with the end of what they said."""
+    for command in commands(wish, place):
+        environment = ["%s=%s" % item for item in sorted(command["environment"].items())]
+        told(host, ["env"] + environment + list(command["argv"]), command["name"], BUILD_SECONDS)
+
+
 def pip_argv(wish, place):
     # type: (Wanted, Place) -> List[str]
-    """Wheels only, each with a checksum of the lock. The node's own pip.conf stays in force (proxy, CA); root's and PIP_* do not."""
-    argv = [bin_of(place.directory), "-m", "pip", "--isolated", "--disable-pip-version-check", "--no-input", "install", "--no-cache-dir",
-            "--progress-bar", "off", "--require-hashes", "--only-binary", ":all:", "--requirement", "%s/%s" % (place.files, REQUIREMENTS)]
-    if not wish.indexes:
-        return argv + ["--no-index", "--find-links", "%s/%s" % (place.files, WHEELS)]
-    more = []  # type: List[str]
-    for url in wish.indexes[1:]:
-        more += ["--extra-index-url", url]
-    return argv + ["--index-url", wish.indexes[0]] + more
+    """Wheels only, each with a checksum of the lock. The node's own pip.conf stays in force (proxy, CA); root's and PIP_* do not.
+
+    ``-I``: Python would import from the directory that it is started in, which is the login user's home.
+    """
+    argv = [bin_of(place.directory), "-I", "-m", "pip", "--isolated", "--disable-pip-version-check", "--no-input", "install",
+            "--no-cache-dir", "--progress-bar", "off", "--require-hashes", "--only-binary", ":all:",
+            "--requirement", "%s/%s" % (place.files, REQUIREMENTS)]
+    return argv if wish.indexes else argv + ["--no-index", "--find-links", "%s/%s" % (place.files, WHEELS)]
+
+
+def index_lines(wish):
+    # type: (Wanted) -> str
+    """In the file of requirements, which is root's: a URL may hold a password, and everybody reads a command line."""
+    options = ["--index-url"] + ["--extra-index-url"] * len(wish.indexes)
+    return "".join("%s %s\n" % pair for pair in zip(options, wish.indexes))
 
 
 def needed_space(wish):
@@ -88,7 +103,7 @@ def prepare(host, wish, place):
     host.write("%s/%s" % (place.files, MARKER), wish.node + "\n", 0o600)
     below = ["%s/%s" % (place.files, name) for name in ("unpacked", "pkgs", WHEELS)]
     must(host, ["install", "-d", "-m", "0700", "--"] + below, "make directories")
-    host.write("%s/%s" % (place.files, REQUIREMENTS), lock_text(wish.entries), 0o600)
+    host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(wish) + lock_text(wish.entries), 0o600)
 
 
 def verify(host, wish, place, wheels):
@@ -115,11 +130,12 @@ def settle(host, wish, place):
     if not host.exists(bin_of(directory)):
         raise RailwrightError("%s holds no Python after it was made" % directory)
     must(host, ("chmod", "-R", "u=rwX,go=rX", "--", directory), "set the modes", SECONDS)  # whatever root's umask is
-    # Not the directory itself: who owns that could put a link in the manifest's place, which root writes.
-    must(host, ("find", directory, "-mindepth", "1", "-exec", "chown", "-h", wish.owner + ":", "--", "{}", "+"), "give it to " + wish.owner,
-         SECONDS)
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", directory), SECONDS)
+    # Not the directory itself: who owns that could put a link in the manifest's place, which root writes. What is in it goes from directory
+    # to directory (chown -R) and not by paths: the owner of the first ones could put links into the paths of the others meanwhile.
+    must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
+         "give it to " + wish.owner, SECONDS)
     said = prove(host, wish, directory)
     write_manifest(host, directory, {
         "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": said, "packages": list(wish.packages),
@@ -163,7 +179,7 @@ def look(host, wish):
     row = {
         "kind": wish.kind, "name": posixpath.basename(place.directory), "directory": place.directory, "python": bin_of(place.directory),
         "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "files": place.files,
-        "wheels": list(wish.wheels), "commands": commands(wish, place) if missing else [], "torch": (found or {}).get("torch")}
+        "wheels": list(wish.wheels), "torch": (found or {}).get("torch")}
     why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
     said = (found or {}).get("torch") or {}
     if found is not None and wish.cuda != "" and not said.get("devices"):

@@ -5,13 +5,13 @@ The wheels are code of others. They are imported as the environment's owner, or 
 another user than root can read everything that torch needs.
 """
 
-import json
 from typing import Any, Dict, Mapping, Optional
 
 from .ai_environment import Wanted
 from .ai_environment_manifest import as_reader
 from .catalogue import aiacc
 from .errors import RailwrightError
+from .formats.outside import read_json
 from .host import Host
 from .nccl_tests import processes
 from .nccl_tests.words import clean, one_line
@@ -72,7 +72,7 @@ def prove(host, wish, directory):
     if answer.rc == 124:
         raise RailwrightError("torch %s was not imported within %d s" % (wish.torch, PROVE_SECONDS))
     try:
-        said = json.loads(answer.out.strip().rpartition("\n")[2]) if answer.ok else None
+        said = read_json(answer.out.strip().rpartition("\n")[2]) if answer.ok else None
     except ValueError:
         said = None
     if not isinstance(said, dict):

@@ -8,6 +8,7 @@ from .errors import RailwrightError
 from .host import Host
 
 HASH_SECONDS = 300.0
+LINES = 20
 _SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
 
 
@@ -19,6 +20,16 @@ def must(host, argv, what, seconds=60.0):
         lines = (answer.err or answer.out).strip().splitlines()  # type: List[str]
         raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
     return answer.out
+
+
+def told(host, argv, what, seconds):
+    # type: (Host, Sequence[str], str, float) -> None
+    """As ``must``, for what prints much: of a failure the end of what it said as an error, or else at all."""
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines = [line for line in (answer.err.strip() or answer.out.strip()).splitlines() if line.strip()][-LINES:]
+        ended = "did not end in %d s" % seconds if answer.rc == 124 else "exit %d" % answer.rc
+        raise RailwrightError("cannot %s (%s):\n%s" % (what, ended, "\n".join(lines)))
 
 
 def sums(host, directory, names):

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from .errors import RailwrightError
 from .host import Host
-from .journal import APPLIED, APPLYING, LOCK, TAKEN_BACK, UNCONFIRMED, Journal, load, newest_first, set_state
+from .journal import APPLIED, APPLYING, LOCK, OPEN, TAKEN_BACK, UNCONFIRMED, Journal, load, newest_first, set_state
 from .switch import (
     BASE,
     CODE,
@@ -60,7 +60,7 @@ def held(host, journal, changes, switch):
     try:
         yield True
     finally:
-        if journal.state != UNCONFIRMED:
+        if journal.state not in OPEN:  # applying: whoever should have undone it has died of something, and the timer is still there
             disarm(host)
 
 

@@ -13,6 +13,7 @@ from .host import Host
 # available: new work may start. draining: none may, and some still runs. drained: none may, and none runs.
 STATES = ("available", "draining", "drained", "down", "unknown")
 OURS = "railwright upgrade "  # how the reason of every drain of ours begins; the id of the run follows
+ANSWER_LIMIT = 256 * 1024 * 1024  # bytes: the nodes of a large cluster, with their images, are some 40 kB each
 KEPT = 50  # jobs of a node that are named: what a person reads
 # Where sites put what is in no directory of the system; looked at after those.
 TOOL_DIRECTORIES = (

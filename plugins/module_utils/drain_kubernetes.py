@@ -11,7 +11,8 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .drain import SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+from .drain import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+from .formats.outside import mapping, read_json, rows
 from .host import Host, Result
 
 SECONDS = 60.0
@@ -23,7 +24,7 @@ OVER = ("Succeeded", "Failed")
 # Their controllers start a pod again elsewhere: this is what an eviction is for. A Job's pod, one of a training operator, or one without
 # a controller is work that an eviction would end: those are waited for.
 MOVABLE = ("ReplicaSet", "StatefulSet", "ReplicationController")
-_AWAY = re.compile(r"connection (?:to the server .* )?(?:was )?refused|i/o timeout|TLS handshake timeout|no route to host"
+_AWAY = re.compile(r"connection (?:to the server \S+ )?(?:was )?refused|i/o timeout|TLS handshake timeout|no route to host"
                    r"|ServiceUnavailable|context deadline exceeded|Unable to connect to the server|etcdserver:", re.IGNORECASE)
 
 
@@ -54,7 +55,7 @@ def parse_nodes(text):
     found = {}  # type: Dict[str, Node]
     for item in _items(text, "nodes"):
         meta, spec = _part(item, "metadata"), _part(item, "spec")
-        conditions = _part(item, "status").get("conditions") or []
+        conditions = rows(_part(item, "status").get("conditions"))
         ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
         note = _part(meta, "annotations").get(NOTE)
         name = str(meta.get("name"))
@@ -69,7 +70,7 @@ def parse_pods(text):
     found = []  # type: List[Pod]
     for item in _items(text, "pods"):
         meta = _part(item, "metadata")
-        owners = [owner for owner in meta.get("ownerReferences") or [] if owner.get("controller")]
+        owners = [owner for owner in rows(meta.get("ownerReferences")) if owner.get("controller")]
         kind = str(owners[0].get("kind")) if owners else ""
         if kind == "DaemonSet" or MIRROR in _part(meta, "annotations") or _part(item, "status").get("phase") in OVER:
             continue
@@ -81,8 +82,8 @@ def parse_pods(text):
 def _items(text, what):
     # type: (str, str) -> List[Dict[str, Any]]
     try:
-        items = json.loads(text)["items"]
-    except (ValueError, KeyError, TypeError):
+        items = mapping(read_json(text)).get("items")
+    except ValueError:
         items = None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise SchedulerError("kubectl get %s answered with what is no list of them: %r" % (what, text[:200]))
@@ -91,8 +92,7 @@ def _items(text, what):
 
 def _part(item, name):
     # type: (Dict[str, Any], str) -> Dict[str, Any]
-    value = item.get(name)
-    return value if isinstance(value, dict) else {}
+    return mapping(item.get(name))
 
 
 def judge(node, pods):
@@ -235,7 +235,7 @@ def _pods(host, name):
 
 def _get(host, what):
     # type: (Host, Tuple[str, ...]) -> str
-    answer = host.run((_kubectl(host), "get") + what + ("--output=json",), SECONDS)
+    answer = host.run((_kubectl(host), "get") + what + ("--output=json",), SECONDS, limit=ANSWER_LIMIT)
     if answer.ok:
         return answer.out
     away = answer.rc == 124 or _AWAY.search(answer.err) is not None

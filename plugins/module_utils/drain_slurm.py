@@ -8,7 +8,7 @@ scontrol would take ``gpu[1-8]`` for eight nodes. Slurm's JSON is not in every b
 import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .drain import SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+from .drain import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
 from .host import Host, Result
 from .slurm_hostlist import expand
 
@@ -22,7 +22,7 @@ _STATE = re.compile(r" State=(\S+) ThreadsPerCore=")  # the two stand side by si
 _REASON = re.compile(r" Reason=(.*)$")
 _STAMP = re.compile(r" \[[^\s\[\]@]+@[^\s\[\]]+\]")  # who and when, which slurmctld sets behind the text
 _AWAY = re.compile(
-    r"unable to contact slurm controller|slurm controller.*(?:not responding|in standby mode)|connection (?:refused|timed out)"
+    r"unable to contact slurm controller|slurm controller.{0,80}(?:not responding|in standby mode)|connection (?:refused|timed out)"
     r"|socket timed out|zero bytes were transmitted|communication (?:shutdown|failure|connection)", re.IGNORECASE)
 _DOWN = ("DOWN", "ERROR", "FUTURE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "NOT_RESPONDING", "DYNAMIC_NORM_DOWN")
 _BUSY = ("ALLOCATED", "MIXED", "COMPLETING", "REBOOT_REQUESTED", "REBOOT_ISSUED", "REBOOT")
@@ -200,7 +200,7 @@ def _ask(host):
 
 def _must(host, argv):
     # type: (Host, Sequence[str]) -> str
-    answer = host.run((tool(host, argv[0], "slurm"),) + tuple(argv[1:]), SECONDS)
+    answer = host.run((tool(host, argv[0], "slurm"),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
     if answer.ok:
         return answer.out
     raise (SchedulerAway if is_away(answer) else SchedulerError)("%s failed: %s" % (argv[0], last_line(answer.out, answer.err)))

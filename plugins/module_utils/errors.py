@@ -17,3 +17,7 @@ class ApplyError(RailwrightError):
 
 class PlanDiverged(RailwrightError):
     """At apply time the node asked for changes that the plan did not show."""
+
+
+class UnreadableText(RailwrightError, ValueError):
+    """A text from outside that is no JSON document, or one beyond the bounds of ``formats/outside.py``."""

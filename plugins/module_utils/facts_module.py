@@ -20,10 +20,10 @@ def connection_address():
 
 def run_facts(module):
     # type: (Any) -> None
-    """The same object under its own name and as a host fact."""
+    """The facts under their own name; the action plugin makes them a host fact too."""
     host = Host()
     try:
         facts = observe_facts(host, observe_identity(host, connection_address()))
     except RailwrightError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, rdma=facts, ansible_facts={"rdma": facts})
+    module.exit_json(changed=False, rdma=facts)

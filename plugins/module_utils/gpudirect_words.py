@@ -12,7 +12,7 @@ FIRST_TURING = 0x1E00
 def numbers(version):
     # type: (Optional[str]) -> Tuple[int, ...]
     """The numbers that a version begins with: (5, 14, 0) of 5.14.0-570.el9; () of what has none."""
-    found = re.match(r"[0-9]+(?:\.[0-9]+)*", version or "")
+    found = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})*", version or "")
     return tuple(int(part) for part in found.group(0).split(".")) if found else ()
 
 

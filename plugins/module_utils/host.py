@@ -9,6 +9,7 @@ leaves its directory, whatever the symbolic links in it say.
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import pwd
 import select
@@ -20,11 +21,12 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .host_run import run_bounded
-from .host_write import Result, Snapshot, Writer
+from .host_write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
 
-__all__ = ["Host", "Result", "Snapshot", "TreeHost", "recording_name"]
+__all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
+NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory
 MAX_LINKS = 40
 FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
@@ -82,8 +84,10 @@ class Host(Writer):
 
     def listdir(self, path):
         # type: (str) -> List[str]
+        """The names in a directory, of more than ``NAMES_LIMIT`` any so many; [] when it is absent or unreadable."""
         try:
-            return sorted(os.listdir(self.path(path)))
+            with os.scandir(self.path(path)) as entries:
+                return sorted(entry.name for entry in itertools.islice(entries, NAMES_LIMIT))
         except (OSError, ValueError):
             return []
 
@@ -145,13 +149,14 @@ class Host(Writer):
                 continue
         return None
 
-    def run(self, argv, timeout=30.0, stdin=None):
-        # type: (Sequence[str], float, Optional[str]) -> Result
+    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
+        # type: (Sequence[str], float, Optional[str], int) -> Result
         """Run a command without a shell, in the C locale, in a session of its own. Never raises.
 
-        It takes no longer than its time (s), but for the seconds in which ``host_run.py`` ends it.
+        It takes no longer than its time (s), but for the seconds in which ``host_run.py`` ends it, and says no more than ``limit`` bytes
+        on each of its streams: see ``Result``.
         """
-        return run_bounded(argv, _environment(), timeout, stdin)
+        return run_bounded(argv, _environment(), timeout, stdin, limit)
 
     def spawn(self, argv, log, environment=None, owner=None):
         # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
@@ -344,8 +349,8 @@ class TreeHost(Host):
         names = self.listdir("/cmd")
         return [name for name in names if name == tool or name.startswith((tool + "_", tool + "."))]
 
-    def run(self, argv, timeout=30.0, stdin=None):
-        # type: (Sequence[str], float, Optional[str]) -> Result
+    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
+        # type: (Sequence[str], float, Optional[str], int) -> Result
         """The recording of exactly this command line; see ``recording_name``."""
         for name in (recording_name(argv), recording_name(argv) + ".txt"):
             text = self.read("/cmd/" + name)

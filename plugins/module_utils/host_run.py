@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One command, over when its time is: whoever holds its output open beyond that keeps nobody waiting.
+"""One command, over when its time is, or when it has said too much: whoever holds its output open beyond that keeps nobody waiting.
 
 It leads a session of its own, so that with it everything ends that it has started: asked first (SIGTERM), and killed if that does
 not help. What it has left behind when it ended by itself, within its time, is left alone: that may be a daemon.
@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from .host_write import Result
+from .host_write import CUT, Result
 
 ASKED_SECONDS = 2.0  # for what was asked to end to give back what it holds
 KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
@@ -23,9 +23,12 @@ POLL_SECONDS = 0.02
 CHUNK = 65536
 
 
-def run_bounded(argv, environment, timeout, stdin):
-    # type: (Sequence[str], Dict[str, str], float, Optional[str]) -> Result
-    """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts."""
+def run_bounded(argv, environment, timeout, stdin, limit):
+    # type: (Sequence[str], Dict[str, str], float, Optional[str], int) -> Result
+    """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts.
+
+    What has said more than ``limit`` bytes on one of its streams is ended, and nothing of it is kept: half of an answer is no answer.
+    """
     try:
         process = subprocess.Popen(
             list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
@@ -33,8 +36,10 @@ def run_bounded(argv, environment, timeout, stdin):
         )
     except OSError as error:
         return Result(127, "", "%s: %s" % (argv[0], error.strerror))
-    with _Talk(process, (stdin or "").encode()) as talk:
+    with _Talk(process, (stdin or "").encode(), limit) as talk:
         over = _ended_by_itself(process, talk, timeout)
+    if talk.cut:
+        return Result(CUT, "", "%s: said more than %d bytes and was ended" % (argv[0], limit))
     out, err = talk.text(process.stdout), talk.text(process.stderr)
     return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
 
@@ -44,7 +49,7 @@ def _ended_by_itself(process, talk, timeout):
     """Whether it did so in its time; otherwise it and its children are ended."""
     try:
         with _hanging_up_with(process):
-            over = talk.until(time.monotonic() + timeout) or process.poll() is not None
+            over = talk.until(time.monotonic() + timeout) or (not talk.cut and process.poll() is not None)
             if not over:
                 _end(process, talk)
     except BaseException:  # an interrupt from the keyboard is not sent to another session
@@ -71,12 +76,15 @@ def _end(process, talk):
 class _Talk:
     """What goes into a command and comes out of it. ``communicate`` of subprocess, but what was read so far can be had at any time."""
 
-    def __init__(self, process, data):
-        # type: (subprocess.Popen[bytes], bytes) -> None
+    def __init__(self, process, data, limit):
+        # type: (subprocess.Popen[bytes], bytes, int) -> None
         self.process = process
-        self.data = data
+        self.data = memoryview(data)
+        self.limit = limit
+        self.cut = False  # it has said more than that; from then on it is heard, and nothing is kept
         self.streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
         self.said = {}  # type: Dict[Any, List[bytes]]
+        self.sizes = {}  # type: Dict[Any, int]
         self.selector = selectors.PollSelector()
 
     def __enter__(self):
@@ -93,8 +101,11 @@ class _Talk:
 
     def until(self, deadline):
         # type: (float) -> bool
-        """Whether before the deadline everything was read, and the command has ended."""
+        """Whether before the deadline everything was read, and the command has ended. No longer than until it has said too much."""
+        known = self.cut
         while self.selector.get_map():
+            if self.cut and not known:
+                return False
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
@@ -116,17 +127,22 @@ class _Talk:
     def _read(self, stream):
         # type: (Any) -> None
         chunk = os.read(stream.fileno(), CHUNK)
-        if chunk:
-            self.said.setdefault(stream, []).append(chunk)
-        else:
+        if not chunk:
             self._end(stream)
+            return
+        self.sizes[stream] = self.sizes.get(stream, 0) + len(chunk)
+        self.cut = self.cut or self.sizes[stream] > self.limit
+        if self.cut:
+            self.said.clear()
+        else:
+            self.said.setdefault(stream, []).append(chunk)
 
     def _write(self, stream):
         # type: (Any) -> None
         try:
             self.data = self.data[os.write(stream.fileno(), self.data[:select.PIPE_BUF]):]
         except BrokenPipeError:  # it does not want the rest
-            self.data = b""
+            self.data = self.data[:0]
         if not self.data:
             self._end(stream)
 

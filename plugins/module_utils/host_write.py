@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The half of ``Host`` that changes files: replace in one step, keep byte for byte, put back.
 
-A file that is replaced keeps its owner and its SELinux label; one that is new gets the
-label that the node's policy wants.
+A file that is replaced keeps its owner, its ACL and other extended attributes, its SELinux
+label among them; one that is new gets the label that the node's policy wants.
 """
 
 import contextlib
@@ -11,16 +11,25 @@ import os
 import re
 import stat
 import tempfile
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
 SELINUX = "security.selinux"
+ATTRIBUTES = ("system.posix_acl_access", "security.", "trusted.", "user.")
+SIGNATURES = ("security.ima", "security.evm")  # the kernel's own, of one content and one inode
+CAPABILITY = "security.capability"  # goes with the content: the kernel takes it away when a file is written
+Attributes = Tuple[Tuple[str, bytes], ...]
 PREFIX = ".railwright-"
 TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls them
 
 
+OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes of one stream of a command: some hundred times what we ask for
+CUT = 125
+
+
 class Result(NamedTuple):
-    """What a command did. ``rc`` is 127 when it does not exist and 124 when it ran out of time."""
+    """What a command did. ``rc`` is 127 when it does not exist, 124 when it ran out of time, and ``CUT`` when it said more than we take:
+    then ``out`` is empty, and ``err`` says so in one line."""
 
     rc: int
     out: str
@@ -33,12 +42,16 @@ class Result(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A file as it is, byte for byte: what it takes to put it back. ``content`` is None for a link that leads nowhere."""
+    """A file as it is, byte for byte: what it takes to put it back. ``content`` is None for a link that leads nowhere.
+
+    ``attributes`` is None in what a version kept that did not look at them.
+    """
 
     content: Optional[bytes]
     mode: int
     owner: Tuple[int, int]
     link: Optional[str]
+    attributes: Optional[Attributes] = ()
 
 
 class Writer:
@@ -49,8 +62,8 @@ class Writer:
         """Where a node's path lies on this machine."""
         return path
 
-    def run(self, argv, timeout=30.0, stdin=None):
-        # type: (Sequence[str], float, Optional[str]) -> Result
+    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
+        # type: (Sequence[str], float, Optional[str], int) -> Result
         raise NotImplementedError
 
     def snapshot(self, path):
@@ -68,9 +81,10 @@ class Writer:
             if not stat.S_ISREG(state.st_mode):
                 raise OSError(errno.EINVAL, "is not a regular file", path)
             content = stream.read(SNAPSHOT_LIMIT + 1)
+            attributes = _attributes(fd)
         if len(content) > SNAPSHOT_LIMIT:
             raise OSError(errno.EFBIG, "is too large to keep a copy of", path)
-        return Snapshot(content, stat.S_IMODE(state.st_mode), (state.st_uid, state.st_gid), link)
+        return Snapshot(content, stat.S_IMODE(state.st_mode), (state.st_uid, state.st_gid), link, attributes)
 
     def restore(self, path, kept):
         # type: (str, Optional[Snapshot]) -> None
@@ -80,10 +94,11 @@ class Writer:
             return self.remove(path)
         if kept.link is not None and not os.path.lexists(full):
             os.symlink(kept.link, full)
+            self._sync_directory(os.path.dirname(full))
         if kept.content is not None:
-            self._replace(path, kept.content, kept.mode, kept.owner)
+            self._replace(path, kept.content, kept.mode, kept.owner, kept.attributes)
         elif os.path.exists(full):
-            os.unlink(os.path.realpath(full))  # the link led nowhere before
+            self._unlink(os.path.realpath(full))  # the link led nowhere before
         return None
 
     def write(self, path, content, mode=0o644):
@@ -105,7 +120,7 @@ class Writer:
         """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
         full = self.path(path)
         directory = os.path.dirname(full)
-        os.makedirs(directory, exist_ok=True)
+        self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
             with os.fdopen(fd, "wb") as stream:
@@ -121,20 +136,17 @@ class Writer:
         self._sync_directory(directory)
         return True
 
-    def _replace(self, path, content, mode, owner):
-        # type: (str, bytes, int, Optional[Tuple[int, int]]) -> None
+    def _replace(self, path, content, mode, owner, attributes=None):
+        # type: (str, bytes, int, Optional[Tuple[int, int]], Optional[Attributes]) -> None
         full = os.path.realpath(self.path(path))  # keep the operator's link, replace what it names
         directory = os.path.dirname(full)
-        made = None  # type: Optional[str]
-        while not os.path.isdir(directory if made is None else os.path.dirname(made)):
-            made = directory if made is None else os.path.dirname(made)
-        os.makedirs(directory, exist_ok=True)
+        made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
             with os.fdopen(fd, "wb") as stream:
                 stream.write(content)
                 stream.flush()
-                new = not self._like(stream.fileno(), full, owner)
+                labelled = self._like(stream.fileno(), full, owner, attributes)
                 os.fchmod(stream.fileno(), mode)
                 os.fsync(stream.fileno())
             os.rename(temporary, full)
@@ -143,22 +155,37 @@ class Writer:
                 os.unlink(temporary)
             raise
         self._sync_directory(directory)
-        if new and os.path.exists(self.path("/sys/fs/selinux/enforce")):
+        if not labelled and os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", "-R", made or full))  # the policy may want another label than the directory's
 
+    def _make(self, directory):
+        # type: (str) -> Optional[str]
+        """A directory and those above it, their names on the disk; the first that was not there."""
+        missing = []
+        while not os.path.isdir(directory):
+            missing.append(directory)
+            directory = os.path.dirname(directory)
+        for path in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # another process was faster, or it is a file: then what comes next says so
+                os.mkdir(path)
+            self._sync_directory(os.path.dirname(path))
+        return missing[-1] if missing else None
+
     @staticmethod
-    def _like(fd, full, owner):
-        # type: (int, str, Optional[Tuple[int, int]]) -> bool
-        """Owner and SELinux label of the file that is about to be replaced; False when there is none."""
+    def _like(fd, full, owner, attributes):
+        # type: (int, str, Optional[Tuple[int, int]], Optional[Attributes]) -> bool
+        """Owner and attributes of the file that is about to be replaced, where nothing else is given. Whether it has its SELinux label
+        by that: False for a new file."""
         try:
-            kept = os.stat(full)
+            before = os.stat(full)
         except FileNotFoundError:
             if owner is not None:
                 os.fchown(fd, *owner)
-            return False
-        os.fchown(fd, *(owner or (kept.st_uid, kept.st_gid)))
-        with contextlib.suppress(OSError):  # no SELinux here, or not ours to say (containers)
-            os.setxattr(fd, SELINUX, os.getxattr(full, SELINUX))
+            if attributes is not None:
+                _give(fd, attributes)
+            return SELINUX in dict(attributes or ())
+        os.fchown(fd, *(owner or (before.st_uid, before.st_gid)))
+        _give(fd, attributes if attributes is not None else [item for item in _attributes(full) if item[0] != CAPABILITY])
         return True
 
     @staticmethod
@@ -195,16 +222,22 @@ class Writer:
         os.chmod(full, mode)  # whatever the umask took away
         if owner is not None and os.geteuid() == 0:
             os.chown(full, *owner)
+        self._sync_directory(os.path.dirname(full))
         if os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", full))
 
     def remove(self, path):
         # type: (str) -> None
+        """A file that is gone also after a power cut; one that is not there is no error."""
+        self._unlink(self.path(path))
+
+    def _unlink(self, full):
+        # type: (str) -> None
         try:
-            os.unlink(self.path(path))
-        except OSError as error:
-            if error.errno != errno.ENOENT:
-                raise
+            os.unlink(full)
+        except FileNotFoundError:
+            return
+        self._sync_directory(os.path.dirname(full))
 
     def rmdir(self, path):
         # type: (str) -> None
@@ -227,8 +260,45 @@ class Writer:
     @staticmethod
     def _sync_directory(directory):
         # type: (str) -> None
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        """So that the names in it outlive a power cut."""
+        try:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError:  # who may write into a directory need not be allowed to open it
+            return
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _attributes(file):
+    # type: (Union[int, str]) -> Attributes
+    """What ls does not show of a file; nothing on a file system that has no such thing. Raises OSError."""
+    try:
+        names = os.listxattr(file)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.ENOSYS, errno.EPERM):
+            return ()
+        raise
+    found = []
+    for name in sorted(names):
+        if name.startswith(ATTRIBUTES) and name not in SIGNATURES:
+            with contextlib.suppress(OSError):  # a label that is not ours to read (containers)
+                found.append((name, os.getxattr(file, name)))
+    return tuple(found)
+
+
+def _give(fd, wanted):
+    # type: (int, Iterable[Tuple[str, bytes]]) -> None
+    """These and no others: a directory's default ACL would open a file that had none. Raises OSError."""
+    here, values = dict(_attributes(fd)), dict(wanted)
+    for name in here:
+        if name not in values and not name.startswith("security."):  # a label is the policy's
+            os.removexattr(fd, name)
+    for name, value in values.items():
+        try:
+            if here.get(name) != value:
+                os.setxattr(fd, name, value)
+        except OSError:
+            if not name.startswith("security."):  # no SELinux here, or not ours to say (containers)
+                raise

@@ -12,6 +12,7 @@ from .catalogue.artifacts import located, mirrored, pinned
 from .catalogue.mpi import hpcx_artifact
 from .commands import check_brought, must
 from .errors import RailwrightError
+from .formats.outside import read_json
 from .host import Host
 from .observe.mpi import CURRENT, HPCX_PREFIX, HPCX_TAIL, MPICH, found_mpi
 from .spec.model import Spec
@@ -64,7 +65,7 @@ def in_place(host, hpcx):
     if not host.exists(hpcx.directory):
         return False
     try:
-        found = json.loads(host.read("%s/%s" % (hpcx.directory, MANIFEST), 65536) or "")
+        found = read_json(host.read("%s/%s" % (hpcx.directory, MANIFEST), 65536) or "")
     except ValueError:
         found = None
     wrong = None  # type: Optional[str]

@@ -15,10 +15,13 @@ A restore point has a number that only rises: a node's clock may jump, and a rol
 import base64
 import hashlib
 import json
+import secrets
+import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from .errors import RailwrightError
 from .host import Host, Snapshot
+from .host_write import Attributes
 from .types import Op
 
 ROOT = "/var/lib/railwright/restore"
@@ -121,16 +124,18 @@ def set_state(host, path, document, state, troubles=()):
 
 def as_json(kept):
     # type: (Optional[Snapshot]) -> Dict[str, Any]
-    """Text stays readable for a person who restores by hand; any other bytes are base64."""
+    """Text stays readable for a person who restores by hand; any other bytes, and those of attributes, are base64."""
     if kept is None:
-        return {"content": None, "encoding": "utf-8", "mode": None, "owner": None, "link": None}
+        return {"content": None, "encoding": "utf-8", "mode": None, "owner": None, "link": None, "attributes": {}}
     content, encoding = None, "utf-8"  # type: Optional[str], str
     if kept.content is not None:
         try:
             content = kept.content.decode("utf-8")
         except UnicodeDecodeError:
             content, encoding = base64.b64encode(kept.content).decode("ascii"), "base64"
-    return {"content": content, "encoding": encoding, "mode": kept.mode, "owner": list(kept.owner), "link": kept.link}
+    attributes = {name: base64.b64encode(value).decode("ascii") for name, value in kept.attributes or ()}
+    return {"content": content, "encoding": encoding, "mode": kept.mode, "owner": list(kept.owner), "link": kept.link,
+            "attributes": attributes}
 
 
 def snapshot_of(entry):
@@ -141,7 +146,10 @@ def snapshot_of(entry):
     content = None  # type: Optional[bytes]
     if entry["content"] is not None:
         content = base64.b64decode(entry["content"]) if entry["encoding"] == "base64" else entry["content"].encode("utf-8")
-    return Snapshot(content, entry["mode"], (entry["owner"][0], entry["owner"][1]), entry["link"])
+    attributes = None  # type: Optional[Attributes]
+    if "attributes" in entry:
+        attributes = tuple((name, base64.b64decode(value)) for name, value in sorted(entry["attributes"].items()))
+    return Snapshot(content, entry["mode"], (entry["owner"][0], entry["owner"][1]), entry["link"], attributes)
 
 
 def missing_directories(host, path):
@@ -153,6 +161,12 @@ def missing_directories(host, path):
         found.append(directory)
         directory = directory.rpartition("/")[0]
     return found
+
+
+def new_run_id():
+    # type: () -> str
+    """For who was given none; random, since two controllers may ask in the same second."""
+    return "%s-%s" % (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), secrets.token_hex(4))
 
 
 def unused(host, run_id):

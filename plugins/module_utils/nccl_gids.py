@@ -9,6 +9,7 @@ import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .checks.wire import address_of_gid, gids_holding
+from .formats.outside import is_digits
 from .types import Hca, Identity
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
@@ -35,7 +36,7 @@ def release(version):
     # type: (str) -> Tuple[int, int]
     """(2, 21) of 2.21.5; what is no version is older than all."""
     parts = version.split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (0, 0)
+    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and is_digits(parts[0]) and is_digits(parts[1]) else (0, 0)
 
 
 def finds_it(version):
@@ -69,7 +70,7 @@ def listed(value, hca, port):
         name, _colon, rest = item.partition(":")
         number = rest.partition(":")[0]
         fits = hca.name == name if exact else hca.name.startswith(name)
-        matches = matches or (fits and (not number.isdigit() or int(number) == port))
+        matches = matches or (fits and (not is_digits(number) or int(number) == port))
     return matches != negated
 
 

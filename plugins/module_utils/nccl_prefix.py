@@ -16,6 +16,7 @@ from .catalogue.gpus import compute_capability
 from .catalogue.libnccl import cuda_for_driver, wanted_cuda
 from .commands import sums
 from .errors import RailwrightError
+from .formats.outside import is_digits, read_json
 from .host import Host
 from .nccl_tests.build_look import find_nvcc
 from .observe.gpu_driver import driver_on_disk, loaded_driver, smi_rows
@@ -103,7 +104,7 @@ def _codes(host, identity, supported):
     rows = smi_rows(host, ("compute_cap",))
     told = [row[0] for row in rows] if rows is not None else [compute_capability(gpu) for gpu in identity.gpus]
     found = {(text or "").replace(".", "") for text in told}
-    if not all(code.isdigit() for code in found):
+    if not all(is_digits(code) for code in found):
         raise RailwrightError("the compute capability of this node's GPUs is not known: the driver does not answer and the catalogue lacks "
                               "one of them; load the driver first, or use the wheel")
     missing = sorted(code for code in found if supported and "sm_" + code not in supported)
@@ -173,7 +174,7 @@ def in_place(host, library):
     if not host.exists(library.directory):
         return False
     try:
-        found = json.loads(host.read(library.directory + "/" + MANIFEST, 65536) or "")
+        found = read_json(host.read(library.directory + "/" + MANIFEST, 65536) or "")
     except ValueError:
         found = None
     wrong = None  # type: Optional[str]
@@ -203,8 +204,8 @@ def make_argv(library, jobs):
 def build_jobs(host):
     # type: (Host) -> int
     """As many compilers as there are CPUs, and memory: one for GPU code takes up to 2 GiB."""
-    cpus = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and name[3:].isdigit()])
-    free = re.search(r"^MemAvailable: +([0-9]+) kB$", host.read("/proc/meminfo") or "", re.MULTILINE)
+    cpus = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and is_digits(name[3:])])
+    free = re.search(r"^MemAvailable: +([0-9]{1,18}) kB$", host.read("/proc/meminfo") or "", re.MULTILINE)
     return max(1, min(cpus, int(free.group(1)) // (2 * 1024 * 1024) if free is not None else cpus))
 
 
@@ -216,5 +217,4 @@ def as_result(library, host):
     return {
         "install": library.install, "version": library.version, "cuda": library.cuda, "directory": library.directory, "missing": missing,
         "needed": missing or not linked, "artifact": library.artifact, "url": library.url, "sha256": library.sha256, "file": library.file,
-        "make": make_argv(library, build_jobs(host)) if library.install == "source" else [],
     }

@@ -4,13 +4,14 @@
 import re
 import sys
 
-from .commands import check_brought, must, sums
+from .commands import check_brought, must, sums, told
 from .errors import RailwrightError
 from .host import Host
-from .nccl_prefix import CACHE, MANIFEST, Wanted, in_place, manifest
+from .nccl_prefix import CACHE, MANIFEST, Wanted, build_jobs, in_place, make_argv, manifest
 from .observe.nccl_library import NAME, library_version
 
 SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; of a build an upper bound, not measured
+BUILD_SECONDS = 4 * 3600.0
 _FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
 
 
@@ -32,6 +33,13 @@ def unpack(host, library):
     else:
         must(host, ("tar", "-xzf", library.file, "-C", target, "--strip-components=1", "--no-same-owner", "--no-same-permissions"),
              "unpack the source", 600.0)
+
+
+def build(host, library):
+    # type: (Host, Wanted) -> None
+    """Of a source the library; a wheel needs none. It takes long where cores are few."""
+    if library.install == "source":
+        told(host, make_argv(library, build_jobs(host)), "build NCCL", BUILD_SECONDS)
 
 
 def place(host, library):

@@ -16,7 +16,8 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 PRIMARY = 6  # packet tag of a public key that is not a subkey
 # By version of the key: digest, first byte and width of the length, as the RFCs define a fingerprint.
 _FORMS = {4: ("sha1", b"\x99", 2), 6: ("sha256", b"\x9b", 4)}
-_BLOCK = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----[ \t]*\r?\n(.*?)-----END PGP PUBLIC KEY BLOCK-----", re.DOTALL)
+_BEGIN = re.compile(rb"-----BEGIN PGP PUBLIC KEY BLOCK-----[ \t]*\r?\n")
+_END = b"-----END PGP PUBLIC KEY BLOCK-----"
 _BODY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n(.*)\Z", re.DOTALL)  # after the headers stands an empty line
 _WHITE = re.compile(rb"\s+")
 _CRC = re.compile(rb"\n=[A-Za-z0-9+/]{4}\s*\Z")
@@ -67,9 +68,22 @@ def _armoured(found):
     return "\n".join(["-----BEGIN PGP PUBLIC KEY BLOCK-----", ""] + lines + ["=" + crc, "-----END PGP PUBLIC KEY BLOCK-----", ""])
 
 
+def _blocks(data):
+    # type: (bytes) -> List[bytes]
+    found = []  # type: List[bytes]
+    begin = _BEGIN.search(data)
+    while begin is not None:
+        end = data.find(_END, begin.end())
+        if end < 0:
+            break
+        found.append(data[begin.end():end])
+        begin = _BEGIN.search(data, end)
+    return found
+
+
 def _dearmoured(data):
     # type: (bytes) -> List[bytes]
-    blocks = _BLOCK.findall(data)
+    blocks = _blocks(data)
     if not blocks:
         return [data] if data[:1] and data[0] & 0x80 else []
     found = []  # type: List[bytes]

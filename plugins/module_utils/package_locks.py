@@ -10,6 +10,7 @@ import time
 from typing import List, NamedTuple, Optional, Tuple
 
 from .errors import RailwrightError
+from .formats.outside import is_digits
 from .host import Host
 
 RECORD_LOCKS = {
@@ -18,7 +19,7 @@ RECORD_LOCKS = {
 }
 PID_FILES = {"dnf": ("/var/cache/dnf/metadata_lock.pid", "/var/cache/dnf/download_lock.pid", "/var/lib/dnf/rpmdb_lock.pid",
                      "/var/log/log_lock.pid")}
-_LOCK_LINE = re.compile(r"^[0-9]+: (?:POSIX|OFDLCK) +\S+ +WRITE +([0-9]+) [0-9a-f]+:[0-9a-f]+:([0-9]+) ", re.MULTILINE)
+_LOCK_LINE = re.compile(r"^[0-9]+: (?:POSIX|OFDLCK) +\S+ +WRITE +([0-9]{1,18}) [0-9a-f]+:[0-9a-f]+:([0-9]{1,18}) ", re.MULTILINE)
 POLL_SECONDS = 1.0
 
 
@@ -52,7 +53,7 @@ def lock_holder(host, manager):
                 return Holder(path, pid, command_of(host, pid))
     for path in PID_FILES.get(manager, ()):
         owner = (host.line(path) or "").split(" ")[0]
-        if owner.isdigit() and host.exists("/proc/" + owner):
+        if is_digits(owner) and host.exists("/proc/" + owner):
             return Holder(path, int(owner), command_of(host, int(owner)))
     return None
 

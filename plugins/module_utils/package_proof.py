@@ -19,6 +19,7 @@ from .catalogue.inbox import FAMILIES, RENAMED
 from .catalogue.repositories import Repository
 from .catalogue.stacks import VENDOR_STACKS
 from .errors import RailwrightError
+from .formats import outside
 from .host import Host
 from .observe.identity import observe_identity
 from .openpgp import fingerprints
@@ -190,7 +191,7 @@ def check_room(host, download, installed, cache):
 def size_of(number, unit):
     # type: (str, str) -> int
     """``12.3``, ``M`` (or ``MB``): apt's thousands and dnf's 1024s are near enough for a disk."""
-    return int(float(number.replace(",", "")) * UNITS[unit[:1].lower()])
+    return int((outside.number(number.replace(",", "")) or 0.0) * UNITS[unit[:1].lower()])
 
 
 def repository_of(case, text):

@@ -38,13 +38,14 @@ ROUNDS = 12  # how deep exact dependencies of a meta package are followed
 NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
 # What the role's task says to apt-get, so that both resolve alike.
 LIKE_THE_ROLE = ("-y", "--allow-downgrades", "--no-install-recommends")
-_INST = re.compile(r"^Inst (\S+)(?: \[([^\]]+)\])? \((\S+) (.*?)\[\S+\]\)", re.MULTILINE)
-_REMV = re.compile(r"^(?:Remv|Purg) (\S+) \[([^\]]+)\]", re.MULTILINE)
+_INST = re.compile(r"^Inst (\S+)(?: \[([^\]\n]+)\])? \((\S+) (.*?)\[[^\s\[\]]+\]\)", re.MULTILINE)
+_REMV = re.compile(r"^(?:Remv|Purg) (\S+) \[([^\]\n]+)\]", re.MULTILINE)
 # Nothing follows where another package provides the name (librdmacm1t64 does librdmacm1).
 _EXACT = re.compile(
-    r"Depends: (\S+) \(= ([^)]+)\)(?: but (?:\S+ is to be installed|it is not going to be installed|\S+ is installed)|\s*$)", re.MULTILINE)
+    r"Depends: (\S+) \(= ([^()\n]+)\)(?: but (?:\S+ is to be installed|it is not going to be installed|\S+ is installed)|[ \t]*$)",
+    re.MULTILINE)
 _SIZE = re.compile(r"^After this operation, ([0-9.,]+) ?([kMGT]?)B of additional disk space", re.MULTILINE)
-_URI = re.compile(r"^'[^']+' \S+ ([0-9]+) ", re.MULTILINE)
+_URI = re.compile(r"^'[^']+' \S+ ([0-9]{1,18}) ", re.MULTILINE)
 _BAD_SIGNATURE = re.compile(r"NO_PUBKEY|BADSIG|EXPKEYSIG|REVKEYSIG|signature|is not signed|Clearsigned file", re.IGNORECASE)
 _BAD_INDEX = re.compile(r"Hash Sum mismatch|unexpected size|Hashes of expected file", re.IGNORECASE)
 _MISSING = re.compile(r"^E: (Version '[^']*' for '[^']*' was not found|Unable to locate package \S+|Package '[^']*' has no "

@@ -9,6 +9,8 @@ What a rule asks that we do not understand may or may not fit; a drop behind it 
 import ipaddress
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from .formats.outside import is_digits
+
 OPEN, CLOSED, UNKNOWN = "open", "closed", "unknown"
 YES, PART, MAYBE, NO = "yes", "part", "maybe", "no"
 ALL_PORTS = (1, 65535)
@@ -243,7 +245,7 @@ class _Walk:
 def _ports(text):
     # type: (str) -> Optional[Span]
     low, _dash, high = text.partition("-")
-    if not low.isdigit() or not (high or low).isdigit():
+    if not is_digits(low) or not is_digits(high or low):
         return None
     return 0, int(low), int(high or low)
 

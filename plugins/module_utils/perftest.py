@@ -6,9 +6,11 @@ the table's header names its columns; ``--out_json`` of 4.5 writes keys without 
 which is no JSON, so the table is always there to fall back on.
 """
 
-import json
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .formats.outside import mapping, read_json
+from .formats.outside import number as number_of
 
 TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
 TESTS = ("write_bw", "read_lat")
@@ -20,8 +22,8 @@ UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
 LATENCY_BYTES = 2  # perftest's own default for latency
 
 HEADER = re.compile(
-    r"#bytes|#iterations|BW (?:peak|average)\[[^\]]+\]|MsgRate\[[^\]]+\]"
-    r"|t_\w+\[usec\]|[\d.]+% percentile\[usec\]|tps average|CPU_Util\[%\]")
+    r"#bytes|#iterations|BW (?:peak|average)\[[^\[\]]+\]|MsgRate\[[^\[\]]+\]"
+    r"|t_\w{1,32}\[usec\]|[\d.]{1,16}% percentile\[usec\]|tps average|CPU_Util\[%\]")
 
 Pair = Tuple[str, str]
 
@@ -207,12 +209,11 @@ def parse_json(text, name):
     if not text:
         return None
     try:
-        report = json.loads(text)
+        report = mapping(read_json(text))
     except ValueError:
         return None
-    results = report.get("results") if isinstance(report, dict) else None
-    value = results.get(JSON_KEY[name]) if isinstance(results, dict) else None
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    value = mapping(report.get("results")).get(JSON_KEY[name])
+    return None if isinstance(value, str) else number_of(value)
 
 
 def figure(name, table_text, json_text):

@@ -18,6 +18,7 @@ from .checks.bandwidth import Limits, judge_figure, where_of
 from .checks.counters import FAULTS, LINK, SUSPECT, judge_deltas
 from .checks.judge import Where, verdict
 from .errors import RailwrightError
+from .formats.outside import is_digits, listed, mapping, read_json, rows, whole
 from .host import Host
 from .observe import parse
 from .observe.traffic_counters import Watched, snapshot
@@ -198,11 +199,11 @@ def stop_servers(host):
     # type: (Host) -> int
     """End the recorded servers, and only those: pid, start time and command line must all still be the same."""
     ended = 0
-    for item in read_record(host).get("servers") or []:
-        try:
-            server = Server(int(item["pid"]), str(item["started"]), [str(part) for part in item["argv"]])
-        except (KeyError, TypeError, ValueError):
+    for item in rows(read_record(host).get("servers")):
+        pid = whole(item.get("pid"), 0, 1 << 22)  # the kernel's own limit
+        if pid is None or "started" not in item:
             continue
+        server = Server(pid, str(item["started"]), [str(part) for part in listed(item.get("argv"))])
         if server.pid > 1 and is_ours(host, server):
             host.signal_group(server.pid, signal.SIGTERM)
             ended += 1
@@ -215,7 +216,7 @@ def _option(argv, name):
     # type: (List[str], str) -> str
     """The number after an option; digits only, since it becomes part of a path."""
     value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
-    return value if value.isdigit() else "none"
+    return value if is_digits(value) else "none"
 
 
 def is_ours(host, server):
@@ -243,10 +244,9 @@ def start_time(host, pid):
 def read_record(host):
     # type: (Host) -> Dict[str, Any]
     try:
-        record = json.loads(host.read(RECORD) or "{}")
+        return mapping(read_json(host.read(RECORD) or "{}"))
     except ValueError:
         return {}
-    return record if isinstance(record, dict) else {}
 
 
 def listening(host):
@@ -256,8 +256,9 @@ def listening(host):
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in (host.read(path) or "").splitlines()[1:]:
             fields = line.split()
-            if len(fields) > 3 and fields[3] == "0A":
-                ports.append(int(fields[1].rpartition(":")[2], 16))
+            port = parse.integer("0x" + fields[1].rpartition(":")[2]) if len(fields) > 3 and fields[3] == "0A" else None
+            if port is not None:
+                ports.append(port)
     return ports
 
 

@@ -5,11 +5,11 @@ Everything runs a bounded number at a time. What it means is judged on the contr
 """
 
 import ipaddress
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .checks.ping import ETHERNET_MTU, command, payload, unanswered
+from .formats.outside import read_json, rows
 from .host import Host
 from .observe.who_has import who_has
 
@@ -49,12 +49,12 @@ def dad_failed(host):
     # type: (Host) -> List[Tuple[str, str]]
     """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
     try:
-        rows = json.loads(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out)
+        links = rows(read_json(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out))
     except ValueError:
         return []
     found = []  # type: List[Tuple[str, str]]
-    for row in rows if isinstance(rows, list) else []:
-        found += [(str(row.get("ifname")), str(item.get("local"))) for item in row.get("addr_info") or [] if item.get("dadfailed")]
+    for link in links:
+        found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
     return found
 
 
@@ -98,10 +98,10 @@ def _route(host, probe):
     """The interface that the kernel would send by, were it not told one; else ip's own words."""
     result = host.run(("ip", "-j", "route", "get", probe["address"], "from", probe["source"]), 10.0)
     try:
-        rows = json.loads(result.out) if result.ok else []
+        found = rows(read_json(result.out)) if result.ok else []
     except ValueError:
-        rows = []
-    device = rows[0].get("dev") if rows and isinstance(rows[0], dict) else None
+        found = []
+    device = found[0].get("dev") if found else None
     if isinstance(device, str):
         return device, None
     lines = result.err.strip().splitlines()

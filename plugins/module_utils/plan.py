@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from .area_list import AREAS, Area
 from .errors import PlanDiverged, RailwrightError
 from .host import Host
+from .masking import masked_change
 from .observe.identity import observe_identity
 from .preflight import observe_preflight, preflight_problems
 from .spec.model import Spec
@@ -68,7 +69,7 @@ def make_plan(host, spec, areas=None, management=None, now=None):
         observed = area.observe(host, desired)
         found = area.problems(spec, identity, desired) + area.conflicts(desired, observed)
         problems.extend(problem for problem in found if problem not in problems)
-        changes.extend(area.plan(desired, observed))
+        changes.extend(masked_change(change) for change in area.plan(desired, observed))
         notes.extend(area.notes(desired, observed))
     return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
 

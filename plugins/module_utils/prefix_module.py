@@ -8,7 +8,7 @@ from .host import Host
 from .spec.model import Spec
 
 ARGUMENTS = {
-    "mode": {"type": "str", "choices": ["look", "unpack", "place", "link", "clean"], "required": True},
+    "mode": {"type": "str", "choices": ["look", "bring", "unpack", "build", "place", "link", "clean"], "required": True},
     "spec": {"type": "dict"},
 }  # type: Dict[str, Any]
 
@@ -46,6 +46,6 @@ def step(host, below, spec, mode, check):
         told = below.look(host, spec, release)
         found = told[below.returned]
         return dict(told, changed=bool(check and found and found["needed"]))
-    if release is not None and not check:
+    if release is not None and not check and mode in below.steps:
         below.steps[mode](host, release)
     return {"changed": release is not None and mode != "clean"}

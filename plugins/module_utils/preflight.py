@@ -12,6 +12,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .catalogue.platforms import end_of_life, find_system, supported_names
 from .catalogue.stacks import stack_of, vendor_stack
+from .formats.outside import whole
 from .host import Host
 from .spec.model import Spec
 from .types import Identity, Problem
@@ -22,6 +23,7 @@ MOUNTS = ("/", "/var")
 # Room in MiB where modules are built and put into the initramfs, which is written beside the old one. Choice; what the packages
 # themselves take is added up by rdma_packages.
 DRIVER_ROOM = {"/boot": 128, "/usr": 1024}
+LAST_SECOND = 253402300799  # of the year 9999: time.gmtime takes no later one everywhere
 TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload and start of a module on a slow node
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
 KERNEL_FLOORS = {
@@ -46,15 +48,15 @@ class Evidence(NamedTuple):
 def observe_preflight(host, now=None):
     # type: (Host, Optional[float]) -> Evidence
     """The evidence as the node itself sees it; ``now`` is the controller's clock when it asked."""
-    uid = _number(host.run(("id", "-u")).out)
-    clock = _number(host.run(("date", "+%s")).out) if now is not None else None
+    uid = whole(host.run(("id", "-u")).out, 0, (1 << 32) - 1)
+    clock = whole(host.run(("date", "+%s")).out, 0, LAST_SECOND) if now is not None else None
     free = {}  # type: Dict[str, int]
     for mount in MOUNTS + tuple(sorted(DRIVER_ROOM)):
         size = host.free_bytes(mount) if host.live else None
         if size is not None:
             free[mount] = size // 1048576
     return Evidence(
-        None if uid is None else int(uid), free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None,
+        uid, free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None,
     )
 
 
@@ -131,7 +133,7 @@ def today(evidence):
 def version_tuple(text):
     # type: (str) -> Tuple[int, ...]
     """The leading numbers of a version: ``5.10.134-17.3.al8`` is (5, 10, 134); () when there are none."""
-    match = re.match(r"[0-9]+(\.[0-9]+)*", text)
+    match = re.match(r"[0-9]{1,18}(\.[0-9]{1,18})*", text)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
 
 
@@ -162,9 +164,3 @@ def _kernel(spec, identity):
         return []
     return [Problem(AREA, "kernel", "%s is too old for rdma_stack %s, which needs %s: kernel %s or later" % (
         identity.kernel, stack_of(spec, identity), reason, dotted(floor)))]
-
-
-def _number(text):
-    # type: (str) -> Optional[float]
-    text = text.strip()
-    return float(text) if text.isdigit() else None

@@ -97,7 +97,10 @@ def undo(host, entry, journal):
         journal.done(mine)
     else:
         kept = snapshot_of(entry)
-        if host.snapshot(path) != kept:
+        here = host.snapshot(path)
+        if here is not None and kept is not None and kept.attributes is None:
+            here = here._replace(attributes=None)
+        if here != kept:
             op = Op("remove" if kept is None else "write", path, "", 0, (), ())
             mine = journal.record(entry["change"], op, disruption, digest(None if kept is None else kept.content))
             host.restore(path, kept)

@@ -10,6 +10,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .errors import RailwrightError
+from .formats.outside import rows as objects
 from .host import Host
 from .journal import (
     APPLIED,
@@ -35,7 +36,7 @@ FILES = ("write", "remove")
 def entries_of(point):
     # type: (Point) -> List[Dict[str, Any]]
     """The effects that are there, or may be."""
-    return [] if point.document.get("state") in WITHOUT_EFFECT else list(point.document.get("entries", []))
+    return [] if point.document.get("state") in WITHOUT_EFFECT else objects(point.document.get("entries"))
 
 
 def has_effect(point):

@@ -13,6 +13,7 @@ from .confirm import CONFIRMED_AREAS
 from .errors import RailwrightError
 from .host import Host
 from .journal import BOOT_ID, Point, document_path, points, snapshot_of
+from .masking import masked_change
 from .observe.package_state import VERSIONLOCK, Unfinished, unfinished
 from .restore_look import Found, effective, entries_of, judge, look, since, targets, waits
 from .restore_packages import MANAGERS, Row, heavier, keeping, observe_packages, package_change, package_rows, stays
@@ -128,8 +129,9 @@ def _changes(undone, known):
         if words:
             ops = tuple(Op(entry["kind"], entry["path"], "", 0, tuple(entry["argv"]), ()) for _point, entry in rows)
             names = list(dict.fromkeys(point.name for point, _entry in rows))
-            found.append(Change(area, what, "; ".join(pair[0] for pair in words), "; ".join(pair[1] for pair in words), disruption,
-                                "changed by run %s" % ", ".join(names), document_path(names[0]), ops))
+            found.append(masked_change(Change(
+                area, what, "; ".join(pair[0] for pair in words), "; ".join(pair[1] for pair in words), disruption,
+                "changed by run %s" % ", ".join(names), document_path(names[0]), ops)))
     return found
 
 

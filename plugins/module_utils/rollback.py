@@ -20,16 +20,20 @@ def roll_back(host, entries):
     Commands without an undo of their own are refreshes (daemon-reload and the like):
     they are repeated afterwards, so that daemons see the restored files. The command
     that failed may have had half an effect or none: its undo is tried, and may fail.
+    Whatever one entry ends with, a fault of ours too, the others are undone.
     """
     troubles = []  # type: List[str]
     refreshes = []  # type: List[Tuple[List[str], float]]
     for entry in reversed(entries):
-        may_fail = entry["kind"] == "run" and not entry["done"]
+        may_fail = entry.get("kind") == "run" and not entry.get("done")
         try:
             undo_entry(host, entry)
         except (OSError, RailwrightError) as error:
             if not may_fail:
                 troubles.append("%s: %s" % (entry["change"], error))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            troubles.append("%s: %r" % (entry.get("change"), error))
+            continue
         if entry["kind"] == "run" and entry["done"] and not entry["undo"]:
             refresh = entry["argv"], max(COMMAND_SECONDS, entry.get("seconds", 0))  # an initramfs takes as long the second time
             if refresh not in refreshes:

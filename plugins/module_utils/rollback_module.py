@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Body of the rdma_rollback module: the restore points of a node, the plan of a rollback, its proof, and the rollback itself."""
 
-import time
 from typing import Any, Dict, List
 
 from .confirm import Switch
 from .errors import ApplyError, RailwrightError
 from .facts_module import connection_address
 from .host import Host
-from .journal import points
+from .journal import new_run_id, points
 from .observe.identity import observe_identity
 from .package_locks import wait_for_locks
 from .restore_apply import carry_out
@@ -66,7 +65,7 @@ def after(module, host):
 
 def run_name(module):
     # type: (Any) -> str
-    return str(module.params["run_id"] or time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+    return str(module.params["run_id"] or new_run_id())
 
 
 def roll_back(module, host):

@@ -11,12 +11,14 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 from . import ssh_mesh_text as texts
 from .areas.files import FileState, observe_file
 from .errors import RailwrightError
+from .formats.outside import whole
 from .host import Host
 from .observe.nics import observe_addresses, uplinks
 
 CONFIGURATIONS = ("/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config")
 INCLUDE = "ssh_config.d/"
 ROOT_LOGIN = ("no", "forced-commands-only")
+HOST_KEYS = 16  # no sshd has more
 LOGIN_SECONDS = 30.0
 
 
@@ -99,11 +101,11 @@ def ask_sshd(host, who):
         problem = "sshd has PermitRootLogin %s; set ssh_mesh_user to the user that starts jobs" % values["permitrootlogin"][0]
     elif not files or files[0] == "none":
         problem = "sshd has AuthorizedKeysFile none for %s" % who.name
-    keys = texts.good_host_keys([host.read(path + ".pub") or "" for path in values.get("hostkey", [])])
+    keys = texts.good_host_keys([host.read(path + ".pub") or "" for path in values.get("hostkey", [])[:HOST_KEYS]])
     if problem is None and not keys:
         problem = "sshd has no host key of type ed25519, ecdsa or rsa"
     path = None if problem is not None else expanded(files[0], who)
-    return Daemon(int(values.get("port", ["22"])[0]), keys, path, problem)
+    return Daemon(whole(values.get("port", ["22"])[0], 1, 65535) or 22, keys, path, problem)
 
 
 def expanded(pattern, who):

@@ -73,15 +73,22 @@ def split(text):
     # type: (str) -> Tuple[str, str, str]
     """(before, our block, after); the block is empty where there is none. A block without its end is only the lines that we wrote."""
     lines = text.splitlines(True)
-    start = next((at for at, line in enumerate(lines) if line.rstrip("\n") == BEGIN), None)
+    start = next((at for at in range(len(lines)) if _block_end(lines, at) > at), None)
     if start is None:
         return text, "", ""
+    end = _block_end(lines, start)
+    return "".join(lines[:start]), "".join(lines[start:end]), "".join(lines[end:])
+
+
+def _block_end(lines, start):
+    # type: (Sequence[str], int) -> int
+    """Behind the last line of our block that begins there; ``start`` where none does."""
+    if lines[start].rstrip("\n") != BEGIN:
+        return start
     end = start + 1
     while end < len(lines) and _is_inner(lines[end]):
         end += 1
-    if end < len(lines) and lines[end].rstrip("\n") == END:
-        end += 1
-    return "".join(lines[:start]), "".join(lines[start:end]), "".join(lines[end:])
+    return end + 1 if end < len(lines) and lines[end].rstrip("\n") == END else end
 
 
 def _is_inner(line):
@@ -92,12 +99,20 @@ def _is_inner(line):
 def with_block(text, wanted):
     # type: (str, str) -> str
     """authorized_keys with our block replaced, added at the end, or (``wanted`` empty) taken away; everything else as it is."""
-    before, found, after = split(text)
-    if not found:
-        if not wanted:
-            return text
-        return before + ("\n" if before and not before.endswith("\n") else "") + wanted
-    return before + wanted + with_block(after, "")
+    lines = text.splitlines(True)
+    kept = []  # type: List[str]
+    place = None  # type: Optional[int]
+    at = 0
+    while at < len(lines):
+        end = _block_end(lines, at)
+        if end == at:
+            kept.append(lines[at])
+        elif place is None:  # of several blocks the first one's place is ours
+            place = len(kept)
+        at = max(end, at + 1)
+    if place is None:
+        return text + ("\n" if wanted and text and not text.endswith("\n") else "") + wanted
+    return "".join(kept[:place]) + wanted + "".join(kept[place:])
 
 
 def authorized(text):

@@ -34,7 +34,8 @@ RemainAfterElapse=no
 [Install]
 WantedBy=timers.target
 """
-# After a reboot the managers must have set what is to be taken back. Simple, so that no boot waits for it.
+# After a reboot the managers must have set what is to be taken back. Simple, so that no boot waits for it. Its timer is gone by then: what
+# it fails of (a full disk, the kernel that kills it for memory, a fault of ours) must not leave the change for ever, so it tries again.
 SERVICE_TEXT = HEADER + """[Unit]
 Description=Take back railwright's run %(run)s, which nobody confirmed
 After=network.target network-online.target openibd.service
@@ -42,6 +43,8 @@ After=network.target network-online.target openibd.service
 [Service]
 Type=simple
 ExecStart=%(python)s -I -B %(code)s %(run)s
+Restart=on-failure
+RestartSec=60
 """
 
 

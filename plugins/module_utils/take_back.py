@@ -60,6 +60,7 @@ def wait_for_lock(host, seconds):
 
 def main():
     # type: () -> None
+    """Any exit but 0, also by what nobody expected, makes systemd start it again (``switch.py``)."""
     try:
         sys.stderr.write(take_back(Host(), sys.argv[1]) + "\n")
     except (OSError, RailwrightError) as error:

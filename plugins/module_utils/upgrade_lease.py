@@ -3,20 +3,26 @@
 
 A file on the node itself, because that is what two controllers have in common; it survives reboots, as an upgrade does. It is made
 with a link, which fails where there is one: of two controllers that ask at the same time one gets it. A lock of the kernel
-would end with the connection. What stands in the file is shown to people, so it is cut to printable text.
+would end with the connection, so it only keeps others away while the file is read and replaced. What stands in the file is shown to
+people, so it is cut to printable text.
 """
 
+import contextlib
 import json
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+import time
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from .errors import RailwrightError
+from .formats.outside import read_json
 from .host import Host
 
 PATH = "/var/lib/railwright/upgrade.json"
 MODE = 0o644  # who works on a node is no secret
 LIMIT = 4096
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+ALONE = "/run/railwright-upgrade.lock"  # in a directory that only root writes
+ALONE_S = 30.0  # who holds it needs milliseconds
 
 
 LOOKED, BEGUN = "preflight", "change"
@@ -33,7 +39,7 @@ class Lease(NamedTuple):
 
     def same(self, other):
         # type: (Lease) -> bool
-        """The same run on the same controller. Two controllers that begin in one second give their runs one name."""
+        """The same run on the same controller. The command line gives every run a name of its own; a playbook's may be the release's."""
         return (self.run, self.controller) == (other.run, other.controller)
 
     def words(self):
@@ -47,11 +53,41 @@ class Taken(NamedTuple):
     before: Optional[Lease]  # whose it was, where it was taken over
 
 
+@contextlib.contextmanager
+def alone(host):
+    # type: (Host) -> Iterator[None]
+    """Nobody else reads or replaces the lease meanwhile. Raises RailwrightError, OSError."""
+    deadline = time.monotonic() + ALONE_S
+    held = host.lock(ALONE)
+    while held is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+        held = host.lock(ALONE)
+    if held is None:
+        raise RailwrightError("somebody else has %s for %g s, who takes or gives back the lease of this node; try again" % (ALONE, ALONE_S))
+    try:
+        yield
+    finally:
+        host.unlock(held)
+
+
 def take(host, wanted, *, force=False, look=False):
     # type: (Host, Lease, bool, bool) -> Taken
-    """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line."""
+    """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line.
+
+    ``force``: whoever has it. Of two that take it over from the same one at the same time, one gets it.
+    """
     if not RUN.fullmatch(wanted.run):
         raise RailwrightError("run %r: letters, digits and _.:- only, at most 100" % wanted.run)
+    if look:
+        return _take(host, wanted, force, look, read(host))
+    seen = read(host)
+    with alone(host):
+        return _take(host, wanted, force, look, seen)
+
+
+def _take(host, wanted, force, look, seen):
+    # type: (Host, Lease, bool, bool, Optional[Lease]) -> Taken
+    """``seen``: whose it was before we were alone with it."""
     text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
     if not look and host.create(PATH, text, MODE):
         return Taken(wanted, True, None)
@@ -60,16 +96,13 @@ def take(host, wanted, *, force=False, look=False):
         return Taken(held, False, None) if look or wanted.step != BEGUN or held.step == BEGUN else begin(host, held)
     if held is None and look and not host.exists(PATH):
         return Taken(wanted, False, None)
-    if not force:
+    if not force or held != seen:  # another one took it over in the same moment
         raise RailwrightError(refusal(held))
     if held is not None and held.step == BEGUN:
         wanted = wanted._replace(step=BEGUN)  # what the other one changed is still to be proved
         text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
     if not look:
         host.write(PATH, text, MODE)
-        now = read(host)
-        if now is None or not now.same(wanted):  # another one took it over in the same moment
-            raise RailwrightError(refusal(now))
     return Taken(wanted, not look, held)
 
 
@@ -92,21 +125,22 @@ def refusal(held):
 def give_back(host, run, controller, *, look=False):
     # type: (Host, str, str, bool) -> Tuple[bool, Optional[Lease]]
     """Remove the lease if it is ours. (whether it was ours, whose it is then)"""
-    held = read(host)
-    if held is None:
-        return False, None
-    if (held.run, held.controller) != (run, controller):
-        return False, held
-    if not look:
-        host.remove(PATH)
-    return True, None
+    with contextlib.ExitStack() if look else alone(host):
+        held = read(host)
+        if held is None:
+            return False, None
+        if (held.run, held.controller) != (run, controller):
+            return False, held
+        if not look:
+            host.remove(PATH)
+        return True, None
 
 
 def read(host):
     # type: (Host) -> Optional[Lease]
     """Who has the node; None where nobody has, or where the file says nothing that we wrote."""
     try:
-        found = json.loads(host.read(PATH, LIMIT) or "")
+        found = read_json(host.read(PATH, LIMIT) or "")
     except ValueError:
         return None
     if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in Lease._fields):

@@ -10,8 +10,12 @@ import fnmatch
 import re
 from typing import List, Optional, Tuple
 
+from .formats.outside import by_value, is_digits
+
 GLOB = re.compile(r"[*?\[]")
 _PARTS = re.compile(r"([0-9]+)")
+NUMBER = 4  # how a number ranks among rpm's segments
+END = ([0], (0, ""))  # type: Tuple[List[int], Tuple[int, str]]
 _RPM_SEGMENTS = re.compile(r"[0-9]+|[A-Za-z]+|[~^]")
 
 
@@ -52,7 +56,7 @@ def without_epoch(version):
 def _split_epoch(version):
     # type: (str) -> Tuple[Optional[int], str]
     head, colon, rest = version.partition(":")
-    if colon and head.isdigit():
+    if colon and is_digits(head):
         return int(head), rest
     return None, version
 
@@ -86,19 +90,19 @@ def _debian_part(one, other):
     """Text and numbers in turn: text letter by letter (``~`` before the end, letters before the rest), numbers by value."""
     left, right = _debian_key(one), _debian_key(other)
     for index in range(max(len(left), len(right))):
-        text, number = left[index] if index < len(left) else ([0], 0)
-        other_text, other_number = right[index] if index < len(right) else ([0], 0)
+        text, number = left[index] if index < len(left) else END
+        other_text, other_number = right[index] if index < len(right) else END
         if text != other_text:
             return -1 if text < other_text else 1
         if number != other_number:
-            return _sign(number - other_number)
+            return -1 if number < other_number else 1
     return 0
 
 
 def _debian_key(part):
-    # type: (str) -> List[Tuple[List[int], int]]
+    # type: (str) -> List[Tuple[List[int], Tuple[int, str]]]
     pieces = _PARTS.split(part) + ["0"]  # text, digits, text, digits …: a text at the end has no number after it
-    return [([_debian_order(letter) for letter in pieces[at]] + [0], int(pieces[at + 1])) for at in range(0, len(pieces) - 1, 2)]
+    return [([_debian_order(letter) for letter in pieces[at]] + [0], by_value(pieces[at + 1])) for at in range(0, len(pieces) - 1, 2)]
 
 
 def _debian_order(letter):
@@ -135,9 +139,9 @@ def _rpm_part(one, other):
         rank, other_rank = _rpm_rank(mine), _rpm_rank(theirs)
         if rank != other_rank:
             return _sign(rank - other_rank)
-        if mine.isdigit() and int(mine) != int(theirs):
-            return _sign(int(mine) - int(theirs))
-        if not mine.isdigit():
+        if rank == NUMBER and by_value(mine) != by_value(theirs):
+            return -1 if by_value(mine) < by_value(theirs) else 1
+        if rank != NUMBER:
             return -1 if mine < theirs else 1
     return 0
 
@@ -150,4 +154,4 @@ def _rpm_rank(segment):
         return 1
     if segment == "^":
         return 2
-    return 4 if segment.isdigit() else 3
+    return NUMBER if "0" <= segment[0] <= "9" else 3

@@ -8,7 +8,7 @@ _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-(?P<python>[A-Za-z0-9_.]+)"
     r"-(?P<abi>[A-Za-z0-9_.]+)-(?P<platform>[A-Za-z0-9_.]+)\.whl\Z")
 _CPYTHON = re.compile(r"cp3([0-9]{1,2})\Z")
-_GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_(.+)\Z")
+_GLIBC = re.compile(r"manylinux_([0-9]{1,18})_([0-9]{1,18})_(.+)\Z")
 _OLD = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600 gives them these numbers
 
 

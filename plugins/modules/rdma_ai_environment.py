@@ -10,16 +10,17 @@ version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
   - The steps of the role C(ai_environment), which calls them in order; each one is of little use alone.
-  - V(look) says which environment belongs on this node, whether it is there whole, and by which commands it is made. It refuses what cannot
+  - V(look) says which environment belongs on this node, and whether it is there whole. It refuses what cannot
     be had before anything changes (driver, Python, wheels that do not fit, space).
-  - V(prepare) makes the directories and writes the lock. V(verify) compares what was brought with the controller's checksums. V(settle)
+  - V(prepare) makes the directories and writes the lock. V(bring) copies wheels, or conda's files, from the
+    controller, V(verify) compares them with the controller's checksums, V(build) runs pip and conda. V(settle)
     imports torch in a child without rights and writes the manifest. V(link) makes C(current) lead to the environment. V(clean) takes away
     what a failed run began.
 options:
   mode:
     description: Which step.
     type: str
-    choices: [look, prepare, verify, settle, link, clean]
+    choices: [look, prepare, bring, verify, build, settle, link, clean]
     required: true
   spec:
     description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
@@ -51,8 +52,8 @@ EXAMPLES = r"""
 RETURN = r"""
 environment:
   description:
-    - Kind, directory, its Python, whether it is missing or the link leads elsewhere, what is broken, the files to bring and the commands
-      that make it, and what torch said of itself when it was made; null where the inventory wants none here.
+    - Kind, directory, its Python, whether it is missing or the link leads elsewhere, what is broken, the wheels that
+      it wants, and what torch said of itself when it was made; null where the inventory wants none here.
   returned: when O(mode=look)
   type: dict
 plan:
@@ -77,17 +78,16 @@ torch:
 
 from typing import Any, Dict, Optional
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
 from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import Bill, Wanted, bill_from, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {
-    "mode": {"type": "str", "choices": ["look", "prepare", "verify", "settle", "link", "clean"], "required": True},
+    "mode": {"type": "str", "choices": ["look", "prepare", "bring", "verify", "build", "settle", "link", "clean"], "required": True},
     "spec": {"type": "dict"},
     "bill": {"type": "dict"},
 }  # type: Dict[str, Any]
@@ -117,13 +117,13 @@ def step(host, spec, bill, mode, check):
         return {"changed": False}
     if mode == "settle":
         return {"changed": True, "torch": node.settle(host, wish, place)}
-    {"prepare": node.prepare, "link": node.link, "clean": node.clean}[mode](host, wish, place)
+    {"prepare": node.prepare, "build": node.build, "link": node.link, "clean": node.clean}[mode](host, wish, place)
     return {"changed": mode != "clean"}
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["spec"] is None:
         module.fail_json(msg="rdma_ai_environment got no spec: its action plugin did not run; call it by its full name")

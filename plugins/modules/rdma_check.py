@@ -93,6 +93,10 @@ stack:
   description: The stack that the inventory wants on this node, with its release; nodes with the same one are compared.
   returned: success
   type: str
+gpudirect:
+  description: What M(railwright.rdma.rdma_gdr) has to measure here, as C(path), C(gpus), C(pairs), and C(why_not) where it is nothing.
+  returned: success
+  type: dict
 rails:
   description: Where each rail of the inventory is on this node (interface, device, port, GID index, address).
   returned: success
@@ -100,18 +104,17 @@ rails:
   elements: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={"node": {"type": "str"}, "spec": {"type": "dict"}, "now": {"type": "float"}},
         supports_check_mode=True,
     )

@@ -51,12 +51,11 @@ container:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {
@@ -68,7 +67,7 @@ ARGUMENTS = {
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     spec = module.params["spec"]
     if spec is None:
         module.fail_json(

@@ -133,13 +133,12 @@ ddp:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import steady
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp import node
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import share_from
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -181,7 +180,7 @@ def step(host, params):
     if mode == "poll":
         return node.poll(host, share, params["process"], float(params["age"]))
     if mode == "stop":
-        return {"ended": node.stop(host, share.run)}
+        return {"ended": node.stop(host, share)}
     found = node.collect(host, share)
     node.remove(host, share.run)
     return {"collected": found}
@@ -189,7 +188,7 @@ def step(host, params):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["mode"] in ("plan", "judge") or (params["mode"] == "look" and params["spec"] is None):
         module.fail_json(msg="rdma_ddp: its action plugin did not run; call it as railwright.rdma.rdma_ddp from a playbook")

@@ -163,14 +163,13 @@ now:
   type: float
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.drain_module import run_drain
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},
             "run": {"type": "str"},

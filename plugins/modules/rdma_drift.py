@@ -111,18 +111,17 @@ notes:
   elements: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.drift import observe_drift
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={"node": {"type": "str"}, "spec": {"type": "dict"}, "now": {"type": "float"}},
         supports_check_mode=True,
     )

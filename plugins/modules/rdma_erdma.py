@@ -53,11 +53,10 @@ source:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.erdma_unpack import clean, look, unpack, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {
@@ -80,7 +79,7 @@ def step(host, params, check):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     if module.params["spec"] is None:
         module.fail_json(msg="rdma_erdma got no spec: its action plugin did not run; call it as railwright.rdma.rdma_erdma from a playbook")
     try:

@@ -262,14 +262,13 @@ rdma:
       type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import run_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
 def main():
     # type: () -> None
-    run_facts(AnsibleModule(argument_spec={}, supports_check_mode=True))
+    run_facts(NodeModule(argument_spec={}, supports_check_mode=True))
 
 
 if __name__ == "__main__":

@@ -89,12 +89,11 @@ source:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils import gdr_traffic
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain, needed_source
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 
@@ -125,7 +124,7 @@ def step(host, params):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if module.check_mode and params["mode"] == "traffic":
         module.exit_json(changed=False, skipped=True, verdicts=[])

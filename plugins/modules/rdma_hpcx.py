@@ -18,7 +18,7 @@ options:
   mode:
     description: Which step.
     type: str
-    choices: [look, unpack, place, link, clean]
+    choices: [look, bring, unpack, build, place, link, clean]
     required: true
   spec:
     description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
@@ -55,10 +55,9 @@ hpcx:
 
 from typing import Any, Dict, Optional
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import Wanted, as_result, clean, link, place, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -79,7 +78,7 @@ BELOW = Below("rdma_hpcx", "mpi", release, "hpcx", look, {"unpack": unpack, "pla
 
 def main():
     # type: () -> None
-    run_below(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
+    run_below(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 
 if __name__ == "__main__":

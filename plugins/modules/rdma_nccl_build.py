@@ -12,13 +12,15 @@ description:
   - The steps at the beginning of the role C(nccl_tests), which calls them in order; each one is of little use alone.
   - V(look) says which GPUs, compilers and libraries a node has; V(plan) decides on the controller what is built, where and for which GPUs.
   - V(state) says what lies in the directory already; V(choose) decides on the controller who builds and who gets a copy.
-  - V(build) compiles without root's rights, V(pack) and V(unpack) bring the build to the others, V(verify) compares every program with the
-    builder's checksums.
+  - V(bring) downloads the source, or copies it from the controller. V(build) compiles without root's rights, V(pack) makes one file of it.
+  - V(fetch) brings that file to the controller, V(give) to another node, V(forget) removes it on the controller. All its paths are the
+    controller's. V(unpack) puts it in place, V(verify) compares every program with the builder's checksums. What was compiled, and
+    the programs below C(mpi_prefix), are started and looked at without root's rights too.
 options:
   mode:
     description: Which step.
     type: str
-    choices: [look, plan, state, choose, build, pack, unpack, verify]
+    choices: [look, plan, state, choose, bring, build, pack, fetch, give, forget, unpack, verify]
     required: true
   seen:
     description: The variable under which the result of V(look) was registered.
@@ -37,6 +39,9 @@ options:
     type: str
   packed:
     description: The variable under which the result of V(pack) was registered.
+    type: str
+  carried:
+    description: The variable under which the result of V(fetch) was registered.
     type: str
   arguments:
     description: What the step works on. The action plugin fills it from the inventory and the results of other hosts; do not set it.
@@ -90,9 +95,9 @@ choice:
   description: Who has the build, whether it is to be made, who gets a copy, and what is to be told.
   returned: when O(mode=choose)
   type: dict
-archive:
-  description: Path of the packed build.
-  returned: when O(mode=pack)
+carried:
+  description: The directory of the controller that holds the packed build.
+  returned: when O(mode=fetch)
   type: str
 sha256:
   description: Its checksum.
@@ -110,25 +115,33 @@ library_path:
 """
 
 import os
-from typing import Any, Dict
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import Any, Dict, Sequence
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build_look, build_node, mount
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import account, as_user
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
-NAMES = ("seen", "plan", "state", "choice", "made", "packed")
+NAMES = ("seen", "plan", "state", "choice", "made", "packed", "carried")
 ARGUMENTS = dict({
-    "mode": {"type": "str", "choices": ["look", "plan", "state", "choose", "build", "pack", "unpack", "verify"], "required": True},
+    "mode": {"type": "str", "required": True, "choices": [
+        "look", "plan", "state", "choose", "bring", "build", "pack", "fetch", "give", "forget", "unpack", "verify"]},
     "arguments": {"type": "dict"},
 }, **{name: {"type": "str"} for name in NAMES})  # type: Dict[str, Any]
+
+
+def without_rights(host, given):
+    # type: (Host, Dict[str, Any]) -> Sequence[str]
+    """The words before the command line of a program that may be another user's: it runs with the rights that the compiler gets."""
+    who = build_node.compile_account(host, given.get("user") or os.environ.get("SUDO_USER"))
+    return () if who.uid is None else as_user(host, account(who.name), ())
 
 
 def look(host, given):
     # type: (Host, Dict[str, Any]) -> Dict[str, Any]
     found = build_look.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
-                            given["mpi_prefix"], given["mpi_install"])
+                            given["mpi_prefix"], given["mpi_install"], without_rights(host, given))
     found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
 
@@ -140,10 +153,10 @@ def verify(host, given):
         build_node.verify(host, given["directory"], given["programs"])
     if given["gpus"] and not given["pending"]:
         program = "%s/%s" % (given["directory"], given["first"])
-        missing = build_look.unresolved(host, program, given["library_path"])
+        missing = build_look.unresolved(host, program, given["library_path"], without_rights(host, given))
         if missing:
             raise RailwrightError("%s does not start here: %s" % (program, ", ".join(missing)))
-    return {"changed": False, "directory": given["directory"], "library_path": given["library_path"]}
+    return {"changed": False, "library_path": given["library_path"]}
 
 
 def step(host, mode, given, dry):
@@ -169,7 +182,7 @@ def step(host, mode, given, dry):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     given = module.params["arguments"]
     if given is None:
         module.fail_json(msg="rdma_nccl_build: its action plugin did not run; call it as railwright.rdma.rdma_nccl_build from a playbook")

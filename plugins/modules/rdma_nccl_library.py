@@ -12,13 +12,14 @@ description:
   - The steps of C(prefix.yml) of the role C(nccl), which calls them in order; each one is of little use alone.
   - V(look) says which release belongs on this node, from which file with which checksum, and whether it lies there already. It refuses what
     cannot be had, and a file on the controller that is not the pinned one.
+  - V(bring) downloads the file or copies it from the controller; V(build) builds a source.
   - V(unpack) compares the file that was brought with its checksum and unpacks it beside its place. V(place) renames it once the library
     itself says that it is that release. V(link) makes C(current) lead to it. V(clean) takes away what a failed run began.
 options:
   mode:
     description: Which step.
     type: str
-    choices: [look, unpack, place, link, clean]
+    choices: [look, bring, unpack, build, place, link, clean]
     required: true
   spec:
     description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
@@ -47,8 +48,8 @@ EXAMPLES = r"""
 RETURN = r"""
 library:
   description:
-    - Version, directory, artifact, URL (null where the file comes from the controller), sha256, the file's place on the node, the command
-      that builds a source, and whether it is missing there; null where the inventory wants none below a prefix, or the node has no GPU.
+    - Version, directory, artifact, URL (null where the file comes from the controller), sha256, the file's place on the node, and
+      whether it is missing there; null where the inventory wants none below a prefix, or the node has no GPU.
   returned: when O(mode=look)
   type: dict
 notes:
@@ -60,11 +61,10 @@ notes:
 
 from typing import Any, Dict, Optional
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, wanted
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix_node import clean, link, place, unpack
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix_node import build, clean, link, place, unpack
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -82,12 +82,13 @@ def look(host, spec, library):
     return {"library": as_result(library, host) if library is not None else None, "notes": notes}
 
 
-BELOW = Below("rdma_nccl_library", "nccl", release, "library", look, {"unpack": unpack, "place": place, "link": link, "clean": clean})
+BELOW = Below("rdma_nccl_library", "nccl", release, "library", look, {
+    "unpack": unpack, "build": build, "place": place, "link": link, "clean": clean})
 
 
 def main():
     # type: () -> None
-    run_below(AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
+    run_below(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 
 if __name__ == "__main__":

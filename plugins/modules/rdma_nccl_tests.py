@@ -119,6 +119,44 @@ plan:
   description: Launcher, ranks, hosts and jobs.
   returned: when O(mode=plan)
   type: dict
+job:
+  description: The collective that was started.
+  returned: when O(mode=start)
+  type: str
+pid:
+  description: The process that keeps it.
+  returned: when O(mode=start)
+  type: int
+status:
+  description: Exit status of the probe or of the job; null while it runs, and when it is not known.
+  returned: when V(probe) or V(poll) ran
+  type: int
+reason:
+  description: What the launcher said of its failure; else null.
+  returned: when O(mode=probe)
+  type: str
+tail:
+  description: The end of what was printed.
+  returned: when V(probe) or V(poll) ran
+  type: list
+  elements: str
+too_much:
+  description: Whether more was printed than is read.
+  returned: when O(mode=poll)
+  type: bool
+jobs:
+  description: What each collective left, its status, seconds, output, JSON and NCCL's log, all bounded.
+  returned: when O(mode=collect)
+  type: list
+  elements: dict
+nccl_topo:
+  description: The topology that NCCL saw; null where it wrote none.
+  returned: when O(mode=collect)
+  type: str
+nccl_graph:
+  description: The graphs that NCCL made; null where it wrote none.
+  returned: when O(mode=collect)
+  type: str
 answers:
   description: What the ranks said, host, CUDA devices and NCCL's version.
   returned: when O(mode=probe)
@@ -149,12 +187,11 @@ bench:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import job, look, rundir
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.collect import collect
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -195,7 +232,7 @@ def launch_of(params):
     # type: (Dict[str, Any]) -> job.Launch
     wanted = params["launch"]
     return job.Launch(params["run"], params["user"], wanted["name"], [str(word) for word in wanted["argv"]],
-                      {str(name): str(value) for name, value in wanted["environment"].items()}, int(wanted["seconds"]))
+                      {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]))
 
 
 def step(host, params):
@@ -223,7 +260,7 @@ def step(host, params):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["node"] is None or params["mode"] not in NODE_MODES:
         module.fail_json(msg="got no node: the action plugin did not run; call railwright.rdma.rdma_nccl_tests from a playbook")

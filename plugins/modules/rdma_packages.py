@@ -94,14 +94,13 @@ resolved:
   sample: [{"name": "doca-ofed", "from": null, "to": "3.2.3-019000", "origin": "DOCA-HOST:stable"}]
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.package_module import run_packages
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
             "plan": {"type": "dict"},

@@ -161,12 +161,11 @@ ended:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import Limits
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
 from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
@@ -212,7 +211,7 @@ def step(host, params):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     if module.check_mode:
         module.exit_json(changed=False, skipped=True, verdicts=[])
     if module.params["tests"] is None or module.params["options"] is None or module.params["node"] is None:

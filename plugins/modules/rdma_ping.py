@@ -85,15 +85,14 @@ verdicts:
   elements: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import look
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "schedule": {"type": "dict"},
             "check": {"type": "str"},

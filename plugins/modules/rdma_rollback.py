@@ -147,6 +147,11 @@ confirm:
   description: What became of a guarded change of networking; see M(railwright.rdma.rdma_state).
   returned: for O(mode=apply) when it changed networking
   type: dict
+taken_back:
+  description: The keys of the changes that the node took back by itself because nobody confirmed them.
+  returned: when that happened
+  type: list
+  elements: str
 record:
   description: The restore point that holds the record of packages; empty where none is kept.
   returned: for O(mode=packages_before), O(mode=packages_after)
@@ -158,14 +163,13 @@ packages_changed:
   elements: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_rollback
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["look", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "look"},
             "to": {"type": "str"},

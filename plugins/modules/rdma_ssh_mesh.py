@@ -122,12 +122,11 @@ private_key:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_apply as apply
 from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_node as node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import member_from
 
@@ -183,7 +182,7 @@ def prove(host, who, peer, dry):
 
 def main():
     # type: () -> None
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["mode"] == "plan":
         module.fail_json(msg="rdma_ssh_mesh: its action plugin did not run; call it as railwright.rdma.rdma_ssh_mesh from a playbook")

@@ -263,14 +263,13 @@ restore_point:
   type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run_state
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome"], "default": "plan"},
             "areas": {"type": "list", "elements": "str"},

@@ -120,14 +120,13 @@ upgrade:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
+from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.upgrade_module import run_upgrade
 
 
 def main():
     # type: () -> None
-    module = AnsibleModule(
+    module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},
             "run": {"type": "str"},

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,10 @@ def _cached(path: str, state: os.stat_result) -> str:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError):  # a controller without a home computes it again
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = kept.with_name(f".{name}.{os.getpid()}")
-        beside.write_text(digest, encoding="ascii")
-        beside.replace(kept)
+        handle, beside = tempfile.mkstemp(dir=kept.parent)
+        with os.fdopen(handle, "w", encoding="ascii") as stream:
+            stream.write(digest)
+        Path(beside).replace(kept)
     return digest
 
 

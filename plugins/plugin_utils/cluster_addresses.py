@@ -14,8 +14,11 @@ import hashlib
 import ipaddress
 import json
 import os
+import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from ansible import constants
 from ansible.errors import AnsibleError
 
 GROUP = "rdma"
+RESOLVERS, RESOLVE_S = 32, 10.0
 NAMES = ("ansible_host", "rails", "ssh_mesh_addresses")
 
 
@@ -31,13 +35,63 @@ def cluster_addresses(task_vars: dict[str, Any]) -> dict[str, list[str]]:
     hosts = sorted(str(name) for name in task_vars.get("groups", {}).get(GROUP, []))
     if not hosts:
         return {"peers": [], "unknown": []}
-    kept = _place(task_vars, hosts)
+    return _once_a_play(task_vars, "addresses", hosts, lambda: derive({host: _variables(task_vars, host) for host in hosts}))
+
+
+def resolved_addresses(task_vars: dict[str, Any], names: Mapping[str, str]) -> dict[str, list[str]]:
+    """By node the addresses that ``names`` gives it (ansible_host, or its own name) on the controller; [] where it knows none."""
+    return _once_a_play(task_vars, "resolved", sorted(names), lambda: resolve_all(names))
+
+
+def known_addresses(task_vars: dict[str, Any], node: str) -> list[str]:
+    """Where the inventory and the controller's resolver know a node: what others are told to connect to is held against it. Usable ones."""
+    values = _variables(task_vars, node)
+    name = str(values.get("ansible_host") or node)
+    given = [name, *resolve_all({node: name})[node], *_texts(values.get("ssh_mesh_addresses"))]
+    rails = values.get("rails")
+    given += [rail.get("address") for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
+    return [network.partition("/")[0] for network in dict.fromkeys(_networks(given))]
+
+
+def resolve_all(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """By key the addresses of each name. A name server that does not answer is waited for once, and not for every name."""
+    found: dict[str, list[str]] = {}
+    pending = list(names.items())
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                key, name = pending.pop()
+                found[key] = resolve(name)
+
+    threads = [threading.Thread(target=work, daemon=True) for _number in range(min(RESOLVERS, len(names)))]
+    end = time.monotonic() + RESOLVE_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return {key: found.get(key, []) for key in names}
+
+
+def resolve(name: str) -> list[str]:
+    with contextlib.suppress(ValueError):
+        return [str(ipaddress.ip_address(name))]
+    try:
+        return list(dict.fromkeys(str(row[4][0]) for row in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)))
+    except (OSError, UnicodeError):
+        return []
+
+
+def _once_a_play(
+    task_vars: dict[str, Any], what: str, hosts: list[str], compute: Callable[[], dict[str, list[str]]]
+) -> dict[str, list[str]]:
+    kept = _place(task_vars, what, hosts)
     if kept is None:
-        return derive({host: _variables(task_vars, host) for host in hosts})
+        return compute()
     if not kept.is_file():
         with _alone(kept.with_suffix(".lock")):
             if not kept.is_file():
-                _write(kept, json.dumps(derive({host: _variables(task_vars, host) for host in hosts})))
+                _write(kept, json.dumps(compute()))
     return dict(json.loads(kept.read_text(encoding="utf-8")))
 
 
@@ -59,13 +113,13 @@ def _variables(task_vars: dict[str, Any], host: str) -> dict[str, Any]:
     return values
 
 
-def _place(task_vars: dict[str, Any], hosts: list[str]) -> Path | None:
+def _place(task_vars: dict[str, Any], what: str, hosts: list[str]) -> Path | None:
     """One file for a play and its hosts: another play may give them other variables."""
     directory = Path(str(constants.DEFAULT_LOCAL_TMP))
     play = [str(task_vars.get("ansible_play_name", "")), str(task_vars.get("playbook_dir", "")), hosts]
     if not directory.name.startswith("ansible-local-") or not directory.is_dir():
         return None  # no run of Ansible: nothing would take the file away
-    return directory / f"railwright-addresses-{hashlib.sha256(json.dumps(play).encode()).hexdigest()[:16]}.json"
+    return directory / f"railwright-{what}-{hashlib.sha256(json.dumps(play).encode()).hexdigest()[:16]}.json"
 
 
 def _write(path: Path, text: str) -> None:

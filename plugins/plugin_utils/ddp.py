@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import is_old
@@ -36,8 +37,11 @@ def usable(found: Any) -> bool:
     return place is None or (isinstance(place, dict) and isinstance(place.get("name"), str) and isinstance(place.get("addresses"), list))
 
 
-def make_plan(run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """``looks`` and ``wanted``: by node, in the inventory's order. Raises PlanError."""
+def make_plan(
+    run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict[str, Any]], known: Collection[str] | None = None
+) -> dict[str, Any]:
+    """``looks`` and ``wanted``: by node, in the inventory's order. ``known``: where the inventory knows the first one, where all others
+    connect to; None: not asked. Raises PlanError."""
     hosts = list(looks)
     common = agreed(wanted)
     strangers = [node for node in hosts if not usable(looks[node])]
@@ -54,7 +58,7 @@ def make_plan(run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict
                        "first_rank": rank, "interface": interface(node, seen, alone=len(hosts) == 1),
                        "environment": wanted[node]["environment"], "old_torch": is_old(seen["torch"])}
         rank += seen["processes"]
-    master = LOOPBACK if len(hosts) == 1 else address(first, looks[first])
+    master = LOOPBACK if len(hosts) == 1 else address(first, looks[first], known)
     return {"run": run, "hosts": hosts, "nodes": nodes, "processes": {node: nodes[node]["processes"] for node in hosts}, "world_size": rank,
             "master": master, **common, "rounds": rounds(common["timeout_s"])}
 
@@ -79,12 +83,17 @@ def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:
     return str(seen["interface"]["name"])
 
 
-def address(node: str, seen: dict[str, Any]) -> str:
-    """Where the other nodes find the first one: on its bootstrap interface, IPv4 before IPv6."""
+def address(node: str, seen: dict[str, Any], known: Collection[str] | None = None) -> str:
+    """Where the other nodes find the first one: on its bootstrap interface, IPv4 before IPv6. A node is believed no address but its own."""
     name = interface(node, seen, alone=False)
     good = [text for text in map(usable_address, seen["interface"]["addresses"]) if text is not None]
     if not good:
         raise PlanError(f"interface {name} of {node} has no address that other nodes could reach; set bootstrap_interface")
+    if known is not None:
+        good = [text for text in good if text in known]
+        if not good:
+            raise PlanError(f"the addresses that {node} says of {name} are none that the inventory has of it; name one in "
+                            "ssh_mesh_addresses, or set bootstrap_interface")
     return min(good, key=lambda text: ":" in text)
 
 

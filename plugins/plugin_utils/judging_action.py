@@ -10,19 +10,18 @@ from __future__ import annotations
 import time
 from typing import Any, ClassVar
 
-from ansible.plugins.action import ActionBase
-
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 
 PIPELINING = "pipelining"
 # sudo's words where its policy has requiretty, which pipelining cannot serve: nothing has run then.
 NO_TTY = "you must have a tty to run sudo"
 
 
-class JudgingAction(ActionBase):
+class JudgingAction(NodeAction):
     """The expectation comes from here: from the inventory, before the node was looked at."""
 
-    TRANSFERS_FILES = False
     module: ClassVar[str]  # its full name
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -35,8 +34,13 @@ class JudgingAction(ActionBase):
         if ours and answer.get("failed") and NO_TTY in f"{answer.get('module_stderr')}{answer.get('module_stdout')}{answer.get('msg')}":
             self._connection.set_option(PIPELINING, False)
             answer = self._execute_module(module_name=self.module, module_args=arguments, task_vars=variables)
-        result.update(answer)
+        result.update(self.held(spec, variables, answer))
         return result
+
+    def held(self, spec: Spec, variables: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        """The answer, held against the inventory where it goes to other nodes."""
+        del spec, variables
+        return answer
 
     def _one_trip(self, variables: dict[str, Any]) -> bool:
         """Whether pipelining is on because of us. The connection is this task's own: nobody else sees it."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
 from ansible_collections.railwright.rdma.plugins.module_utils.preflight import MOUNTS, Evidence
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 
 MARK = "#railwright:"
+LIMIT = 64 * 1024  # characters of an answer; a login may print some before it
 SECTIONS = ("uid", "kernel", "arch", "clock", "synchronised", "init", "free", "python", "os")
 # Where ansible-core itself looks (INTERPRETER_PYTHON_FALLBACK), and EL 8's own.
 INTERPRETERS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 python3.6 /usr/libexec/platform-python"
@@ -63,7 +65,7 @@ class Probe:
         return self.sections.get(name, "").strip().partition("\n")[0].strip()
 
     def number(self, name: str) -> int | None:
-        return int(self.line(name)) if self.line(name).isdigit() else None
+        return whole(self.line(name), 0)
 
     @property
     def pythons(self) -> list[Python]:
@@ -71,7 +73,7 @@ class Probe:
         found = []
         for row in self.sections.get("python", "").splitlines():
             version, _blank, path = row.partition(" ")
-            if path and all(part.isdigit() for part in version.split(".")):
+            if path and all(map(is_digits, version.split("."))):
                 found.append(Python(path, tuple(map(int, version.split(".")))))
         return found
 
@@ -79,7 +81,7 @@ class Probe:
     def free_mb(self) -> dict[str, int]:
         """MiB by mount point, from the lines that `df -Pk / /var` prints in that order after its header."""
         rows = [row.split() for row in self.sections.get("free", "").splitlines()[1:]]
-        return {mount: int(row[3]) // 1024 for mount, row in zip(MOUNTS, rows, strict=False) if len(row) >= 6 and row[3].isdigit()}
+        return {mount: int(row[3]) // 1024 for mount, row in zip(MOUNTS, rows, strict=False) if len(row) >= 6 and is_digits(row[3])}
 
 
 def probe_command(interpreter: str | None) -> str:
@@ -90,6 +92,8 @@ def probe_command(interpreter: str | None) -> str:
 
 def parse_probe(text: str) -> Probe:
     """Take an answer apart. What a login prints before the first mark is ignored."""
+    if len(text) > LIMIT:
+        raise ProbeError(f"the node answered {len(text)} characters; the probe prints at most {LIMIT}")
     sections: dict[str, str] = {}
     current = ""
     expected = list(SECTIONS)

@@ -16,7 +16,10 @@ ADDRESS_HINT = "set ssh_mesh_addresses of the host"
 
 
 class Node(NamedTuple):
-    """One node: what the inventory wants of it (``addresses``: ssh_mesh_addresses, ``rails``: its rails' own), and what it said."""
+    """One node: what the inventory says of it (``addresses``: ssh_mesh_addresses, ``rails``: its rails' own), and what it said itself.
+
+    ``resolved``: the addresses that ansible_host, or the node's name, has on the controller. ``user``: ssh_mesh_user, where it is set.
+    """
 
     name: str
     generation: int
@@ -24,6 +27,8 @@ class Node(NamedTuple):
     rails: tuple[str, ...]
     hostname: str  # ansible_host
     seen: dict[str, Any]
+    resolved: tuple[str, ...] = ()
+    user: str | None = None
 
 
 class Mesh(NamedTuple):
@@ -38,15 +43,17 @@ class Mesh(NamedTuple):
     receivers: list[str]
     holders: list[str]
     why: str
-    problems: list[str]
+    problems: list[str]  # of the whole mesh
+    unfit: dict[str, list[str]]  # nodes that are left out, and why: one node's word stops nobody else
 
 
 def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
     """``wanted``: every node that the inventory has in the mesh, those too that did not answer."""
-    members, problems = members_of(nodes)
-    problems += disagreements(nodes)
+    problems = disagreements(nodes)
+    members, unfit = members_of(nodes)
+    nodes = [node for node in nodes if node.name not in unfit]
     if problems or not nodes:
-        return Mesh([], None, False, None, 1, 1, [], [], "", problems)
+        return Mesh([], None, False, None, 1, 1, [], [], "", problems, unfit)
     generation = nodes[0].generation
     held = {node.name: str(node.seen["public_key"]) for node in nodes if is_key(node.seen.get("public_key"))}
     serials = [number(key, "serial") for key in held.values()]
@@ -59,10 +66,10 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
         why = f"{', '.join(gone)} had the key and is no longer part of the mesh" if gone else "no node has a key of this generation"
         first = nodes[0].name
         return Mesh(members, first, True, None, generation, max(serials, default=0) + 1,
-                    [node.name for node in nodes if node.name != first], [node.name for node in nodes], why, [])
+                    [node.name for node in nodes if node.name != first], [node.name for node in nodes], why, [], unfit)
     key = held[origin]
     receivers = [node.name for node in nodes if held.get(node.name) != key]
-    return Mesh(members, origin, False, key, generation, newest, receivers, sorted(known | {node.name for node in nodes}), "", [])
+    return Mesh(members, origin, False, key, generation, newest, receivers, sorted(known | {node.name for node in nodes}), "", [], unfit)
 
 
 def is_key(text: Any) -> bool:
@@ -85,45 +92,54 @@ def holders_of(nodes: list[Node], key: str) -> set[str]:
 
 
 def disagreements(nodes: list[Node]) -> list[str]:
-    """One user and one generation for all."""
+    """One generation for all, and no address that the inventory gives to two of them."""
     found = []
-    for label, values in (
-        ("ssh_mesh_generation", {node.name: str(node.generation) for node in nodes}),
-        ("ssh_mesh_user", {node.name: str(node.seen.get("user")) for node in nodes}),
-    ):
-        if len(set(values.values())) > 1:
-            each = ", ".join(f"{name} has {value}" for name, value in values.items())
-            found.append(f"{label} must be the same on every node of the mesh: {each}")
-    return found
+    if len({node.generation for node in nodes}) > 1:
+        each = ", ".join(f"{node.name} has {node.generation}" for node in nodes)
+        found.append(f"ssh_mesh_generation must be the same on every node of the mesh: {each}")
+    owners: dict[str, list[str]] = {}
+    for node in nodes:
+        for address in dict.fromkeys(text for text in map(usable, (*node.addresses, *node.rails)) if text is not None):
+            owners.setdefault(address, []).append(node.name)
+    return found + [f"{names[1]}: address {address} is another node's too ({names[0]})" for address, names in owners.items() if names[1:]]
 
 
-def members_of(nodes: list[Node]) -> tuple[list[Member], list[str]]:
-    """The nodes as the others will know them. What two nodes claim is nobody's: an address that several have leads anywhere."""
-    problems: list[str] = []
+def members_of(nodes: list[Node]) -> tuple[list[Member], dict[str, list[str]]]:
+    """The nodes as the others will know them, and the unfit ones. Names and addresses are the inventory's: a node may only confirm them."""
+    unfit: dict[str, list[str]] = {}
     addresses = {node.name: addresses_of(node) for node in nodes}
     names = {node.name: names_of(node) for node in nodes}
+    user = common_user(nodes)
     members = []
     for node in nodes:
         others = [other for other in nodes if other is not node]
         taken = {item for other in others for item in addresses[other.name]}
         own = [item for item in addresses[node.name] if item not in taken]
-        shared = sorted(set(addresses[node.name]) & taken)
-        if set(shared) & {*node.addresses, *node.rails}:
-            problems.append(f"{node.name}: address {', '.join(shared)} is another node's too")
         named = {item.lower() for other in others for item in names[other.name]}
         aliases = [item for item in names[node.name] if item == node.name or item.lower() not in named]
         keys = good_host_keys(node.seen.get("host_keys") or [])
         port = node.seen.get("port")
-        problems += [f"{node.name}: {text}" for text in node.seen.get("problems") or []]
+        wrong = [str(text) for text in node.seen.get("problems") or []]
+        here, wanted = str(node.seen.get("user")), node.user or user
+        if here != wanted:
+            wrong.append(f"ssh_mesh_user must be the same on every node of the mesh: {here} here, else {wanted}")
         if not NAME.fullmatch(node.name):
-            problems.append(f"{node.name}: a host of a mesh has a name of letters, digits, dots, _ and -")
+            wrong.append("a host of a mesh has a name of letters, digits, dots, _ and -")
         elif not own:
-            problems.append(f"{node.name}: has no address of its own that the others could reach it at; {ADDRESS_HINT}")
-        elif not keys or not isinstance(port, int) or not 0 < port < 65536:
-            problems += [] if node.seen.get("problems") else [f"{node.name}: said no host key or no port of its sshd"]
+            wrong.append(f"has no address of its own that the others could reach it at; {ADDRESS_HINT}")
+        elif (not keys or not isinstance(port, int) or not 0 < port < 65536) and not wrong:
+            wrong.append("said no host key or no port of its sshd")
+        if wrong:
+            unfit[node.name] = [f"{node.name}: {text}" for text in wrong]
         else:
-            members.append(Member(tuple(aliases), tuple(own), port, keys))
-    return members, problems
+            members.append(Member(tuple(aliases), tuple(own), int(str(port)), keys))
+    return members, unfit
+
+
+def common_user(nodes: list[Node]) -> str:
+    """Where the inventory names none: what most nodes say; among as many the first one's. Empty where nobody is left."""
+    said = [str(node.seen.get("user")) for node in nodes]
+    return max(said, key=lambda user: (said.count(user), -said.index(user)), default="")
 
 
 def twins(members: list[Member]) -> list[str]:
@@ -138,9 +154,15 @@ def twins(members: list[Member]) -> list[str]:
 
 
 def addresses_of(node: Node) -> list[str]:
-    """In order of preference, each once, in canonical form."""
-    given = node.addresses or (*(node.seen.get("addresses") or []), *node.rails)
-    return list(dict.fromkeys(text for text in map(usable, given) if text is not None))
+    """In order of preference, each once, in canonical form: what the inventory and the controller's resolver know, nothing else.
+
+    Where a key's from= lets in, and where a name leads, is no node's to say. Of several that are known those come first that the node
+    has on its interfaces.
+    """
+    known = [text for text in map(usable, (node.hostname, *node.resolved, *node.rails)) if text is not None]
+    said = [text for text in map(usable, node.seen.get("addresses") or []) if text in known]
+    chosen = [text for text in map(usable, node.addresses) if text is not None]
+    return list(dict.fromkeys(chosen if node.addresses else [*said, *known]))
 
 
 def usable(text: Any) -> str | None:
@@ -154,10 +176,11 @@ def usable(text: Any) -> str | None:
 
 
 def names_of(node: Node) -> list[str]:
-    """The inventory's name first, then ansible_host where it is a name, then the node's own, long and short."""
-    own = str(node.seen.get("hostname") or "")
-    given = [node.hostname, own, *([] if is_address(own) else [own.partition(".")[0]])]
-    good = [text for text in given if NAME.fullmatch(text) and not text.lower().startswith("localhost") and not is_address(text)]
+    """The inventory's name first, then ansible_host where it is a name, and the short form of either where the node calls itself so."""
+    own = str(node.seen.get("hostname") or "").lower()
+    given = [node.name, node.hostname, *(text.partition(".")[0] for text in (node.name, node.hostname) if not is_address(text))]
+    mine = [text for text in given if text in (node.name, node.hostname) or text.lower() in (own, own.partition(".")[0])]
+    good = [text for text in mine if NAME.fullmatch(text) and not text.lower().startswith("localhost") and not is_address(text)]
     return list(dict.fromkeys([node.name, *good]))
 
 

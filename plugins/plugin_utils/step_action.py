@@ -6,13 +6,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from ansible.plugins.action import ActionBase
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 
 
-class StepAction(ActionBase):
+class StepAction(NodeAction):
     """A plugin that has ``argument_spec`` and says in ``answer`` what it does with the checked options."""
 
-    TRANSFERS_FILES = False
     argument_spec: ClassVar[dict[str, Any]]
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -43,6 +43,10 @@ def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     }
     # Nobody sees a question of ansible-playbook's here, so it would wait for ever; without an answer the node fails and says why.
     added |= dict.fromkeys(("ANSIBLE_ASK_PASS", "ANSIBLE_BECOME_ASK_PASS", "ANSIBLE_ASK_VAULT_PASS"), "False")
+    # Facts of a node would outrank the inventory. (The action plugins refuse them too, for who runs ansible-playbook himself.)
+    added["ANSIBLE_INJECT_FACT_VARS"] = "False"
+    # Ansible's own modules write their arguments into each node's syslog: values of the inventory, secrets among them.
+    added["ANSIBLE_NO_TARGET_SYSLOG"] = "True"
     # The runner's callback builds on this one and takes no other; what it prints is seen with --debug only.
     added["ANSIBLE_STDOUT_CALLBACK"] = "default"
     if environ.get("LC_ALL") in ("C", "POSIX"):

@@ -8,7 +8,6 @@ are large (whole plans and facts) and many: each is reduced at once and then for
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -116,6 +115,7 @@ class Collector:
         self._verdicts: dict[tuple[Any, ...], Object] = {}
         self._joint: dict[str, list[tuple[Any, ...]]] = {}  # keys of the verdicts of an action of JUDGES
         self._failed: dict[str, _Failure] = {}
+        self._odd_hosts: dict[str, _Failure] = {}  # whatever Ansible counts: their results were not taken
         self._handlers: dict[str, Callable[[Object], None]] = {
             "playbook_on_play_start": self._play,
             "playbook_on_task_start": self._task,
@@ -130,7 +130,21 @@ class Collector:
         }
 
     def handle(self, event: Mapping[str, Any]) -> bool:
-        """Take one event; False tells the runner not to keep it on disk."""
+        """Take one event; False tells the runner not to keep it on disk. No event ends the run: an odd one is its host's failure."""
+        try:
+            self._take(event)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            self._odd(event, error)
+        return False
+
+    def _odd(self, event: Mapping[str, Any], error: Exception) -> None:
+        data: Object = event["event_data"]  # an event without any takes no part in this
+        name = str(data.get("host") or "")
+        if name:
+            message = f"the node's answer cannot be read ({type(error).__name__}); the node is broken, or somebody lies there"
+            self._odd_hosts.setdefault(name, _Failure(_task_name(data), _action(data), message))
+
+    def _take(self, event: Mapping[str, Any]) -> None:
         data = event.get("event_data")
         if self._echo is not None and event.get("stdout"):
             self._echo(str(event["stdout"]))
@@ -139,13 +153,12 @@ class Collector:
             handler(data)
         elif handler is None:
             self._output.extend(line for line in str(event.get("stdout") or "").splitlines() if line.strip())
-        return False
 
     def finish(self) -> RunOutcome:
         """The outcome, once no more events come."""
         self.outcome.output = list(self._output)
         self.outcome.verdicts = list(self._verdicts.values())
-        for name, failure in self._failed.items():
+        for name, failure in (self._odd_hosts | self._failed).items():
             host = self._host(name)
             if host.status == "ok":
                 host.status = "failed"
@@ -175,7 +188,7 @@ class Collector:
 
     def _ok(self, data: Object) -> None:
         host = self._of(data)
-        if _action(data) in ("ansible.builtin.reboot", "reboot") and _result(data).get("rebooted"):
+        if _is_ours(data) and _result(data).get("rebooted") is True:
             host.reboot_needed.clear()
         self._collect(host, data, failed=False)
         self._tell(Update("ok", host.name, _task_name(data)))
@@ -344,9 +357,9 @@ def _lines(value: Any) -> dict[str, str]:
 
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:
     """Add what is not there yet: slices of one plan come with several tasks."""
-    known = {tuple(item.get(key) for key in keys) for item in into}
+    known = {tuple(str(item.get(key)) for key in keys) for item in into}
     for item in items:
-        identity = tuple(item.get(key) for key in keys)
+        identity = tuple(str(item.get(key)) for key in keys)
         if identity not in known:
             known.add(identity)
             into.append(item)
@@ -373,7 +386,8 @@ def failure_message(result: Object) -> str:
     if failed_items:
         return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
     # ansible-core 2.19 puts this before every message of a failed task.
-    text = re.sub(r"\s*\r\n\s*", "; ", str(result.get("msg") or "").strip().removeprefix("Task failed: "))  # ssh ends its lines so
+    said = str(result.get("msg") or "").strip().removeprefix("Task failed: ")
+    text = "; ".join(filter(None, map(str.strip, said.split("\r\n"))))  # ssh ends its lines so
     if result.get("censored"):
         return "the task failed; its output is hidden (no_log)"
     for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):

@@ -109,8 +109,8 @@ def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
         # Each plugin has tried the file; the one for its form knows what is wrong with it.
         own = "yaml" if path.is_dir() or path.suffix in (".yml", ".yaml", ".json") else "ini"
         reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
-        why = re.sub(r"^.*?Failed to parse .*?plugin\W*?[:.] ", "", reasons[-1]) if reasons else _one_line(error)
-        why = re.split(r" Failed to parse inventory with ", why)[0]
+        why = _of_plugin(reasons[-1]) if reasons else _one_line(error)
+        why = why.partition(" Failed to parse inventory with ")[0]
         raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it") from error
 
 
@@ -207,7 +207,16 @@ def _one_line(error: Exception) -> str:
         return UNREADABLE_VAULT
     first = re.split(r"\n\s*\n|\nThe error appears|\nOrigin:|<<< caused by", text)[0]
     # ansible-core 2.16 says some things twice in one message.
-    return re.sub(r"^(.+?)\. \1$", r"\1", " ".join(first.split()))[:300]
+    said = " ".join(first.split())
+    half = said[: len(said) // 2 - 1]
+    return (half if half and said == f"{half}. {half}" else said)[:300]
+
+
+def _of_plugin(reason: str) -> str:
+    """What a plugin said against a file, without the words that Ansible puts before it."""
+    rest = reason.partition("Failed to parse ")[2]
+    named = re.search(r"plugin\W{0,4}?[:.] ", rest)
+    return rest[named.end() :] if named else reason
 
 
 @contextmanager

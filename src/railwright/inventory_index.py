@@ -193,11 +193,11 @@ def _vars_files(entry: Path) -> list[Path]:
 
 def expand(pattern: str) -> list[str]:
     """``gpu[01:04]`` as its hosts, by Ansible's own rules."""
-    if not detect_range(pattern) or re.search(r"\[[^\]:]+:[^\]]+\]", pattern) is None:
+    if not detect_range(pattern) or re.search(r"\[[^\[\]:]+:[^\[\]]+\]", pattern) is None:
         return [pattern]
     try:
         return [str(host) for host in expand_hostname_range(pattern)]
-    except AnsibleError:
+    except (AnsibleError, ValueError):  # of two brackets, or none that closes, Ansible makes a number
         return []  # Ansible refuses the inventory with its own words
 
 
@@ -217,7 +217,7 @@ def _expanded(path: Path, pattern: str, line: int) -> list[str]:
 
 SECTION = re.compile(r"\s*\[(?P<name>[^:\]]+)(?::(?P<kind>\w+))?\]\s*(?:#.*)?$")
 SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
-ASSIGNMENT = re.compile(r"(?P<key>[A-Za-z_]\w*)\s*=")
+ASSIGNMENT = re.compile(r"(?<!\w)(?P<key>[A-Za-z_]\w*)\s*=")
 
 
 def _expect_section(where: str, line: str, kind: str, *, is_section: bool) -> None:

@@ -7,7 +7,6 @@ variable: it may be sent to a colleague.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -16,11 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright import strict_json
 from railwright.exitcodes import InputError
+from railwright.writing import make_directories, write_atomic
 
 SCHEMA = 1
-_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z]+(-[0-9a-f]{4})?")
+LIMIT = 1 << 30  # characters of a record: the facts of 10,000 nodes are a third of it
+_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z]+(-[0-9a-f]{4,8})?")  # older records have a shorter random part, or none
 
 
 @dataclass
@@ -62,57 +64,22 @@ def timestamp(moment: datetime) -> str:
 
 
 def new_id(verb: str, moment: datetime | None = None) -> str:
-    """An id that no stored run has; two runs may start in the same second."""
-    identity = f"{timestamp(moment or datetime.now(UTC))}-{verb}"
-    try:
-        taken = (runs_directory() / identity).exists()
-    except OSError:  # not readable: storing will say so, after the run
-        taken = False
-    return f"{identity}-{secrets.token_hex(2)}" if taken else identity
+    """An id that no other run has: two may start in the same second, and on two controllers, which would hold each other's leases."""
+    return f"{timestamp(moment or datetime.now(UTC))}-{verb}-{secrets.token_hex(4)}"
+
+
+def site_path(inventory: Path) -> str:
+    """One name for an inventory, by whatever link or relative path it was reached: for locks, and for what is known of it."""
+    return os.path.realpath(inventory)
 
 
 def save(run: Run) -> Path:
     """Store a run and return its directory; a reader sees the whole record or none."""
-    directory = runs_directory()
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = directory / run.id
-    target.mkdir(mode=0o700, exist_ok=True)
+    target = runs_directory() / run.id
+    make_directories(target.parent, 0o700)
+    make_directories(target, 0o700)
     write_atomic(target / "run.json", strict_json.dumps(run.as_dict()))
     return target
-
-
-def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
-    """Beside its target, synced, renamed; for the owner's eyes only, unless ``mode`` says otherwise. Raises OSError.
-
-    A link stays one: its target is replaced. What is no regular file (a pipe, /dev/null, /dev/stdout) is written into as it is.
-    """
-    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-    target = Path(os.path.realpath(path))
-    if _exists(path) and not target.is_file():  # also a deleted file behind /dev/stdout: no name leads to it
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb") as stream:
-            stream.write(data)
-        return
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)  # whatever the umask is
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def _exists(path: Path) -> bool:
-    """By way of the kernel, whose protection of links in shared directories is an error here and not an answer."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def stored() -> list[str]:
@@ -135,7 +102,7 @@ def load(identity: str | None = None) -> Run:
         raise InputError(f"no stored run {chosen!r}; newest: {', '.join(known[:-4:-1])}")
     path = runs_directory() / chosen / "run.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path.read_text(encoding="utf-8"), LIMIT)
         if data.pop("schema", None) != SCHEMA:
             raise InputError(f"{path}: written by another version of railwright (schema is not {SCHEMA}); run the verb again")
         return Run(**data)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every module is documented, and every one says what it does in check mode and with --diff."""
 
+import ast
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ EXPECTED_MODULES = {
     "rdma_ddp",
     "rdma_nccl_tests",
 }
+NODE_MODULE = "ansible_collections.railwright.rdma.plugins.module_utils.node_module.NodeModule"
 MODULES = sorted({Path(name).stem for name in repo.python("plugins/modules/")} | EXPECTED_MODULES)
 
 
@@ -61,6 +63,16 @@ def test_check_and_diff_are_documented(name: str) -> None:
         assert attributes[attribute]["support"] in ("full", "partial", "none", "N/A")
         assert attributes[attribute]["support"] != "partial" or attributes[attribute].get("details"), "partial, but which part?"
     assert attributes["check_mode"]["support"] == "full", "a plan runs everything in check mode"
+
+
+@pytest.mark.parametrize("name", repo.python("plugins/modules/"))
+def test_no_module_tells_its_arguments(name: str) -> None:
+    """They hold the inventory's secrets: NodeModule keeps them out of the node's syslog and of the result. What runs on the controller only
+    has a description here and no code."""
+    imported = {module for _line, module in repo.imports(name)}
+    assert not [module for module in imported if module.startswith("ansible.")]
+    code = [node for node in repo.tree(name).body if isinstance(node, ast.FunctionDef)]
+    assert not code or NODE_MODULE in imported
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -385,3 +385,12 @@ def test_debug_shows_ansibles_own_output(site: Site) -> None:
     _code, out, err = site.run("plan", "-i", "hosts.yml", "--debug")
     assert "TASK [Run rdma_state]" in err
     assert "TASK" not in out
+
+
+def test_debug_shows_what_a_node_says_and_the_terminal_obeys_none_of_it(site: Site) -> None:
+    """Ansible prints a module's warnings as they come; Ansible's own colours go the same way."""
+    site.playbook("plan", ("rdma_state", {"plan": [], "warnings": ["\x1b]0;owned\x07\x1b[2J\tand more"]}))
+    _code, _out, err = site.run("plan", "-i", "hosts.yml", "--debug")
+    assert "\\u001b]0;owned\\u0007\\u001b[2J" in err
+    assert "and more" in err
+    assert [char for char in err if char < " " and char not in "\n\t"] == []

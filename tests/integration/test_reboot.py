@@ -85,7 +85,8 @@ class Run:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(STATE if name == "rdma_state" else SIMPLE)
         (target / "plugins" / "action").mkdir()
-        for name in ("module_utils", "plugin_utils", "action/rdma_upgrade.py", "modules/rdma_upgrade.py"):
+        real = [f"{kind}/{name}.py" for kind in ("action", "modules") for name in ("rdma_upgrade", "rdma_guarded")]
+        for name in ("module_utils", "plugin_utils", *real):
             (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
         shutil.copytree(ROOT / "roles", target / "roles")
         (target / "playbooks").mkdir()

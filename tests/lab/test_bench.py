@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from command_lines import PLANTED
 from lab_images import MPI
 from lab_pair import NODES, Bench, Pair
 from launching import Launching
@@ -73,8 +74,9 @@ def test_values_over_both_nodes(pair: Pair, mpi: Launching) -> None:
 
 @pytest.mark.usefixtures("clean")
 def test_a_program_that_hangs_is_ended_by_the_time_limit(pair: Pair, mpi: Launching) -> None:
-    mpi.begin("hangs-1", (pair.program, "hang"), seconds=pair.limit)
+    mpi.begin("hangs-1", (pair.program, "hang"), {"HF_TOKEN": PLANTED}, seconds=pair.limit)
     mpi.says("values are right", 2)
+    mpi.assert_kept(pair.program)
     assert all(any(pair.program in line for line in lines) for lines in mpi.marked().values())
     outcome = mpi.wait()
     assert outcome.rc == 124

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -81,9 +79,7 @@ class Site:
             target.write_bytes(source.read_bytes())
 
     def run(self) -> None:
-        for step in self.look()["environment"]["commands"]:
-            done = subprocess.run(step["argv"], check=False, capture_output=True, text=True, env={**os.environ, **step["environment"]})
-            assert done.returncode == 0, done.stderr
+        node.build(self.host, self.wish(), place_of(self.host, self.wish()))
 
     def make(self) -> dict[str, Any]:
         """The steps of make.yml and the link; what a look says then."""

@@ -128,8 +128,8 @@ class KubectlHost(Host):
     def which(self, tool: str) -> str | None:
         return f"/usr/bin/{tool}"
 
-    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
-        del timeout
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None, limit: int = 0) -> Result:
+        del timeout, limit
         if self.away:
             return Result(1, "", self.away)
         words = argv[1:]

@@ -34,7 +34,8 @@ STEPS = {
     "begin": begin,
     "poll": poll,
     "stop": lambda host, request: job.stop(host, request["run"], request["user"], request["cancel"]),
-    "marked": lambda host, request: [words(host, item.pid) for item in processes.marked(host, request["run"])],
+    "marked": lambda host, request: [
+        words(host, item.pid) for item in processes.marked(host, request["run"], processes.account(request["user"]).uid)],
     "remove": lambda host, request: rundir.remove(host, request["run"]),
 }
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import launch
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.rundir import HOSTS, directory_of
+from command_lines import assert_kept, command_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = "/var/lib/railwright-test"  # not /tmp: everybody may write there
@@ -98,8 +99,8 @@ class Launching:
         hosts = launch.hostfile(job, self.plan.kind)
         for node in self.plan.nodes:
             self.ask(node, "prepare", hosts=hosts)
-        argv = launch.command(self.plan.kind, job, program, f"{directory_of(run)}/{HOSTS}")
-        self.ask(self.caller, "begin", name="probe", argv=argv, environment={}, seconds=seconds)
+        made = launch.command(self.plan.kind, job, program, f"{directory_of(run)}/{HOSTS}")
+        self.ask(self.caller, "begin", name="probe", argv=made.argv, environment=made.environment, seconds=seconds)
 
     @property
     def job(self) -> str:
@@ -141,6 +142,11 @@ class Launching:
     def marked(self) -> dict[str, list[str]]:
         """Command lines of what carries the run's marker, node by node."""
         return {node: self.ask(node, "marked") for node in self.plan.nodes}
+
+    def assert_kept(self, runs: str) -> None:
+        """Nobody reads what was planted in a command line of any node, though each has one with ``runs`` in it."""
+        for node in self.plan.nodes:
+            assert_kept(command_lines(self.on, node), runs)
 
     def remove(self) -> None:
         for node in self.plan.nodes:

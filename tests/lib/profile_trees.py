@@ -25,6 +25,18 @@ RAILS: dict[str, tuple[str, list[tuple[str, str, str | None]]]] = {
 }
 
 
+def spec_of(name: str, **values: Any) -> Spec:
+    """An inventory that fits the tree."""
+    fabric, matches = RAILS[name]
+    rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
+             for i, (kind, value, address) in enumerate(matches)]
+    given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0",
+             "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}, **values}
+    spec, findings = build_spec(given, "node1")
+    assert spec is not None, findings
+    return spec
+
+
 class Tree:
     """A copy of a captured node that a test may change."""
 
@@ -57,14 +69,7 @@ class Tree:
         self.put(LIBRARY % version, b"\x7fELF" + f"\0NCCL version {version}+cuda12.4\0".encode())
 
     def spec(self, **values: Any) -> Spec:
-        fabric, matches = RAILS[self.name]
-        rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
-                 for i, (kind, value, address) in enumerate(matches)]
-        given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0",
-                 "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}, **values}
-        spec, findings = build_spec(given, "node1")
-        assert spec is not None, findings
-        return spec
+        return spec_of(self.name, **values)
 
     def conf(self, **values: Any) -> dict[str, str]:
         """What /etc/nccl.conf is to hold."""

@@ -67,7 +67,7 @@ class Site:
             (target / name).mkdir(parents=True)
         for name in ("module_utils", "plugin_utils"):
             (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
-        for name in ("rdma_remediate", "rdma_consent"):
+        for name in ("rdma_remediate", "rdma_consent", "rdma_guarded"):
             shutil.copy(ROOT / "plugins" / "action" / f"{name}.py", target / "plugins" / "action")
         stand_ins = {"rdma_state": STATE, "rdma_drift": DRIFT, "rdma_preflight": PREFLIGHT}
         for module in (ROOT / "plugins" / "modules").glob("rdma_*.py"):

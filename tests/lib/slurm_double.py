@@ -36,8 +36,8 @@ class SlurmHost(Host):
     def which(self, tool: str) -> str | None:
         return f"/usr/bin/{tool}"
 
-    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
-        del timeout, stdin
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None, limit: int = 0) -> Result:
+        del timeout, stdin, limit
         self.calls += 1
         command, words = argv[0].rpartition("/")[2], tuple(argv[1:])
         if self.away:

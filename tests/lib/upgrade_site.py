@@ -111,7 +111,7 @@ class Site:
         (target / "playbooks").mkdir()
         for name in ("module_utils", "plugin_utils"):
             (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
-        for name in ("rdma_upgrade", "rdma_consent", "rdma_drain"):
+        for name in ("rdma_upgrade", "rdma_consent", "rdma_drain", "rdma_guarded"):
             shutil.copy(ROOT / "plugins" / "action" / f"{name}.py", target / "plugins" / "action")
         stand_ins = {"rdma_state": STATE, "rdma_preflight": PREFLIGHT, "rdma_upgrade": UPGRADE, "rdma_packages": PACKAGES}
         for module in (ROOT / "plugins" / "modules").glob("rdma_*.py"):

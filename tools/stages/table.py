@@ -15,6 +15,7 @@ BUILD = ROOT / "build"
 BIN = ROOT / ".venv" / "bin"
 BIN216 = ROOT / ".venv-core216" / "bin"
 MINUTE = 60
+HOUR = 60 * MINUTE
 
 
 class Step(NamedTuple):
@@ -41,6 +42,7 @@ COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME",
 # The container scenarios of `make test`: all roles together in `default`, and what would cost a cluster most if it broke. A scenario
 # takes two to eight minutes on two cores; the others are `make test-scenarios`, as the lab's machines are `make test-lab`.
 QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
+OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py")  # where tests are marked core
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
 
@@ -101,7 +103,10 @@ def stages() -> dict[str, Stage]:
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
         Stage("integration", _suite("integration", "-n", workers, "--dist", "loadfile", timeout=20 * MINUTE)),
-        Stage("core216", (_pytest("core216", "-m", "core", "tests/unit", "tests/contract", timeout=5 * MINUTE, python=BIN216 / "python"),)),
+        # Nodes that lie, in plays of ansible-playbook; test_limits.py waits for time limits, and is in the long run alone.
+        Stage("hostile", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=15 * MINUTE),)),
+        Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
+        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
         # 28 minutes were seen under emulation on two cores, a quarter of their time stolen by the host; on quiet ones it was not measured.

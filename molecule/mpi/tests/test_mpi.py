@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from command_lines import PLANTED
 from launching import Launching, Outcome, strays
 
 INSTALLS = ("openmpi", "mpich")
@@ -121,8 +122,9 @@ def test_ranks_hosts_sums_and_values(launching: Launching, program: str, on: Cal
 
 def test_stop_ends_ranks_and_daemons_on_every_node(launching: Launching, install: str, program: str, on: Callable[..., str]) -> None:
     with strays(on, ("node1", "node2")) as left:
-        launching.begin("stays-1", (program,), {"STAY": "1"})
+        launching.begin("stays-1", (program,), {"STAY": "1", "HF_TOKEN": PLANTED})
         launching.says(" wrong 0", 2 * launching.plan.per_node)
+        launching.assert_kept(program)
         marked = launching.marked()
         for node in ("node1", "node2"):
             assert sum(line.startswith(program) for line in marked[node]) == launching.plan.per_node, marked

@@ -62,8 +62,8 @@ def put(cluster: Cluster, node: str, file: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("node", "words"), [
-    ("wheel1", "Download the wheel or the source: The checksum for"),
-    ("src1", "Download the wheel or the source: The checksum for"),
+    ("wheel1", "Bring the wheel or the source: The checksum for"),
+    ("src1", "Bring the wheel or the source: The checksum for"),
     ("local1", f"which is pinned for {WHEEL}; no node was changed"),
 ])
 def test_a_file_that_is_not_the_catalogues_is_refused_and_nothing_of_it_stays(told: Told, node: str, words: str) -> None:

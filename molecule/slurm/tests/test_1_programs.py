@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from command_lines import PLANTED
 from launching import Launching
 
 RANKS = ("python3", "/var/lib/railwright-test/ranks.py")
@@ -41,6 +42,13 @@ def test_ranks_places_and_values(slurm: Launching, empty: Ask) -> None:
     assert [item["environment"] for item in ranks] == [expected] * 2
     assert empty() == []
     assert slurm.stop() == {"node1": 0, "node2": 0}
+
+
+def test_nobody_reads_a_value_in_a_command_line(slurm: Launching) -> None:
+    slurm.begin("secret-1", (*RANKS, "stay"), {"PLAIN": PLANTED})
+    assert [item["environment"]["PLAIN"] for item in said(slurm.says("rank ", 2))] == [PLANTED] * 2
+    slurm.assert_kept("ranks.py stay")
+    slurm.stop()
 
 
 def test_a_job_that_is_never_placed_leaves_the_queue(slurm: Launching, queue: Ask, empty: Ask) -> None:

@@ -9,6 +9,7 @@ import json
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.containers import CDI_SINCE, CDI_SOURCE, DOCKER_CDI_DEFAULT, at_least
+from ..formats.outside import read_json
 from ..host import Host
 from ..observe.containers import DAEMON_JSON, Runtime
 from ..types import Change, Op, Problem, run, write_file
@@ -49,7 +50,7 @@ def settings_of(text):
     if text is None or not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        found = read_json(text)
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

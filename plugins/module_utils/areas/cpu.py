@@ -7,6 +7,7 @@ the machine below: nothing is wanted there.
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from ..observe.parse import natural_key
 from ..spec.model import Spec
@@ -68,7 +69,7 @@ def policy_directories(host):
     policies = ["%s/%s" % (POLICIES, name) for name in sorted(host.listdir(POLICIES), key=natural_key) if name.startswith("policy")]
     if policies:
         return policies
-    names = sorted((name for name in host.listdir(CPUS) if name[:3] == "cpu" and name[3:].isdigit()), key=natural_key)
+    names = sorted((name for name in host.listdir(CPUS) if name[:3] == "cpu" and is_digits(name[3:])), key=natural_key)
     return ["%s/%s/cpufreq" % (CPUS, name) for name in names if host.exists("%s/%s/cpufreq/scaling_governor" % (CPUS, name))]
 
 

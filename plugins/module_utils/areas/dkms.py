@@ -18,6 +18,7 @@ from ..observe.boot import Boot, observe_boot
 from ..observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, SOURCES, Build, builds_for, dkms_builds
 from ..observe.modules import module_index, module_path
 from ..observe.packages import query_packages
+from ..observe.parse import key_values
 from ..observe.stack_modules import CORE, FOREIGN_PATH
 from ..spec.model import Spec
 from ..types import Change, Identity, Op, Problem, run
@@ -34,7 +35,8 @@ SETS = (
     ("GDRCopy", GDRCOPY, "it copies to and from GPU memory without the driver's help, and is gone without its module"),
     ("eRDMA", ERDMA, "eRDMA has no other driver in the OFED mode"),
 )
-_EXCLUSIVE = re.compile(r"""^\s*BUILD_EXCLUSIVE_KERNEL=["']?([^"'\n]*)["']?\s*$""", re.MULTILINE)
+_EXCLUSIVE = "BUILD_EXCLUSIVE_KERNEL"
+LONGEST_KERNEL = 64  # what uname(2) has room for
 
 
 class Desired(NamedTuple):
@@ -104,11 +106,20 @@ def observe(host, desired):
 
 def _meant_for(host, build, kernel):
     # type: (Host, Build, str) -> bool
-    found = _EXCLUSIVE.search(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version)) or "")
+    pattern = key_values(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version))).get(_EXCLUSIVE)
+    if pattern is None or len(kernel) > LONGEST_KERNEL or not _is_plain(pattern):
+        return True
     try:
-        return found is None or re.search(found.group(1), kernel) is not None
+        return re.search(pattern, kernel) is not None
     except re.error:  # bash's patterns are not quite Python's: dkms decides then
         return True
+
+
+def _is_plain(pattern):
+    # type: (str) -> bool
+    """A package wrote the pattern, and there are some that Python tries for years: a few repeats, none of a group, and some choices."""
+    repeats = sum(pattern.count(letter) for letter in "*+?{")
+    return repeats <= 3 and pattern.count("|") <= 12 and not any(")" + letter in pattern for letter in "*+{")
 
 
 def plan(desired, observed):

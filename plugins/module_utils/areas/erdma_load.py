@@ -27,7 +27,7 @@ WHY_BOOT = "a module that is loaded by hand is gone after a reboot"
 WHY_LOADED = "without its driver the node has no eRDMA device"
 WHY_MODE = "nodes in another mode cannot talk RDMA to this one; the driver reads the mode at loading only, so every RDMA user is cut"
 WHY_DRIVER = "the loaded driver is not the one that the inventory wants; every RDMA user is cut"
-_OPTION = re.compile(r"^\s*options\s+erdma\s(.*)$", re.MULTILINE)
+_OPTION = re.compile(r"^[ \t]*options[ \t]+erdma[ \t](.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(?:^|\s)%s(?:=(\S+))?(?=\s|$)" % PARAMETER)
 _TRUE = ("Y", "y", "1", "on", "true", None)
 # What stands before the exchange of a driver and is undone behind it: only then the old one is on disk again.

@@ -8,6 +8,7 @@ that has a GPU open makes a reboot the only way, because nobody but its owner ma
 import os
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from ..observe import parse
 from ..types import Op, run
@@ -63,7 +64,7 @@ def processes_with_gpus(host, without):
     """Processes that have a device of the driver open, but those called as in ``without``."""
     found = []
     for pid in host.listdir("/proc"):
-        if not pid.isdigit():
+        if not is_digits(pid):
             continue
         directory = "/proc/%s/fd" % pid
         if any((host.readlink("%s/%s" % (directory, fd)) or "").startswith("/dev/nvidia") for fd in host.listdir(directory)):

@@ -21,7 +21,7 @@ AT_BOOT = "kernel arguments at boot"
 IN_EFFECT = "kernel arguments in effect"
 SOURCE = "grub-mkconfig reads /etc/default/grub.d/*.cfg; grubby(8)"
 MKCONFIG_SECONDS = 600.0  # os-prober looks into every disk
-_LINUX_LINE = re.compile(r"^\s*linux(?:efi|16)?\s+\S+\s+(.*)$", re.MULTILINE)
+_LINUX_LINE = re.compile(r"^[ \t]*linux(?:efi|16)?[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
 _GRUB_LINE = re.compile(r'^GRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX ([^"]*)"$', re.MULTILINE)
 _GRUBBY_ARGS = re.compile(r'^args="(.*)"$', re.MULTILINE)
 # Arguments that the kernel adds up; every other one must not be given twice with different values.

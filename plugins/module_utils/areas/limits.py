@@ -11,6 +11,7 @@ services: select(2) cannot handle more, and a service that can raises it itself.
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, run
@@ -76,7 +77,7 @@ def observe(host, desired):
     nr_open = host.line("/proc/sys/fs/nr_open")
     return Observed(
         observe_file(host, LOGIN_FILE), observe_file(host, SYSTEM_FILE), observe_file(host, USER_FILE), manager,
-        int(nr_open) if nr_open is not None and nr_open.isdigit() else None,
+        int(nr_open) if nr_open is not None and is_digits(nr_open) else None,
         tuple(login_overrides(host, desired) + manager_overrides(host, desired)),
         not host.exists(PAM + "/sshd") or pam_limits(host, "sshd"),
     )

@@ -13,8 +13,6 @@ from .files import HEADER
 
 PREFIX = "railwright-"
 STAGED = "/var/cache/railwright/keys/%s"  # where the role downloads a signing key to
-# Repositories whose dnf metadata is signed (repodata/repomd.xml.asc), so that dnf checks the index and not only the packages.
-SIGNED_METADATA = ("cuda",)  # NVIDIA/cuda-repo-management README; no source says so of linux.mellanox.com
 KEYRINGS = {"apt": "/etc/apt/keyrings", "dnf": "/etc/pki/rpm-gpg"}
 DEFINITIONS = {"apt": "/etc/apt/sources.list.d", "dnf": "/etc/yum.repos.d"}
 PREFERENCES = "/etc/apt/preferences.d"
@@ -60,7 +58,7 @@ def _dnf_definition(repository):
     # type: (Repository) -> str
     lines = [
         "[%s%s]" % (PREFIX, repository.name), "name=" + repository.purpose, "baseurl=" + repository.url, "enabled=1", "gpgcheck=1",
-        "repo_gpgcheck=%d" % (repository.name in SIGNED_METADATA), "gpgkey=file://" + keyring_path("dnf", repository.name),
+        "repo_gpgcheck=%d" % repository.index_signed, "gpgkey=file://" + keyring_path("dnf", repository.name),
         "skip_if_unavailable=0",
     ]
     if repository.excludes:

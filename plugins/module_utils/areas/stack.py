@@ -106,7 +106,7 @@ def _building(host, kernel):
 
 def _systemd(host):
     # type: (Host) -> Optional[int]
-    found = re.match(r"systemd ([0-9]+)", host.run(("systemctl", "--version"), 10.0).out)
+    found = re.match(r"systemd ([0-9]{1,18})", host.run(("systemctl", "--version"), 10.0).out)
     return int(found.group(1)) if found else None
 
 

@@ -11,6 +11,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.sysctls import MAXIMUM, Sysctl, canonical, wanted_sysctls
+from ..formats.outside import is_digits
 from ..host import Host
 from ..observe.match import match_rails
 from ..spec.model import Spec
@@ -78,7 +79,7 @@ def observe(host, desired):
         values[row.name] = None if text is None else normal(text)
     everywhere = {key: host.read("/proc/sys/net/ipv4/conf/all/" + key) or "" for key in MAXIMUM}
     return Observed(observe_file(host, FILE), values, read_only(host), tuple(find_overrides(host, desired)),
-                    {key: int(text) for key, text in everywhere.items() if text.strip().isdigit()})
+                    {key: int(text) for key, text in everywhere.items() if is_digits(text.strip())})
 
 
 def plan(desired, observed):
@@ -128,8 +129,8 @@ def outdone(desired, observed):
         if key not in MAXIMUM or not head.startswith("net/ipv4/conf/") or head.endswith(("/all", "/default")):
             continue
         own = wanted.get("net/ipv4/conf/all/" + key, "")
-        larger = int(own) if own.isdigit() else observed.everywhere.get(key, 0)
-        if row.value.isdigit() and larger > int(row.value) and observed.values.get(row.name) is not None:
+        larger = int(own) if is_digits(own) else observed.everywhere.get(key, 0)
+        if is_digits(row.value) and larger > int(row.value) and observed.values.get(row.name) is not None:
             found.append((row, key, larger))
     return found
 

@@ -23,7 +23,7 @@ DEEPNCCL = "deep-nccl"  # overwrites libnccl.so(.2) in /usr/local/lib and leaves
 # Source distributions whose setup.py downloads a package and installs it with rpm or dpkg (read on PyPI).
 PYPI = ("aiacc-nccl-plugin", "deepncclplugin", "deepnccl")
 BROUGHT = "/var/cache/railwright/packages/aiacc-nccl-plugin.%s"
-_NUMBER = re.compile(r"([0-9]+)\.([0-9]+)")
+_NUMBER = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 class AiaccPackage(NamedTuple):

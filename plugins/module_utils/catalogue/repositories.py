@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which vendor repositories a node wants, where they are for this site, and whose key must have signed them. Pure."""
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity
@@ -33,6 +33,7 @@ class Repository(NamedTuple):
     suite: str = ""  # apt, where it is not flat
     architectures: str = ""  # apt: the only ones that the repository has; "" as the node's
     supplies: Tuple[str, ...] = ()  # packages that must come from here, though the distribution has these names too
+    index_signed: bool = False  # dnf: there is a repodata/repomd.xml.asc, so that the index is checked and not only the packages
 
 
 # What the vendors' packages and the distribution's disagree about, by vendor and package manager: (label, excludes, priority).
@@ -49,6 +50,14 @@ _RULES = {
     ("cuda", "apt"): ("NVIDIA CUDA", ("mft*", "kernel-mft*"), 600),
     ("cuda", "dnf"): ("", ("mft*", "kernel-mft*"), None),
 }
+# dnf: who signs its index (repomd.xml), where that was read, and what stands in for the signature. apt refuses an index without one.
+# A signature says who made an index, not that it is the newest: what keeps an older one away is the release that the plan asks for.
+INDEX_SIGNED = {
+    "cuda": (True, "NVIDIA/cuda-repo-management (README: repodata/repomd.xml.asc); its public index for fedora44 lists the file (2026-05)"),
+    "doca": (False, "nothing public says so. In its place: signed packages, and the meta package is asked for by its release"),
+    "mlnx_ofed": (False, "nothing public says so; a public copy of NVIDIA's .repo has no such check. In its place: as with doca"),
+    "erdma": (False, "nothing public says so; ALI (ACK page) checks no signature. In its place: signed packages, and rdma_stack_pins"),
+}  # type: Dict[str, Tuple[bool, str]]
 
 
 def repositories_of(spec, identity):
@@ -62,7 +71,7 @@ def repositories_of(spec, identity):
         rows.append(_build(spec, identity, "erdma", None))
     if wants_cuda_repository(spec, identity):
         rows.append(_build(spec, identity, "cuda", None))
-    return tuple(row for row in rows if row is not None)
+    return tuple(row._replace(index_signed=INDEX_SIGNED[row.name][0]) for row in rows if row is not None)
 
 
 def wants_erdma_repository(spec, identity):

@@ -162,4 +162,4 @@ def _left_out(name, release, hca):
 def _release(text):
     # type: (str) -> Tuple[int, ...]
     """(3, 2) of 3.2.3."""
-    return tuple(int(part) for part in re.findall(r"[0-9]+", text)[:2])
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,18}", text)[:2])

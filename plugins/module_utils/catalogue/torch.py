@@ -94,7 +94,7 @@ def number(version):
     """Of a dotted version, as far as it is numbers."""
     found = []
     for part in version.partition("+")[0].split("."):
-        digits = re.match(r"[0-9]+", part)
+        digits = re.match(r"[0-9]{1,18}", part)
         if digits is None:
             break
         found.append(int(digits.group()))

@@ -131,7 +131,7 @@ def same_kernel_line(one, other):
 
 def kernel_line(release):
     # type: (str) -> Optional[Tuple[str, str]]
-    match = re.match(r"(\d+)\.(\d+)", release)
+    match = re.match(r"(\d{1,18})\.(\d{1,18})", release)
     return (match.group(1), match.group(2)) if match else None
 
 

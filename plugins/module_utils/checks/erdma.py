@@ -8,6 +8,7 @@ no subject at all: the driver prints 100 Gb/sec whatever the instance does.
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ..catalogue.erdma_instances import erdma_instance
+from ..formats.outside import is_digits
 from ..spec.model import Spec
 from ..types import Verdict
 from .judge import Where, unreadable, verdict
@@ -51,7 +52,7 @@ def _missing(provider, package):
         return "%s is there without %s; install the package again" % (package, absent)
     head = str(provider["version"] or "").partition(":")[2] or str(provider["version"] or "")
     major = head.partition(".")[0]
-    if major.isdigit() and int(major) < SINCE:
+    if is_digits(major) and int(major) < SINCE:
         return "%s is older than %d, which brought it; take Alibaba's packages (erdma_repository)" % (package, SINCE)
     return "%s was built without it, or is half installed; install it again, or take Alibaba's packages (erdma_repository)" % package
 

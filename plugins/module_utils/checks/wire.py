@@ -4,6 +4,8 @@
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional
 
+from ..observe.parse import integer
+
 # enum ib_mtu of the InfiniBand architecture, in bytes.
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 # What RoCE takes off the netdev's MTU at most: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4
@@ -69,12 +71,7 @@ def roce_gid_index(port, address):
 def as_int(value):
     # type: (Any) -> Optional[int]
     """0x1c and 28 alike; None for what is neither."""
-    if isinstance(value, int):
-        return value
-    try:
-        return int(str(value), 0)
-    except ValueError:
-        return None
+    return value if isinstance(value, int) else integer(str(value))
 
 
 def hca_facts(facts, name):

@@ -9,19 +9,22 @@ last; the time limit; what torchrun itself could not do; the last line that says
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ..formats.outside import mapping, number
 from ..nccl_tests.words import clean, one_line
 
 TERM = 15  # torchrun's own end for the ranks that are left
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 TIMED_OUT, NOT_STARTED, FORSAKEN = 124, 127, 129  # exit statuses of nccl_tests/processes.py
 # torch/distributed/elastic/multiprocessing/errors: ProcessFailure as ChildFailedError prints it, 1.10 to 2.11
-_CHILD = re.compile(r"rank\s*: (?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*: (?P<code>-?\d+) \(pid: \d+\)")
+_CHILD = re.compile(r"rank\s*: (?P<rank>\d{1,18}) \(local_rank: \d+\)\s+exitcode\s*: (?P<code>-?\d{1,18}) \(pid: \d+\)")
 # …/multiprocessing/api.py logs this at once; the page comes only when torchrun of every node has ended, or after five minutes
-_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: \d+\)")
+_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d{1,18})\) local_rank: (?P<local>\d{1,18}) \(pid: \d+\)")
 _TAKEN = re.compile(r"Address already in use|EADDRINUSE|errno: 98\b")
 _FOLLOWS = re.compile(  # what a rank says whose peer went away
     r"[Cc]onnection (?:reset|closed|refused)|[Bb]roken pipe|[Rr]emote process exited|Socket [Tt]imeout|timed out|[Ss]tore|closed by peer")
-_ERROR = re.compile(r"^(?:\[[^\]]*\]:? ?)*(?:[\w.]*(?:Error|Exception|Interrupt)\b.*|.*\bNo module named\b.*)")
+_TAGS = re.compile(r"\A(?:\[[^\]]*\]:? ?)*")
+_ERROR = re.compile(r"[\w.]*(?:Error|Exception|Interrupt)\b")
+_NO_MODULE = re.compile(r"\bNo module named\b")
 _NOISE = re.compile(r"^[\s=*\-~^]*\Z|^\s+|ChildFailedError|FAILED\Z|^\s*(?:<|time|host|rank|exitcode|error_file|traceback)\b")
 
 
@@ -46,8 +49,8 @@ def last_words(text):
     # type: (str) -> Optional[str]
     """The last line of a log that is an error's, else the last one that is no decoration."""
     lines = [line for line in clean(text).splitlines() if line.strip()]
-    errors = [line for line in lines if _ERROR.match(line) and not _NOISE.search(line)]
     rest = [line for line in lines if not _NOISE.search(line)]
+    errors = [line for line in rest if _ERROR.match(_TAGS.sub("", line)) or _NO_MODULE.search(line)]
     found = errors[-1:] or rest[-1:]
     return one_line(found[0]) if found else None
 
@@ -124,9 +127,9 @@ def failures_of(items):
     """The failures that have the form in which a rank leaves them; a node's file may hold anything."""
     found = []
     for item in items:
-        given = item if isinstance(item, dict) else {}
-        rank, at, message = given.get("rank"), given.get("at"), given.get("message")
-        if isinstance(rank, int) and isinstance(at, (int, float)) and isinstance(message, str):
+        given = mapping(item)
+        rank, at, message = given.get("rank"), number(given.get("at")), given.get("message")
+        if isinstance(rank, int) and at is not None and isinstance(message, str):
             kind = "values" if given.get("kind") == "values" else "error"
-            found.append({"rank": rank, "at": float(at), "message": message, "kind": kind})
+            found.append({"rank": rank, "at": at, "message": message, "kind": kind})
     return found

@@ -5,12 +5,12 @@ The operator's Python, and what it imports, runs as the job user and never as ro
 user's to write, so it is read with that user's rights, bounded, and taken for no more than what it claims to be.
 """
 
-import json
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..areas.nccl import management_interface
 from ..errors import RailwrightError
+from ..formats.outside import read_json, whole
 from ..host import Host
 from ..nccl_tests import processes, rundir
 from ..nccl_tests.words import clean, one_line
@@ -96,7 +96,7 @@ def ask_torch(host, who, python, wanted):
     if result.rc == 124:
         raise RailwrightError("%s did not import torch within %d s" % (head, PROBE_S))
     try:
-        said = json.loads(result.out.strip().rpartition("\n")[2]) if result.ok else None
+        said = read_json(result.out.strip().rpartition("\n")[2]) if result.ok else None
     except ValueError:
         said = None
     if not isinstance(said, dict):
@@ -114,7 +114,7 @@ def _processes(wanted, said):
     # type: (Wanted, Mapping[str, Any]) -> int
     if wanted.backend != "nccl":
         return wanted.processes or 1
-    devices = int(said["devices"])
+    devices = whole(said.get("devices"), 0, 1024) or 0
     if (wanted.processes or 0) > devices:
         raise RailwrightError("ddp_benchmark_processes: %d: %s has %d CUDA device%s; allowed: a process for each at most" % (
             wanted.processes or 0, wanted.node, devices, "" if devices == 1 else "s"))
@@ -141,6 +141,7 @@ def start(host, share, files):
     for name in host.listdir(rundir.BASE):
         if name.startswith(PREFIX) and name != share.run:  # left by one whose controller died
             remove(host, name)
+    rundir.note(host, share.run, started=True)
     host.make_directory(path, 0o700, (who.uid, who.gid))
     with processes.rights_of(host, who.name):
         for name, text in sorted(files.items()):
@@ -161,6 +162,7 @@ def poll(host, share, process, age):
     end = float(process["at"]) + age  # the clock is the node's since its boot, the same for every process
     log = "%s/%s" % (rundir.directory_of(share.run), LOG)
     deadline = min(time.monotonic() + WAIT_S, end)
+    rundir.note(host, share.run)
     processes.renew(host, log, share.user)
     failed = a_rank_failed(host, share)  # by then torchrun has had ten seconds more
     while True:
@@ -209,16 +211,16 @@ def _document(host, share, name):
     with processes.rights_of(host, share.user):
         text = host.read("%s/%s" % (rundir.directory_of(share.run), name), FILE_LIMIT)
     try:
-        found = json.loads(text or "")
-    except (ValueError, RecursionError):
+        found = read_json(text or "")
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
 
-def stop(host, run):
-    # type: (Host, str) -> int
+def stop(host, share):
+    # type: (Host, Share) -> int
     """End every process of the run; how many there were."""
-    return processes.stop_marked(host, run)
+    return processes.stop_marked(host, share.run, account(share.user).uid)
 
 
 def remove(host, run):
@@ -228,4 +230,4 @@ def remove(host, run):
     owner = host.owner(path)
     if owner is not None:
         host.run(as_user(host, account(owner[0]), ("find", path, "-xdev", "-mindepth", "1", "-delete")), 60.0)
-        rundir.remove(host, run)
+    rundir.remove(host, run)

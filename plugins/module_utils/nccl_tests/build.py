@@ -11,6 +11,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
+from ..formats.outside import read_json
 from .launch import COLLECTIVES
 
 PREFIX = "/opt/railwright/nccl-tests"
@@ -182,8 +183,8 @@ def read_manifest(text):
     # type: (Optional[str]) -> Optional[Dict[str, Any]]
     """The manifest of a directory; None for what is none."""
     try:
-        found = json.loads(text or "")
-    except (ValueError, RecursionError):
+        found = read_json(text or "")
+    except ValueError:
         return None
     programs = found.get("programs") if isinstance(found, dict) else None
     if not isinstance(programs, dict) or not programs or not all(isinstance(value, str) for value in programs.values()):

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node has that decides where nccl-tests is built: GPUs, nvcc, NCCL, MPI, tools; and its builds with their checksums. Read-only."""
+"""What a node has that decides where nccl-tests is built: GPUs, nvcc, NCCL, MPI, tools; and its builds with their checksums. Read-only.
+
+``drop``: the words before a command line that take root's rights away. A program that somebody else than root compiled or owns is not
+even looked at by the loader as root: it loads the audit libraries that the program names (DT_AUDIT), and runs them, for ldd too.
+"""
 
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ..catalogue.gpus import compute_capability
 from ..commands import sums
-from ..host import Host
+from ..errors import RailwrightError
+from ..host import CUT, Host
 from ..observe import parse
 from ..observe.gpu import observe_gpus
 from ..observe.mpi import MPICH, found_mpi, opal_prefix
@@ -21,15 +26,15 @@ STANDARD = re.compile(r"/(?:usr/)?lib(?:64|/[a-z0-9_]+-linux-gnu)?/?\Z")
 _RELEASE = re.compile(r"release ([0-9]+\.[0-9]+)")
 _CODE = re.compile(r"\bsm_[0-9]+\b")
 _CAPABILITY = re.compile(r"^[0-9A-Fa-f]{4}([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]), *([0-9]{1,2}\.[0-9])\s*$", re.MULTILINE)
-_MISSING = re.compile(r"^\s*(\S+) => not found$|(version `[^']+' not found)", re.MULTILINE)
+_MISSING = re.compile(r"^[ \t]*(\S+) => not found$|(version `[^'\n]{1,100}' not found)", re.MULTILINE)
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
 
-def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix, mpi_install="none"):
-    # type: (Host, str, Optional[str], str, Optional[str], Optional[str], str) -> Dict[str, Any]
+def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix, mpi_install="none", drop=()):
+    # type: (Host, str, Optional[str], str, Optional[str], Optional[str], str, Sequence[str]) -> Dict[str, Any]
     """One node, as ``build.plan`` wants it. ``nccl_origin``: which NCCL the inventory installs; None: what the loader finds first."""
     libraries = _ordered(nccl_libraries(host, nccl_prefix), nccl_origin)
-    mpi = find_mpi(host, mpi_prefix, mpi_install)
+    mpi = find_mpi(host, mpi_prefix, mpi_install, drop)
     nvcc = find_nvcc(host, cuda_version)
     nccl = next((row for row in (_with_header(host, library) for library in libraries) if row is not None), None)
     return {
@@ -97,23 +102,23 @@ def _with_header(host, library):
     return None
 
 
-def find_mpi(host, prefix, install="none"):
-    # type: (Host, Optional[str], str) -> Optional[Dict[str, Any]]
+def find_mpi(host, prefix, install="none", drop=()):
+    # type: (Host, Optional[str], str, Sequence[str]) -> Optional[Dict[str, Any]]
     """The MPI that starts the ranks, and, where it has an mpicc, headers and library in mpicc's own words."""
-    for mpi in found_mpi(host, prefix, install)[:1]:
+    for mpi in found_mpi(host, prefix, install, drop)[:1]:
         place = {"kind": mpi.kind, "version": mpi.version, "directory": mpi.prefix + "/lib", "include": None, "library": None}  # type: Dict[str, Any]
         names = ("mpicc.mpich" if mpi.kind == MPICH else "mpicc.openmpi", "mpicc")  # Debian's mpicc may be another one's
         compiler = next((path for path in ("%s/bin/%s" % (mpi.prefix, name) for name in names) if host.exists(path)), None)
         if compiler is not None:
-            place.update(_compiled_for(host, compiler, opal_prefix(mpi.mpirun)))
+            place.update(_compiled_for(host, compiler, opal_prefix(mpi.mpirun), drop))
         return place
     return None
 
 
-def _compiled_for(host, compiler, opal):
-    # type: (Host, str, Optional[str]) -> Dict[str, Any]
+def _compiled_for(host, compiler, opal, drop):
+    # type: (Host, str, Optional[str], Sequence[str]) -> Dict[str, Any]
     """``mpicc -show`` prints the compiler's command line, of Open MPI as of MPICH."""
-    answer = host.run((["env", "OPAL_PREFIX=" + opal] if opal else []) + [compiler, "-show"], 30.0)
+    answer = host.run(list(drop) + (["env", "OPAL_PREFIX=" + opal] if opal else []) + [compiler, "-show"], 30.0)
     words = answer.out.split() if answer.ok else []
     includes = [word[2:] for word in words if word.startswith("-I")] + ["/usr/include"]
     directories = [word[2:] for word in words if word.startswith("-L")] + list(LIBRARIES)
@@ -147,9 +152,11 @@ def state(host, directory):
     return {"programs": sums(host, directory, programs), "manifest": build.read_manifest(host.read("%s/%s" % (directory, build.MANIFEST)))}
 
 
-def unresolved(host, program, libraries):
-    # type: (Host, str, Sequence[str]) -> List[str]
+def unresolved(host, program, libraries, drop=()):
+    # type: (Host, str, Sequence[str], Sequence[str]) -> List[str]
     """Shared libraries, or versions of their symbols, that the loader would not find for a program."""
-    answer = host.run(("env", "LD_LIBRARY_PATH=" + ":".join(libraries), "ldd", program), 30.0)
+    answer = host.run(list(drop) + ["env", "LD_LIBRARY_PATH=" + ":".join(libraries), "ldd", program], 30.0)
+    if answer.rc in (124, CUT):
+        raise RailwrightError("ldd %s: %s" % (program, answer.err))
     found = {name or version for name, version in _MISSING.findall(answer.out + answer.err)}
     return sorted(found)

@@ -170,7 +170,7 @@ def pack(host, directory, archive):
     must(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
     must(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
     parent, _slash, name = archive.rpartition("/")
-    return {"archive": archive, "sha256": sums(host, parent, [name])[name]}
+    return {"sha256": sums(host, parent, [name])[name]}
 
 
 def unpack(host, archive, sha256, directory, programs):

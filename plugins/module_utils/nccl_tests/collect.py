@@ -25,7 +25,7 @@ FILES = 256  # log files of one job: a rank each
 TOPOLOGY, GRAPH = "nccl_topo.xml", "nccl_graph.xml"
 _KEPT = re.compile(
     r"NCCL WARN|NCCL version|Using network|NET/|COLLNET/|via (?:P2P|SHM|NET|COLLNET)|Init COMPLETE|GPU Direct|comm 0x[0-9a-f]+ rank|"
-    r"set by environment|Connected all|NCCL_[A-Z_]+ set")
+    r"set by environment|Connected all|NCCL_[A-Z_]{1,64} set")
 _VARYING = re.compile(r":\d+:\d+ (?=\[|NCCL)|(?:Channel|CollNet) \d+(?:/[\d-]+)?")
 
 
@@ -76,9 +76,12 @@ def _log(host, path, name, files):
     # type: (Host, str, str, Sequence[str]) -> str
     mine = re.compile(r"nccl\.%s\..+\.log\Z" % re.escape(name))
     lines = []  # type: List[str]
+    room = FILE_LIMIT
     for file in [item for item in files if mine.match(item)][:FILES]:
-        text = clean(host.read("%s/%s" % (path, file), FILE_LIMIT) or "")
-        lines.extend(line[:1000] for line in text.splitlines() if _KEPT.search(line))
+        text = clean(host.read("%s/%s" % (path, file), min(FILE_LIMIT, room)) or "")
+        found = [line[:1000] for line in text.splitlines() if _KEPT.search(line)]
+        room -= sum(len(line) + 1 for line in found)  # the files of all ranks together may be gigabytes
+        lines += found
     return fitting(lines, LOG_LIMIT)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How a job ended, in words: what its exit status means, which line of its output says why, and what was left of it. Pure."""
 
-import re
 from typing import Any, List, Mapping, Optional
 
 from ..checks.judge import Where, verdict
@@ -15,7 +14,7 @@ _NCCL_TESTS = {1: "a failure", 2: "a CUDA failure", 3: "a NCCL failure", 4: "ncc
 _SHELL = {124: "its time was over", 125: "timeout itself failed", 126: "the program cannot be executed", 127: "the program was not found",
           FORSAKEN: "nobody asked for it any more: the controller was gone"}
 _SIGNALS = {1: "HUP", 2: "INT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM"}
-_TABLE = re.compile(r"\s*(?:#(?!.*(?:error|Test (?:NCCL|CUDA) failure))|\d+\s+\d+\s+[a-z])")
+_SAID = ("error", "Test NCCL failure", "Test CUDA failure")  # what stands behind a # too, and is no part of the table
 
 
 def how_it_ended(rc):
@@ -35,8 +34,17 @@ def why(text, log):
     # type: (str, str) -> Optional[str]
     """NCCL's own warning first, wherever it was written; then the most telling line of the output that is not the table's."""
     warnings = "\n".join(line for line in clean(log).splitlines() if "NCCL WARN" in line)
-    rest = "\n".join(line for line in clean(text).splitlines() if not _TABLE.match(line))
+    rest = "\n".join(line for line in clean(text).splitlines() if not _of_table(line))
     return reason(warnings) or reason(rest)
+
+
+def _of_table(line):
+    # type: (str) -> bool
+    """Whether a line is one of nccl-tests' table: a comment, or a row that begins with two numbers and a type."""
+    words = line.split(None, 3)
+    if line.lstrip().startswith("#"):
+        return not any(word in line for word in _SAID)
+    return len(words) > 2 and words[0].isdecimal() and words[1].isdecimal() and "a" <= words[2][0] <= "z"
 
 
 def leftovers(ended):

@@ -2,18 +2,18 @@
 """One job on the node that launches it: started, asked for, probed. What it wrote is read with the job user's rights, and bounded."""
 
 import json
-import math
 import re
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
+from ..formats.outside import listed, number, read_json, whole
 from ..host import Host
 from . import processes
 from .output import parse
 from .probe import answers, as_dict
 from .processes import Started
-from .rundir import LEASE_S, directory_of
+from .rundir import LEASE_S, directory_of, note, recorded, user_of
 from .words import clean, one_line, reason, tail
 
 WAIT_S = 5.0  # how long one poll waits for the end
@@ -45,6 +45,7 @@ def log_of(run, name):
 def begin(host, launch):
     # type: (Host, Launch) -> Dict[str, Any]
     log = log_of(launch.run, launch.name)
+    note(host, launch.run, started=True)
     started = processes.start(host, launch.argv, launch.user, dict(launch.environment), log, launch.seconds, launch.run, LEASE_S)
     with processes.rights_of(host, launch.user):
         host.write(log + ".started", json.dumps([started.pid, started.start_time, time.time()]), 0o600)
@@ -57,6 +58,7 @@ def poll(host, run, user, name, wait=WAIT_S):
     log = log_of(run, name)
     processes.renew(host, log, user)
     started, since = _started(host, log, user)
+    note(host, run)
     deadline = time.monotonic() + wait
     while True:
         rc = processes.ended_with(host, log, user)
@@ -68,7 +70,7 @@ def poll(host, run, user, name, wait=WAIT_S):
         rc = processes.ended_with(host, log, user)  # it may have been written between the two questions
     text, more = processes.output(host, log, user, OUTPUT_LIMIT)
     if more and not ended:
-        processes.stop_marked(host, run)
+        processes.stop_marked(host, run, processes.account(user).uid)
         ended = True
     progress = _progress(name, text, max(0.0, time.time() - since))
     return {"ended": ended, "status": rc, "too_much": more, "progress": progress, "tail": tail(text)}
@@ -79,11 +81,12 @@ def _started(host, log, user):
     with processes.rights_of(host, user):
         text = host.read(log + ".started", 4096)
     try:
-        pid, begun, since = json.loads(text or "")
-        if math.isfinite(float(since)):
-            return Started(int(pid), str(begun)), float(since)
-    except (TypeError, ValueError):
-        pass
+        found = listed(read_json(text or ""))
+    except ValueError:
+        found = []
+    pid, since = (whole(found[0], 2), number(found[2])) if len(found) == 3 else (None, None)
+    if pid is not None and since is not None:
+        return Started(pid, str(found[1])), since
     raise RailwrightError("%s: this job was not started here, or its directory is gone" % log)
 
 
@@ -120,10 +123,13 @@ def stop(host, run, user, cancel):
         result = host.run(processes.as_user(host, processes.account(user), argv), 30.0)
         if not result.ok:
             notes.append("scancel: %s" % one_line(result.err or "exit %d" % result.rc))
+    if recorded(host, run) is not None:
+        note(host, run)
+    uid = user_of(host, run) if user is None else processes.account(user).uid
     deadline = time.monotonic() + GRACE_S
-    while processes.marked(host, run) and time.monotonic() < deadline:
+    while processes.marked(host, run, uid) and time.monotonic() < deadline:
         time.sleep(STEP_S)
-    ended = processes.stop_marked(host, run)
+    ended = processes.stop_marked(host, run, uid)
     if ended and user is not None:
         _remember(host, run, user, ended)
     return {"ended": ended, "notes": notes}

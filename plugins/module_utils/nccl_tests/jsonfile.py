@@ -7,10 +7,10 @@ keeps the file as it was. Booleans are strings there, root is text with blanks, 
 says nothing about the run. What does is ``end_time``, which only a run gets that came to its end.
 """
 
-import json
-import math
 import re
 from typing import Any, Dict, Mapping, Optional
+
+from ..formats.outside import number, read_json, whole
 
 _AVERAGE = ("average_bus_bandwidth", "average_bus_bandwidith")  # the second is what 2.17.3 to 2.17.8 write
 _BANDWIDTH = ("bandwidth", "bandwidith")
@@ -46,8 +46,8 @@ def _document(text):
     # type: (str) -> Dict[str, Any]
     for form in (text, _INFINITE.sub("null", text)):
         try:
-            found = json.loads(form)
-        except (ValueError, RecursionError):
+            found = read_json(form)
+        except ValueError:
             continue
         return found if isinstance(found, dict) else {}
     return {}
@@ -83,14 +83,12 @@ def _integer(value):
     # type: (Any) -> Optional[int]
     if isinstance(value, bool):
         return None
-    if isinstance(value, str) and re.match(r"\s*-?\d{1,19}\s*\Z", value):
-        return int(value)
-    number = _number(value)
-    return int(number) if number is not None and abs(number) < 2 ** 53 and number == int(number) else None
+    if isinstance(value, str):
+        return whole(value, -(1 << 63), (1 << 63) - 1)
+    found = _number(value)
+    return int(found) if found is not None and abs(found) < 2 ** 53 and found == int(found) else None
 
 
 def _number(value):
     # type: (Any) -> Optional[float]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)
+    return None if isinstance(value, str) else number(value)

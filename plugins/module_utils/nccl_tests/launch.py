@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what is to be run to the command line that runs it: nccl-tests' options, and the launchers' four ways to say the same. Pure.
+"""From what is to be run to the command that runs it: nccl-tests' options, and the launchers' four ways to say the same. Pure.
+
+Variables have their names in the command line at most: everybody on the node reads command lines, and values may be secrets of the site.
+Every launcher hands on what is in its own environment, where nobody but its user and root looks.
 
 Open MPI 4 and 5 have different runtimes (ORTE, PRRTE), each with parameters of its own; MPICH's Hydra has flags of its own; Slurm
 places the ranks itself; without any of them the binary drives all GPUs of one node. Run on Open MPI 4.1.4 and 5.0.7 and on
@@ -70,6 +73,13 @@ class Job(NamedTuple):
     marker: Optional[str] = None  # NAME=VALUE that Open MPI's daemons on the other nodes get too
 
 
+class Command(NamedTuple):
+    """What is started, and the variables that it is started with."""
+
+    argv: List[str]
+    environment: Dict[str, str]
+
+
 def purpose(name):
     # type: (str) -> Purpose
     for row in PURPOSES:
@@ -93,19 +103,19 @@ def hostfile(job, launcher):
 
 
 def command(launcher, job, program, hosts_path):
-    # type: (str, Job, Sequence[str], str) -> List[str]
-    """The whole command line; ``program`` is the binary with its options, ``hosts_path`` where ``hostfile`` was written."""
+    # type: (str, Job, Sequence[str], str) -> Command
+    """``program`` is the binary with its options, ``hosts_path`` where ``hostfile`` was written."""
     makers = {"local": _local, "openmpi4": _openmpi, "openmpi5": _openmpi, "mpich": _hydra, "slurm": _slurm}
     return makers[launcher](launcher, job, list(program), hosts_path)
 
 
 def _local(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> List[str]
-    return _with_environment(job.environment) + program
+    # type: (str, Job, List[str], str) -> Command
+    return Command(program, dict(job.environment))
 
 
 def _openmpi(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> List[str]
+    # type: (str, Job, List[str], str) -> Command
     """Slots come from ``hostfile``, so more ranks than cores are fine. The daemons on the other nodes get the run's marker from the
     command that starts them: they outlive the ssh connection, and their environment is that of a login."""
     mpirun = job.mpi or "mpirun"
@@ -113,9 +123,8 @@ def _openmpi(launcher, job, program, hosts_path):
         "--mca", "plm_rsh_agent", "orted", "orte")
     values = _with_libraries(job.environment, hpcx_libraries(mpirun))
     opal = opal_prefix(mpirun)
-    argv = _with_environment({"OPAL_PREFIX": opal, LIBRARY_PATH: values[LIBRARY_PATH]} if opal is not None else {}) + [
-        mpirun, "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
-        "ppr:%d:node" % job.per_node, "--bind-to", "none", runtime, agent, " ".join(("ssh",) + SSH_OPTIONS)]
+    argv = [mpirun, "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
+            "ppr:%d:node" % job.per_node, "--bind-to", "none", runtime, agent, " ".join(("ssh",) + SSH_OPTIONS)]
     if job.marker is not None:
         argv += [runtime, own + "_launch_agent", "env %s %s" % (job.marker, daemon)]
     if job.interface is not None:
@@ -123,30 +132,22 @@ def _openmpi(launcher, job, program, hosts_path):
                  "--mca", "btl_tcp_if_include", job.interface]
     # MPI carries the ranks' start and nothing else: NCCL moves the data, and UCX or hcoll would only probe the HCAs.
     argv += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "coll", "^hcoll,ucc"]
-    for name, value in sorted(values.items()):
-        argv += ["-x", "%s=%s" % (name, value)]
-    return argv + program
+    for name in sorted(values):
+        argv += ["-x", name]
+    return Command(argv + program, dict(values, OPAL_PREFIX=opal) if opal is not None else values)
 
 
 def _hydra(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> List[str]
+    # type: (str, Job, List[str], str) -> Command
     """No launch agent is needed: Hydra's proxies stay children of their ssh connection and end with it, or with their ranks."""
-    argv = _with_environment({"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(SSH_OPTIONS)}) + [
-        job.mpi or "mpiexec", "-launcher", "ssh", "-f", hosts_path, "-n", str(len(job.hosts) * job.per_node), "-ppn", str(job.per_node)]
+    argv = [job.mpi or "mpiexec", "-launcher", "ssh", "-f", hosts_path, "-n", str(len(job.hosts) * job.per_node),
+            "-ppn", str(job.per_node)]
     values = dict(job.environment)
     if job.interface is not None:
         argv += ["-iface", job.interface]
         for name in MPICH_INTERFACE:
             values.setdefault(name, job.interface)
-    for name, value in sorted(values.items()):
-        argv += ["-genv", name, value]
-    return argv + program
-
-
-def _with_environment(values):
-    # type: (Mapping[str, str]) -> List[str]
-    """In front of a command; nothing where there is nothing to set."""
-    return ["env"] + ["%s=%s" % item for item in sorted(values.items())] if values else []
+    return Command(argv + ["-genvall"] + program, dict(values, HYDRA_LAUNCHER_EXTRA_ARGS=" ".join(SSH_OPTIONS)))
 
 
 def _with_libraries(values, directories):
@@ -160,12 +161,12 @@ def _with_libraries(values, directories):
 
 
 def _slurm(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> List[str]
-    """The environment goes in front: --export would split values at their commas."""
-    argv = _with_environment(job.environment) + [
+    # type: (str, Job, List[str], str) -> Command
+    """``--export ALL`` hands on what srun has."""
+    argv = [
         job.mpi or "srun", "--nodes", str(len(job.hosts)), "--nodelist", ",".join(job.hosts), "--ntasks-per-node", str(job.per_node),
         "--ntasks", str(len(job.hosts) * job.per_node), "--export", "ALL", "--kill-on-bad-exit=1"]
-    return argv + list(job.options) + program
+    return Command(argv + list(job.options) + program, dict(job.environment))
 
 
 def environment(settings, promised, debug_file=None):

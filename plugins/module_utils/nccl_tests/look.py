@@ -61,7 +61,7 @@ def look(host, node, spec, identity, wanted):
         "driver": loaded_driver(host).version,
         "nccl": as_dicts(nccl_libraries(host, spec["nccl_prefix"])),
         "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
-        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"])),
+        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
         "programs": programs,
         "affinity": rows,

@@ -15,10 +15,10 @@ from ..types import Verdict
 from .transport import Channel, network
 
 _COMM = re.compile(  # the same words since NCCL 2.8; before 2.23 without the function's name
-    r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO (?:[^\n]* )?comm 0x[0-9a-f]+ rank (?P<rank>\d+) nranks \d+ cudaDev -?\d+ "
+    r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO (?:[^\n]* )?comm 0x[0-9a-f]+ rank (?P<rank>\d{1,18}) nranks \d+ cudaDev -?\d+ "
     r"(?:nvmlDev -?\d+ )?busId (?P<bus>[0-9a-f]{1,16})\b", re.MULTILINE)
 _DEVICE = re.compile(  # nccl-tests' own list: [0000:1b:00], up to 2.14 [0x1b]
-    r"#\s+Rank +(?P<rank>\d+) (?:Group +\d+ )?Pid +\d+ on +(?P<host>\S+) device +\d+ "
+    r"#\s+Rank +(?P<rank>\d{1,18}) (?:Group +\d+ )?Pid +\d+ on +(?P<host>\S+) device +\d+ "
     r"\[(?:0x(?P<old>[0-9a-f]{2})|(?P<domain>[0-9a-f]{4,8}):(?P<bus>[0-9a-f]{2}):(?P<slot>[0-9a-f]{2}))\]")
 
 Seat = Tuple[str, str]  # host as NCCL names it, PCI address of the GPU

@@ -34,7 +34,7 @@ _ROW = re.compile(r"(?<!\d)\d{1,19}\s+\d{1,19}\s+(?:%s)\s" % "|".join(sorted(TYP
 _HEADER = re.compile(r"#\s*(size\s+count\s+type(?:[ \t]+#?[A-Za-z_][\w%]*)+)")
 _INTEGER = re.compile(r"\d{1,19}\Z")
 _ROOT = re.compile(r"-?\d{1,9}\Z")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)\Z")
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)\Z")
 # %g of a count, or %e of a difference: one with a fraction and no exponent is another column, as 2.17.3 to 2.19.5 may leave one blank
 _COUNT = re.compile(r"\d+\Z|\d(?:\.\d+)?e[-+]\d{2,3}\Z|-?nan\Z|-?inf\Z")
 _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(\d{1,18})\b")

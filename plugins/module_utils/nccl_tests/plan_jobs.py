@@ -7,6 +7,7 @@ asked for: the probe is launched there all the same, so that a broken launcher i
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..masking import masked
 from . import launch
 from .collect import GRAPH, TOPOLOGY, debug_file
 from .floors import Erdma, Site, floor_of, least
@@ -104,7 +105,7 @@ def _differing(values):
     if any(isinstance(value, dict) for value in values.values()):
         names = {name for value in values.values() for name in value if any(other.get(name) != value[name] for other in values.values())}
         return "%s differs" % ", ".join(sorted(names))
-    return ", ".join("%s has %s" % item for item in sorted(values.items()))
+    return ", ".join("%s has %s" % (name, masked(value)) for name, value in sorted(values.items()))
 
 
 def choose(nodes):
@@ -160,22 +161,22 @@ def _starting(nodes, launcher, wishes):
 def _probe(members, starts, launcher, per_node, run):
     # type: (Sequence[Sequence[Node]], Sequence[str], Launcher, int, str) -> Dict[str, Any]
     seconds = PROBE_SECONDS + (QUEUE_S if launcher.kind == "slurm" else 0)
-    argv = {}
+    argv, environment = {}, {}
     for start, nodes in zip(starts, members):
         pythons = {node.seen["python"] for node in nodes}
         python = pythons.pop() if len(pythons) == 1 else "python3"
         program = [python, "-I", "%s/%s" % (directory_of(run), PROBE)]
         values = dict(_base(nodes, launcher), **{MARKER: run})
-        argv[start] = launch.command(launcher.kind, _job(nodes, launcher, per_node, values, run), program, _hosts(run))
-    return {"name": "probe", "argv": argv, "seconds": seconds, "environment": own_environment(members[0], launcher)}
+        made = launch.command(launcher.kind, _job(nodes, launcher, per_node, values, run), program, _hosts(run))
+        argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
+    return {"name": "probe", "argv": argv, "seconds": seconds, "environment": environment}
 
 
 def job_of(name, members, starts, launcher, per_node, run):
     # type: (str, Sequence[Sequence[Node]], Sequence[str], Launcher, int, str) -> Dict[str, Any]
     wishes = members[0][0].wishes
-    everybody = [node for nodes in members for node in nodes]
     seconds = wishes["nccl_tests_timeout_s"] or launch.purpose(wishes["nccl_tests_purpose"]).seconds
-    argv, floors, variables = {}, {}, {}  # type: Dict[str, List[str]], Dict[str, Any], Dict[str, Dict[str, str]]
+    argv, floors, variables, environment = {}, {}, {}, {}  # type: Dict[str, List[str]], Dict[str, Any], Dict[str, Any], Dict[str, Any]
     for start, nodes in zip(starts, members):
         gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
         sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus)
@@ -185,12 +186,13 @@ def job_of(name, members, starts, launcher, per_node, run):
             program += ["-J", "%s/%s.json" % (directory_of(run), name)]
         variables[start] = environment_of(name, nodes, launcher, run)
         job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
-        argv[start] = launch.command(launcher.kind, job, program, _hosts(run))
+        made = launch.command(launcher.kind, job, program, _hosts(run))
+        argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
         site = Site(tuple(device[0] for device in nodes[0].gpus), len(nodes), min(int(node.wishes["rails"]) for node in nodes),
                     least([node.wishes["rate_gbps"] for node in nodes]), _erdma(nodes, sizes.end))
         floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
     return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
-            "environment": own_environment(everybody, launcher)}
+            "environment": environment}
 
 
 def _erdma(nodes, largest):
@@ -243,7 +245,7 @@ def _own_libraries(launcher):
 
 def own_environment(nodes, launcher):
     # type: (Sequence[Node], Launcher) -> Dict[str, str]
-    """What the launcher itself gets, on the node where it is started."""
+    """What the launcher itself gets beside the variables of the ranks, on the node where it is started."""
     found = _base(nodes, launcher)
     if launcher.kind in ("openmpi4", "openmpi5") and nodes[0].seen["user"] == "root":  # the operator chose root; mpirun would ask again
         prefixes = ("OMPI", "PRTE") if launcher.kind == "openmpi5" else ("OMPI",)
@@ -253,12 +255,18 @@ def own_environment(nodes, launcher):
 
 def _job(nodes, launcher, per_node, values, run):
     # type: (Sequence[Node], Launcher, int, Dict[str, str], str) -> launch.Job
-    hosts = tuple(node.name if launcher.kind != "slurm" else str(node.seen["hostname"]).partition(".")[0] for node in nodes)
+    hosts = tuple(node.name if launcher.kind != "slurm" else slurm_name(node) for node in nodes)
     if len(nodes) == 1 and launcher.kind != "slurm":
         hosts = ("localhost",)  # its name in the inventory need not be known to anybody else
     options = ("--job-name", "railwright-%s" % run) + tuple(nodes[0].wishes["nccl_tests_slurm_options"])
     marker = "%s=%s" % (MARKER, run) if launcher.kind in ("openmpi4", "openmpi5") else None
     return launch.Job(hosts, per_node, common_interface(nodes, launcher.kind), values, launcher.path, options, marker)
+
+
+def slurm_name(node):
+    # type: (Node) -> str
+    """Slurm's name of a node: the inventory's (upgrade_node_name), never the node's own word, since jobs start where it leads."""
+    return str(node.wishes.get("node_name") or node.name.partition(".")[0])
 
 
 def common_interface(nodes, kind):

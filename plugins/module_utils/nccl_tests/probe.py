@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import read_json
+
 MARK = "railwright-probe "
 SECONDS = 90  # CUDA initialises every GPU first when nothing keeps the driver awake: 2 s each
 DEVICES = 64  # more GPUs than any node has
@@ -19,8 +21,8 @@ SCRIPT = r"""
 import ctypes, json, os, socket, sys
 def number(*names):
     for name in names:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
+        if os.environ.get(name, "")[:9].isdecimal():
+            return int(os.environ[name][:9])
     return None
 def cuda_name(cuda, code):
     text = ctypes.c_char_p()
@@ -106,8 +108,8 @@ def answers(text):
 def _answer(text):
     # type: (str) -> Optional[Answer]
     try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
+        said = read_json(text)
+    except ValueError:
         return None
     if not isinstance(said, dict) or _word(said.get("host")) is None:
         return None

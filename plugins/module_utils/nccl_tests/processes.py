@@ -3,11 +3,13 @@
 
 A job is started in a session of its own, as the job user, under ``timeout``, with an environment that holds nothing of ours. A
 keeper (a few lines of Python, no shell) waits for it and leaves its exit status beside the log. What belongs to a run is told by
-``RAILWRIGHT_BENCH=RUN`` in its environment: children inherit it wherever they go, into other sessions and under init too.
+``RAILWRIGHT_BENCH=RUN`` in its environment: children inherit it wherever they go, into other sessions and under init too. Anybody can
+start a process with it, so only the job user's count, and root's, who started them.
 
 With a lease the job also ends when nobody has asked for it for so long: a controller that died cannot stop it.
 """
 
+import json
 import pwd
 import re
 import signal
@@ -16,6 +18,7 @@ import time
 from typing import ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import RailwrightError
+from ..formats.outside import is_digits
 from ..host import SEARCH_PATH, Host
 
 MARKER = "RAILWRIGHT_BENCH"
@@ -25,16 +28,19 @@ STATUS, LEASE = ".status", ".lease"  # beside the log
 POLL_S = 0.1
 TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
+_REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
-# argv: log, seconds of the lease (0: none), names of variables to keep (commas), seconds of the command, command … Python 3.6.
-# PAM may have added variables of the site on the way here; only those that were asked for are handed on.
+# argv: log, seconds of the lease (0: none), seconds of the command, command … Python 3.6.
+# The command's variables come as one variable, in JSON. In a command line everybody would read them; by their own names they would be those
+# of runuser too, which is root's: a library that LD_PRELOAD names would be root's then. And PAM may have added some of the site's.
+JOB_VARIABLES = "RAILWRIGHT_JOB_VARIABLES"
 KEEPER = r"""
-import os, subprocess, sys, time
+import json, os, subprocess, sys, time
 begun = time.monotonic()
-log, lease, names, limit, argv = sys.argv[1], float(sys.argv[2]), sys.argv[3].split(","), int(sys.argv[4]), sys.argv[5:]
+log, lease, limit, argv = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
 try:
-    child = subprocess.Popen(argv, env={name: os.environ[name] for name in names if name in os.environ})
+    child = subprocess.Popen(argv, env=json.loads(os.environ["RAILWRIGHT_JOB_VARIABLES"]))
 except OSError as error:
     sys.stderr.write("%s: %s\n" % (argv[0], error.strerror))
     child = None
@@ -114,11 +120,11 @@ def start(host, argv, user, environment, log, seconds, run, lease=None):
     if not _RUN.match(run):
         raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
     who = account(user)
-    values = {"PATH": SEARCH_PATH, "HOME": who.home, "LANG": "C"}
-    values.update(environment)
+    own = {"PATH": SEARCH_PATH, "HOME": who.home, "LANG": "C", MARKER: run}
+    values = dict(own, **environment)
     values[MARKER] = run
     python = host.which("python3") or sys.executable  # a virtual environment of root's is not open to the job user
-    keeper = [python, "-I", "-c", KEEPER, log, "%g" % (lease or 0), ",".join(sorted(values)), str(int(seconds))]
+    keeper = [python, "-I", "-c", KEEPER, log, "%g" % (lease or 0), str(int(seconds))]
     command = keeper + ["timeout", "-k", str(KILL_AFTER_S), str(int(seconds))] + list(argv)
     if host.user() != who.uid:
         if host.user() != 0:
@@ -127,7 +133,7 @@ def start(host, argv, user, environment, log, seconds, run, lease=None):
     with rights_of(host, user):
         host.remove(log + STATUS)
         host.write(log + LEASE, "", 0o600)
-    pid = host.spawn(command, log, values, (who.name, who.uid, who.gid))
+    pid = host.spawn(command, log, dict(own, **{JOB_VARIABLES: json.dumps(values)}), (who.name, who.uid, who.gid))
     return Started(pid, start_time(host, pid) or "")
 
 
@@ -177,23 +183,32 @@ def start_time(host, pid):
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
 
 
-def marked(host, run):
-    # type: (Host, str) -> List[Started]
-    """Every process of this node that carries the run's marker, this one excepted."""
+def real_user(host, pid):
+    # type: (Host, int) -> Optional[int]
+    """Who started it: a program with a set-user-ID bit has the rights of another one. None when there is no such process."""
+    found = _REAL_USER.search(host.read("/proc/%d/status" % pid, 4096) or "")
+    return int(found.group(1)) if found is not None else None
+
+
+def marked(host, run, uid):
+    # type: (Host, str, int) -> List[Started]
+    """Every process of this node that carries the run's marker and that user ``uid`` or root has started, this one excepted."""
     wanted = ("%s=%s" % (MARKER, run)).encode()
     found = []
     for name in host.listdir("/proc"):
-        if not name.isdigit() or int(name) in (1, host.process()):
+        if not is_digits(name) or int(name) in (1, host.process()):
             continue
         begun = start_time(host, int(name))
-        if begun is not None and wanted in (host.read_bytes("/proc/%s/environ" % name) or b"").split(b"\0"):
+        if begun is None or wanted not in (host.read_bytes("/proc/%s/environ" % name) or b"").split(b"\0"):
+            continue
+        if real_user(host, int(name)) in (uid, 0):
             found.append(Started(int(name), begun))
     return found
 
 
-def stop_marked(host, run):
-    # type: (Host, str) -> int
-    """End everything that carries the run's marker, and nothing else: TERM, then KILL. How many there were.
+def stop_marked(host, run, uid):
+    # type: (Host, str, int) -> int
+    """End everything of the user that carries the run's marker, and nothing else: TERM, then KILL. How many there were.
 
     Looked for again until nothing is found: what is being ended may still start something.
     """
@@ -204,7 +219,7 @@ def stop_marked(host, run):
         told = set()  # type: Set[Started]
         deadline = time.monotonic() + seconds
         while True:
-            found = marked(host, run)
+            found = marked(host, run, uid)
             if not found:
                 return len(seen)
             seen.update(found)
@@ -215,7 +230,7 @@ def stop_marked(host, run):
             if time.monotonic() > deadline:
                 break
             time.sleep(POLL_S)
-    left = ", ".join(str(item.pid) for item in marked(host, run))
+    left = ", ".join(str(item.pid) for item in marked(host, run, uid))
     if left:
         raise RailwrightError("processes of run %s do not end, not even by KILL: %s (a device that hangs?)" % (run, left))
     return len(seen)

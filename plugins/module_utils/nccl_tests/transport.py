@@ -9,19 +9,19 @@ the first collective runs, so a log without channel lines proves nothing.
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-_NETWORK = re.compile(r"\bUsing network (\S[^\n]*?)\s*$", re.MULTILINE)
+_NETWORK = re.compile(r"\bUsing network (\S.*)")
 _CHANNEL = re.compile(
-    r"^(?P<host>[^\s:]+):(?P<pid>\d+):\d+ (?:\[[-\d]+\] )?NCCL INFO (?:CollNet |Channel )(?P<channel>\d+)(?:/[\d-]+)? ?: ?"
-    r"(?P<source>\d+)\[[0-9a-fx]+\] (?:-> (?P<target>\d+)\[[0-9a-fx]+\] )?(?:\[(?P<way>send|receive)\] )?"
-    r"via (?P<via>\S[^\n]*?)\s*$", re.MULTILINE)
+    r"^(?P<host>[^\s:]+):(?P<pid>\d{1,18}):\d+ (?:\[[-\d]+\] )?NCCL INFO (?:CollNet |Channel )(?P<channel>\d{1,18})(?:/[\d-]+)? ?: ?"
+    r"(?P<source>\d{1,18})\[[0-9a-fx]+\] (?:-> (?P<target>\d{1,18})\[[0-9a-fx]+\] )?(?:\[(?P<way>send|receive)\] )?"
+    r"via (?P<via>\S.*)$", re.MULTILINE)
 _DEVICES = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/IB ?: Using (?P<list>.*?)(?:; OOB [^\n]*)?$", re.MULTILINE)
-_DEVICE = re.compile(r"\[(\d+)\]([^\s:\[\]]+):(\d+)[^\s\[]*/(IB|RoCE|EFA)\b")
+_DEVICE = re.compile(r"\[(\d{1,9})\]([^\s:\[\]]+):(\d{1,9})(?!\d)[^\s\[]*/(IB|RoCE|EFA)\b")
 _NO_DEVICE = re.compile(r"NET/IB ?: No device found")
-_GDR_OFF = re.compile(r"NET/[^\n:]* : GPU Direct RDMA Disabled for HCA \d+ '([^'\n]+)'")
+_GDR_OFF = re.compile(r"NET/[^\n:/]* : GPU Direct RDMA Disabled for HCA \d+ '([^'\n]+)'")
 _VIA = re.compile(r"(?P<kind>NET|P2P|SHM|COLLNET)(?:/(?P<rest>.*))?\Z")
-_MERGED = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/IB ?: Made virtual device \[(?P<index>\d+)\] "
+_MERGED = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/IB ?: Made virtual device \[(?P<index>\d{1,18})\] "
                      r"name=(?P<name>[^\s+]+\+\S+)", re.MULTILINE)  # ports or HCAs that NCCL uses as one (NCCL_NET_MERGE_LEVEL)
-_NET_INDEX = re.compile(r"/(\d+)(?:\((\d+)\))?(?=/|\(|\Z)")
+_NET_INDEX = re.compile(r"/(\d{1,18})(?:\((\d{1,18})\))?(?=/|\(|\Z)")
 
 
 class Network(NamedTuple):
@@ -83,7 +83,7 @@ def parse_log(text):
         if parts:
             own.setdefault(int(found.group("index")), dict(parts[0], hca=found.group("name")))
     return {
-        "networks": sorted(set(_NETWORK.findall(text))),
+        "networks": sorted({name.rstrip() for name in _NETWORK.findall(text)}),
         "no_ib_device": _NO_DEVICE.search(text) is not None,
         "devices": devices,
         "gdr_disabled": sorted(set(_GDR_OFF.findall(text))),
@@ -93,7 +93,7 @@ def parse_log(text):
 
 def _channel(found):
     # type: (Any) -> Optional[Channel]
-    via = _VIA.match(found.group("via"))
+    via = _VIA.match(found.group("via").rstrip())
     if via is None:
         return None
     kind, rest = via.group("kind"), via.group("rest") or ""

@@ -2,15 +2,15 @@
 """What programs on a node wrote, made fit to be shown: no control characters, bounded, and the one line of a log that says why. Pure."""
 
 import re
-from typing import List, Optional
+from typing import List, Optional, Pattern
 
 LINE = 300  # characters of one line in a message
 TAIL = 20  # lines of the end of a log in a report
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_DROPPED = re.compile(r"\s*(?:-{5,}|={5,}|\*{5,}|#|NOTE\b.*|BAD TERMINATION.*)?\s*\Z")
+_DROPPED = re.compile(r"(?:-{5,}|={5,}|\*{5,}|#|NOTE\b.*|BAD TERMINATION.*)?\Z")
 # What says why a run failed, the most telling first: NCCL's warnings, nccl-tests' own words, the loader, the launchers.
 _TELLING = tuple(re.compile(pattern) for pattern in (
-    r"NCCL WARN (?!.*(?:Missing \"\w+\"|DEPRECATED))",
+    r"NCCL WARN ",
     r"Test (?:NCCL|CUDA) failure|Test timeout|Invalid number of GPUs|# error: |invalid (?:option|size)",
     r"error while loading shared libraries|cannot open shared object file|command not found|No such file or directory",
     r"Host key verification failed|Permission denied|Connection (?:refused|timed out|closed)|Could not resolve hostname|No route to host",
@@ -18,6 +18,7 @@ _TELLING = tuple(re.compile(pattern) for pattern in (
     r"There are not enough slots|HYD[A-Z_]\w*|\bfatal\b|\berror:",
     r"(?i)\bfail(?:ed|ure)?\b|\berror\b|Segmentation fault|Killed",
 ))
+_HARMLESS = re.compile(r"Missing \"\w+\"|DEPRECATED")  # what NCCL warns of in runs that are well
 
 
 def clean(text):
@@ -42,9 +43,15 @@ def tail(text, lines=TAIL):
 def reason(text):
     # type: (str) -> Optional[str]
     """The line that says why, else the last one; None for a log that says nothing."""
-    lines = [line.strip() for line in clean(text).splitlines() if not _DROPPED.match(line)]
+    lines = [line for line in (line.strip() for line in clean(text).splitlines()) if not _DROPPED.match(line)]
     for pattern in _TELLING:
-        found = next((line for line in lines if pattern.search(line)), None)
+        found = next((line for line in lines if _tells(pattern, line)), None)
         if found is not None:
             return one_line(found)
     return one_line(lines[-1]) if lines else None
+
+
+def _tells(pattern, line):
+    # type: (Pattern[str], str) -> bool
+    found = pattern.search(line)
+    return found is not None and not (pattern is _TELLING[0] and _HARMLESS.search(line, found.end()))

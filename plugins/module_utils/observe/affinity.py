@@ -20,8 +20,8 @@ PCI_DEVICES = "/sys/bus/pci/devices/"
 NODES = "/sys/devices/system/node"
 _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}\Z")
 _UNDERLINED = re.compile(r"\x1b\[[0-9;]*m")  # nvidia-smi underlines its header, into files too
-_NIC = re.compile(r"^\s*(NIC\d+):\s+(\S+)\s*$", re.MULTILINE)
-_GPU = re.compile(r"GPU(\d+)\Z")
+_NIC = re.compile(r"NIC\d+:\Z")  # in the legend
+_GPU = re.compile(r"GPU(\d{1,18})\Z")
 _LINKED = re.compile(r"NV\d+\Z")
 _HEAD_END = ("CPU", "NUMA")  # "CPU Affinity", "NUMA Affinity": columns behind the devices
 
@@ -111,8 +111,8 @@ def topo_matrix(text):
     numbered in the order of their PCI addresses.
     """
     plain = _UNDERLINED.sub("", text)
-    names = dict(_NIC.findall(plain))
     lines = [line.split() for line in plain.splitlines()]
+    names = {words[0][:-1]: words[1] for words in lines if len(words) == 2 and _NIC.match(words[0])}
     head = next((at for at, words in enumerate(lines) if words and words[0] == "GPU0" and not _is_cell(words[1:2])), None)
     if head is None:
         return None

@@ -20,8 +20,8 @@ from .packages import query_packages
 LD_CONF = "/etc/ld.so.conf"
 ENVIRONMENT = "/etc/environment"
 INCLUDES = 4  # how deep ld.so.conf's files include others; the usual depth is one
-_CACHED = re.compile(r"^\s+libnccl-net\.so \(([^)]*)\) => (/\S+)$", re.MULTILINE)
-_ASSIGNED = re.compile(r"^\s*(?:export\s+)?%s=[\"']?([^\"'\s]*)" % VARIABLE, re.MULTILINE)
+_CACHED = re.compile(r"^[ \t]+libnccl-net\.so \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
+_ASSIGNED = re.compile(r"^[ \t]*(?:export[ \t]+)?%s=[\"']?([^\"'\s]*)" % VARIABLE, re.MULTILINE)
 _METADATA = re.compile(r"([A-Za-z0-9_.-]+?)-([0-9][A-Za-z0-9.]*)(?:-py[0-9.]+)?\.(?:dist|egg)-info\Z")
 
 

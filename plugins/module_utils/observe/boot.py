@@ -9,6 +9,7 @@ one list there, so they are here too.
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from . import parse
 from .grub import observe_menu, starts
@@ -126,7 +127,7 @@ def has_headers(host, release):
 def release_key(release):
     # type: (str) -> List[Tuple[int, int, str]]
     """Sort key of kernel releases: numbers as numbers, and a number after a word (570.12 after 570.el9), as rpm and GRUB do."""
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in _SEGMENT.findall(release)]
+    return [(1, int(part), "") if is_digits(part) else (0, 0, part) for part in _SEGMENT.findall(release)]
 
 
 def _chosen(host, kernels):

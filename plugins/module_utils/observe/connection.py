@@ -12,7 +12,7 @@ from ..host import Host
 
 _LIMIT = 256 * 1024
 _MAX_PARENTS = 16  # sshd, its child, a shell, sudo, a shell, Python: six in practice
-_VARIABLE = re.compile(r"(?:\A|\x00)SSH_CONNECTION=\S+ [0-9]+ (\S+) [0-9]+(?:\x00|\Z)")
+_VARIABLE = re.compile(r"(?:\A|\x00)SSH_CONNECTION=[^\s\x00]+ [0-9]+ ([^\s\x00]+) [0-9]+(?:\x00|\Z)")
 _PARENT = re.compile(r".*\) \S ([0-9]+) ", re.DOTALL)  # a process name may hold brackets and blanks: count from the last one
 
 

@@ -6,10 +6,10 @@ command. CDI specifications are YAML or JSON; of them only the kind, the names o
 their form, since a node has no YAML parser that we could count on.
 """
 
-import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import listed, read_json
 from ..host import Host
 from . import parse
 from .devices import attribute
@@ -32,8 +32,9 @@ _VERSION_LINE = {
 }
 _TOOLKIT_LINE = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)")
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)+")
-_KIND = re.compile(r"""^\s*["']?kind["']?\s*:\s*["']?([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)["']?\s*,?\s*$""", re.MULTILINE)
-_DEVICE = re.compile(r"""^\s*(?:-\s+)?["']?name["']?\s*:\s*["']?([A-Za-z0-9][A-Za-z0-9_.:-]*)["']?\s*,?\s*$""", re.MULTILINE)
+_KIND = re.compile(r"""^[ \t]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)["']?[ \t]*(?:,[ \t]*)?$""", re.MULTILINE)
+_DEVICE = re.compile(
+    r"""^[ \t]*(?:-[ \t]+)?["']?name["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9_.:-]*)["']?[ \t]*(?:,[ \t]*)?$""", re.MULTILINE)
 _DRIVER = re.compile(r"libcuda\.so\.([0-9]{3,4}(?:\.[0-9]+)+)")
 _NODE = re.compile(r"node([0-9]{1,4})\Z")
 _CPUS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\Z")
@@ -166,13 +167,13 @@ def observe_image(host, runtime, image):
     # type: (Host, str, str) -> Optional[Dict[str, Dict[str, str]]]
     """``{"env", "labels"}`` of an image that the node has; None where the runtime does not have it."""
     try:
-        told = json.loads(host.run((runtime, "image", "inspect", image), ANSWER_SECONDS).out)
+        told = read_json(host.run((runtime, "image", "inspect", image), ANSWER_SECONDS).out)
     except ValueError:
         return None
     config = told[0].get("Config") if isinstance(told, list) and told and isinstance(told[0], dict) else None
     if not isinstance(config, dict):
         return None
-    pairs = [str(item).partition("=") for item in config.get("Env") or []]
+    pairs = [str(item).partition("=") for item in listed(config.get("Env"))]
     labels = config.get("Labels")
     return {
         "env": {name: value for name, _equals, value in pairs},
@@ -183,7 +184,7 @@ def observe_image(host, runtime, image):
 def _object(text):
     # type: (str) -> Dict[str, Any]
     try:
-        told = json.loads(text)
+        told = read_json(text)
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

@@ -9,7 +9,7 @@ itself, and a variable that is wrong is traced to the line that sets it. Values 
 import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..host import Host
+from ..host import CUT, Host
 from .connection import ancestors
 
 CARRIERS = {"login": "login shells", "ssh": "ssh commands", "service": "systemd services"}
@@ -88,7 +88,7 @@ def _login(host):
             records = result.out.split("\0")[1:-1]
             if result.ok and records:
                 return Carrier("login", ours(records))
-            how = "takes longer than %g s" % SECONDS if result.rc == 124 else "ends with exit %d" % result.rc
+            how = {124: "takes longer than %g s" % SECONDS, CUT: "says without end"}.get(result.rc, "ends with exit %d" % result.rc)
             return Carrier("login", None, "%s %s before it shows its environment; look at root's startup files" % (tool, how))
     return Carrier("login", None, "the node has neither bash nor sh")
 

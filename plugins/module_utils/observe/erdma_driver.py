@@ -9,6 +9,7 @@ apart, wherever the module lies: distributions of Alibaba's have it in the kerne
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from . import parse
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
@@ -134,7 +135,7 @@ def users(host):
     found = ["module " + name for name in (row[3] if row is not None else "").split(",") if parse.is_name(name)]
     files = {"/dev/infiniband/" + name for name in _verbs_devices(host)}
     for pid in host.listdir("/proc") if files else []:
-        if pid.isdigit():
+        if is_digits(pid):
             opened = "/proc/%s/fd" % pid
             if any(host.readlink("%s/%s" % (opened, fd)) in files for fd in host.listdir(opened)):
                 found.append("%s (%s)" % (parse.token(host.line("/proc/%s/comm" % pid)) or "?", pid))

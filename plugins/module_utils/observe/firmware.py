@@ -26,11 +26,11 @@ SHOWN = ("ATS_ENABLED", "PCI_WR_ORDERING", "ADVANCED_PCI_SETTINGS", "MAX_ACC_OUT
          "IB_ROUTING_MODE_P1", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE")
 QUERY_SECONDS = 60.0
 _COLUMN = re.compile(r"Default|Current|Next Boot|New")
-_NUMBERED = re.compile(r"(.*)\((\d+)\)\Z")
-_ERROR = re.compile(r"^\s*-E-\s*(.*\S)", re.MULTILINE)
+_NUMBERED = re.compile(r"(.*)\((\d{1,18})\)\Z")
+_ERROR = re.compile(r"^[ \t]*-E-[ \t]*(\S.*)", re.MULTILINE)
 # What it says of a parameter, not of the device: mlxcfg_generic_commander.cpp, mlxcfg_tlv.cpp.
 _OF_PARAMETER = re.compile(r"[Pp]arameter|[Rr]ead.only")
-_FLASH_LINE = re.compile(r"^(FW Version|FW Version\(Running\)|PSID):\s+(\S+)\s*$", re.MULTILINE)
+_FLASH_LINE = re.compile(r"^(FW Version|FW Version\(Running\)|PSID):[ \t]+(\S+)[ \t]*$", re.MULTILINE)
 
 
 class Value(NamedTuple):
@@ -114,7 +114,7 @@ def _complaint(rc, out, err):
     # type: (int, str, str) -> Optional[str]
     said = _ERROR.search(out) or _ERROR.search(err)
     if said is not None:
-        return said.group(1)[:300]
+        return said.group(1).rstrip()[:300]
     return None if rc == 0 else ((err or out).strip().splitlines() or ["exit %d" % rc])[-1][:300]
 
 

@@ -17,7 +17,8 @@ VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
-_NVRM = re.compile(r"^NVRM version: (.*?)\s{2,}([0-9]+(?:\.[0-9]+)+)\s", re.MULTILINE)
+_NVRM = "NVRM version: "
+_NUMBERED = re.compile(r"(?<=[ \t]{2})[0-9]+(?:\.[0-9]+)+(?=\s)")
 _VERSION = re.compile(r"[0-9]{3,4}(?:\.[0-9]+)+\Z")
 _OPEN_LICENSE = "Dual MIT/GPL"  # of the open modules; the proprietary ones say NVIDIA
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
@@ -46,9 +47,10 @@ class Driver(NamedTuple):
 def loaded_driver(host):
     # type: (Host) -> Driver
     """The driver says in its version file which kind it is; both None when it is not loaded."""
-    found = _NVRM.search(host.read(VERSION_FILE, 4096) or "")
-    if found is not None:
-        return Driver(found.group(2), "open" if "Open Kernel Module" in found.group(1) else "proprietary")
+    for line in (host.read(VERSION_FILE, 4096) or "").splitlines(True):
+        found = _NUMBERED.search(line) if line.startswith(_NVRM) else None
+        if found is not None:
+            return Driver(found.group(), "open" if "Open Kernel Module" in line[:found.start()] else "proprietary")
     return Driver(parse.token(host.line("/sys/module/nvidia/version")), None)
 
 

@@ -10,6 +10,7 @@ import re
 import shlex
 from typing import List, NamedTuple, Optional, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from . import parse
 
@@ -18,7 +19,7 @@ ENVIRONMENT = "/boot/grub/grubenv"
 SAVED = "${saved_entry}"
 ONCE = "${next_entry}"
 _ID = "$menuentry_id_option"
-_DEFAULT = re.compile(r'^\s*set default="(.*)"\s*$', re.MULTILINE)
+_DEFAULT = re.compile(r'^[ \t]*set default="(.*)"[ \t]*$', re.MULTILINE)
 _LINUX = re.compile(r"^linux(?:efi|16)?\s+\S*?(?:vmlinu[xz]|Image)-(\S+)")
 
 
@@ -109,7 +110,7 @@ def _resolve(items, text):
     """An entry that is not there is the first one, as in GRUB."""
     word, _joint, rest = text.partition(">")
     found = next((item for item in items if word in item.names), None)
-    if found is None and word.isdigit() and int(word) < len(items):
+    if found is None and is_digits(word) and int(word) < len(items):
         found = items[int(word)]
     if found is None:
         return items[0].release if items else None

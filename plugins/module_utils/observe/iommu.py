@@ -8,6 +8,7 @@ IVRS (AMD), IORT (Arm).
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from . import parse
 from .pci import PCI_DEVICES, acs_facts
@@ -51,7 +52,7 @@ def iommu_facts(host, functions):
     return {
         "hardware": next((kind for table, kind in _KINDS if host.exists("%s/%s" % (TABLES, table))), None),
         "mode": _mode(host, functions, arguments),
-        "groups": len([name for name in host.listdir(GROUPS) if name.isdigit()]),
+        "groups": len([name for name in host.listdir(GROUPS) if is_digits(name)]),
         "arguments": arguments,
     }
 
@@ -59,7 +60,7 @@ def iommu_facts(host, functions):
 def _mode(host, functions, arguments):
     # type: (Host, Sequence[str], Sequence[str]) -> Optional[str]
     """What holds for GPUs and HCAs, else for the node: translated if any of them is."""
-    groups = [name for name in host.listdir(GROUPS) if name.isdigit()]
+    groups = [name for name in host.listdir(GROUPS) if is_digits(name)]
     if not groups:
         return OFF if host.live or host.exists(GROUPS) else None
     types = _types(host, ["%s/%s/iommu_group/type" % (PCI_DEVICES, address) for address in functions])
@@ -77,5 +78,5 @@ def _types(host, paths):
 
 def numa_nodes(host):
     # type: (Host) -> Optional[int]
-    names = [name for name in host.listdir("/sys/devices/system/node") if name[:4] == "node" and name[4:].isdigit()]
+    names = [name for name in host.listdir("/sys/devices/system/node") if name[:4] == "node" and is_digits(name[4:])]
     return len(names) or None

@@ -7,8 +7,9 @@ has no command line for (Intel MPI, Spectrum MPI) are left out.
 """
 
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import SEARCH_PATH, Host
 from . import parse
 
@@ -24,7 +25,7 @@ HPCX_TAIL = "/ompi/bin/mpirun"  # in every HPC-X, whatever its directory is call
 HPCX_PARTS = ("ompi", "ucx", "ucc", "hcoll", "sharp")  # NVIDIA (HPC-X: hpcx-init.sh), without nccl_rdma_sharp_plugin
 MAX_LINKS = 16
 # orterun says OpenRTE when it is started by another name than mpirun; prterun and prte say PRRTE, and their version is not Open MPI's.
-_OPENMPI = re.compile(r"^\S+ \((?:Open MPI|OpenRTE)\) (([0-9]+)\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
+_OPENMPI = re.compile(r"^\S+ \((?:Open MPI|OpenRTE)\) (([0-9]{1,18})\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
 _HYDRA = re.compile(r"^HYDRA build details:\s+Version:\s+([0-9][0-9A-Za-z.+-]*)\s", re.MULTILINE)
 
 
@@ -37,12 +38,13 @@ class Mpi(NamedTuple):
     mpirun: str
 
 
-def found_mpi(host, prefix=None, install="none"):
-    # type: (Host, Optional[str], str) -> Tuple[Mpi, ...]
+def found_mpi(host, prefix=None, install="none", drop=()):
+    # type: (Host, Optional[str], str, Sequence[str]) -> Tuple[Mpi, ...]
     """Each starter once, the one to prefer first: below ``prefix`` and nowhere else where that is given, else HPC-X of role mpi
     (the wanted release, then newest first), what is on PATH, and what is known to be off it.
 
-    ``install``: the inventory's mpi_install; what it asks for comes before the rest.
+    ``install``: the inventory's mpi_install; what it asks for comes before the rest. ``drop``: the words before a command line that take
+    root's rights away; what lies below ``prefix`` may be another user's, and is run with them.
     """
     found = []  # type: List[Mpi]
     seen = []  # type: List[str]
@@ -51,7 +53,7 @@ def found_mpi(host, prefix=None, install="none"):
         if real is None or real in seen:
             continue
         seen.append(real)
-        mpi = _asked(host, path)
+        mpi = _asked(host, path, drop if prefix else ())
         # mpirun and mpiexec of one installation are often two files of the same program
         if mpi is not None and not any((row.kind, row.version, row.prefix) == (mpi.kind, mpi.version, mpi.prefix) for row in found):
             found.append(mpi)
@@ -91,7 +93,7 @@ def hpcx_libraries(mpirun):
 
 def _places(host):
     # type: (Host) -> List[str]
-    releases = sorted((name for name in host.listdir(HPCX_PREFIX) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
+    releases = sorted((name for name in host.listdir(HPCX_PREFIX) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
     wanted = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT))
     releases.sort(key=lambda name: name != wanted)
     paths = ["%s/%s%s" % (HPCX_PREFIX, name, HPCX_TAIL) for name in releases]
@@ -106,11 +108,11 @@ def _below(prefix):
     return ["%s/bin/%s" % (prefix, name) for name in NAMES] + [prefix + HPCX_TAIL]
 
 
-def _asked(host, path):
-    # type: (Host, str) -> Optional[Mpi]
+def _asked(host, path, drop):
+    # type: (Host, str, Sequence[str]) -> Optional[Mpi]
     opal = opal_prefix(path)
     values = ["env", "OPAL_PREFIX=" + opal, "LD_LIBRARY_PATH=" + ":".join(hpcx_libraries(path))] if opal is not None else []
-    answer = host.run(values + [path, "--version"], 20.0)
+    answer = host.run(list(drop) + values + [path, "--version"], 20.0)
     told = version_of(answer.out + answer.err) if answer.ok else None
     return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
 

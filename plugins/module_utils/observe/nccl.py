@@ -15,7 +15,7 @@ CONF = "/etc/nccl.conf"
 PROFILE_D = "/etc/profile.d"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,63}\Z")
 _OURS = re.compile(r"(?:NCCL|UCX|SHARP|OMPI_MCA)_")
-_EXPORT = re.compile(r"\s*(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*?)\s*\Z")
+_EXPORT = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)\Z")
 _DEFAULT = re.compile(r"\"?\$\{([A-Z][A-Z0-9_]*):?-([^}]*)\}\"?\Z")
 _LIBRARY_DIRECTORIES = (
     "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/cuda/lib64",
@@ -61,7 +61,7 @@ def _profiles(host):
             continue
         values = {}
         for line in (host.read(PROFILE_D + "/" + name) or "").splitlines():
-            assignment = _EXPORT.match(line)
+            assignment = _EXPORT.match(line.strip())
             if assignment is None or not _OURS.match(assignment.group(1)):
                 continue
             value = _shell_value(assignment.group(1), assignment.group(2))

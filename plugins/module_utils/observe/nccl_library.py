@@ -8,6 +8,7 @@ its file is called: the wheels' is ``libnccl.so.2`` and no more. It is read, not
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from . import parse
 
@@ -19,7 +20,7 @@ LDCONFIG, BELOW_PREFIX, NAMED = "ldconfig", "prefix", "named"
 # or an unusual link order moves it behind, so most files are read once and little.
 LIMITS = (16 * 1024 * 1024, 512 * 1024 * 1024)
 _VERSION = re.compile(rb"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda([0-9]{1,3}\.[0-9]{1,3})\0")
-_CACHED = re.compile(r"^\s+libnccl\.so\.2 \(([^)]*)\) => (/\S+)$", re.MULTILINE)
+_CACHED = re.compile(r"^[ \t]+libnccl\.so\.2 \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
 
 
 class NcclLibrary(NamedTuple):
@@ -71,7 +72,7 @@ def cached_libraries(host):
 def prefixed_libraries(host, prefix):
     # type: (Host, str) -> List[str]
     """The one that the inventory asks for, then the newest."""
-    names = sorted((name for name in host.listdir(prefix) if name[:1].isdigit()), key=parse.natural_key, reverse=True)
+    names = sorted((name for name in host.listdir(prefix) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
     current = host.readlink("%s/%s" % (prefix, CURRENT))
     names.sort(key=lambda name: name != current)
     return ["%s/%s/lib/%s" % (prefix, name, NAME) for name in names]

@@ -6,10 +6,10 @@ that is not among those below is ``unknown`` and stays in its rule, so that nobo
 Source of the form: libnftables-json(5).
 """
 
-import json
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..formats.outside import listed, mapping, read_json, rows, whole
 from . import parse
 
 LIST = ("nft", "-j", "list", "ruleset")
@@ -62,7 +62,7 @@ def chains_of(text):
         found[key] = {"owner": "", "family": key[0], "table": key[1], "chain": key[2], "hook": hook,
                       "policy": str(item.get("policy", "accept")) if hook else "", "rules": []}
         if hook:
-            bases.append((int(item.get("prio", 0)), key))
+            bases.append((whole(item.get("prio")) or 0, key))
     for item in objects.rules:
         key = (str(item.get("family")), str(item.get("table")), str(item.get("chain")))
         if key in found:
@@ -73,13 +73,13 @@ def chains_of(text):
 def _objects(text):
     # type: (str) -> Optional[Objects]
     try:
-        items = json.loads(text)["nftables"]
-    except (ValueError, KeyError, TypeError):
+        items = mapping(read_json(text))["nftables"]
+    except (ValueError, KeyError):
         return None
     chains, rules = [], []  # type: List[Mapping[str, Any]], List[Mapping[str, Any]]
     sets = {}  # type: Dict[Tuple[str, str, str], List[Any]]
-    for item in items if isinstance(items, list) else []:
-        kind, value = next(iter(item.items())) if isinstance(item, dict) and item else ("", None)
+    for item in rows(items):
+        kind, value = next(iter(item.items()), ("", None))
         if not isinstance(value, dict):
             continue
         if kind == "chain":
@@ -87,7 +87,7 @@ def _objects(text):
         elif kind == "rule":
             rules.append(value)
         elif kind in ("set", "map"):
-            sets[(str(value.get("family")), str(value.get("table")), str(value.get("name")))] = value.get("elem") or []
+            sets[(str(value.get("family")), str(value.get("table")), str(value.get("name")))] = listed(value.get("elem"))
     return Objects(tuple(chains), tuple(rules), sets)
 
 
@@ -115,7 +115,7 @@ def _rules(item, objects):
     place = (str(item.get("family")), str(item.get("table")))
     conditions = []  # type: List[Condition]
     cases = []  # type: List[Tuple[List[Condition], List[str]]]
-    for expression in item.get("expr") or []:
+    for expression in listed(item.get("expr")):
         kind, value = next(iter(expression.items())) if isinstance(expression, dict) and expression else ("", None)
         if kind == "match" and isinstance(value, dict):
             conditions += _match(value, place, objects)
@@ -152,7 +152,7 @@ def _left(left):
         return []
     for kind in ("meta", "ct"):
         inner = left.get(kind)
-        if isinstance(inner, dict) and (kind, inner.get("key")) in _PLAIN:
+        if isinstance(inner, dict) and (kind, str(inner.get("key"))) in _PLAIN:
             return [_condition(_PLAIN[(kind, str(inner["key"]))])]
     inner = left.get("fib")
     if isinstance(inner, dict) and inner.get("result") == "type" and inner.get("flags") in ("daddr", ["daddr"]):

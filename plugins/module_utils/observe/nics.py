@@ -6,11 +6,11 @@ controller's connection, and so is everything below it (members of a bond or bri
 interface of a VLAN): to touch those may cut the node off.
 """
 
-import json
 import socket
 import struct
 from typing import Any, Dict, List, Optional, Set, Tuple
 
+from ..formats.outside import read_json, rows
 from ..host import Host
 from ..types import Nic
 from . import parse
@@ -116,11 +116,10 @@ def _of_main_table(host, routes):
     # type: (Host, List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]
     """ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart."""
     try:
-        rows = json.loads(host.run(IP_DEFAULT_6, 10.0).out)
+        found = rows(read_json(host.run(IP_DEFAULT_6, 10.0).out))
     except ValueError:
         return routes
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    hops = [hop for row in rows for hop in [row, *_list(row.get("nexthops"))] if isinstance(hop, dict)]
+    hops = [hop for row in found for hop in [row, *rows(row.get("nexthops"))]]
     main = [hop.get("dev") for hop in hops]
     return [route for route in routes if route[0] == 0 or route[3] in main]
 
@@ -167,26 +166,21 @@ def observe_addresses(host):
     # type: (Host) -> Dict[str, List[str]]
     """Addresses with prefix length by interface, from one command or its recording; {} when neither answers."""
     try:
-        links = json.loads(host.run(IP_ADDR, 10.0).out)
+        links = rows(read_json(host.run(IP_ADDR, 10.0).out))
     except ValueError:
         return _ipv6_addresses(host)
     found = {}  # type: Dict[str, List[str]]
-    for link in links if isinstance(links, list) else []:
-        name = link.get("ifname") if isinstance(link, dict) else None
+    for link in links:
+        name = link.get("ifname")
         if not isinstance(name, str) or not parse.is_name(name):
             continue
-        found[name] = [text for text in map(_address_text, _list(link.get("addr_info"))) if text is not None]
+        found[name] = [text for text in map(_address_text, rows(link.get("addr_info"))) if text is not None]
     return found
 
 
-def _list(value):
-    # type: (Any) -> List[Any]
-    return value if isinstance(value, list) else []
-
-
 def _address_text(item):
-    # type: (Any) -> Optional[str]
-    if not isinstance(item, dict) or item.get("family") not in ("inet", "inet6"):
+    # type: (Dict[str, Any]) -> Optional[str]
+    if item.get("family") not in ("inet", "inet6"):
         return None
     return parse.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
 

@@ -5,6 +5,7 @@ import fnmatch
 import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from ..types import Identity
 from . import parse
@@ -87,7 +88,7 @@ def unfinished(host):
     """Packages between two states, and files of dpkg's journal that the next run would have merged."""
     rows = _dpkg_rows(host) or []
     packages = tuple((name, state) for name, _want, error, state, _version in rows if state in UNFINISHED or error == "reinstreq")
-    return Unfinished(packages, any(name.isdigit() for name in host.listdir(DPKG_UPDATES)))
+    return Unfinished(packages, any(is_digits(name) for name in host.listdir(DPKG_UPDATES)))
 
 
 def cannot_finish(host, left):

@@ -70,11 +70,13 @@ def _from_dpkg(text, wanted):
         return None
     names = frozenset(wanted)
     found = {}
+    end = 0
     for head in _STANZA_HEAD.finditer(text):
-        if head.group(1) not in names:
+        if head.group(1) not in names or head.start() < end:  # a stanza has one name
             continue
         end = text.find("\n\n", head.end())
-        stanza = text[head.start():end if end >= 0 else len(text)]
+        end = end if end >= 0 else len(text)
+        stanza = text[head.start():end]
         version = _VERSION.search(stanza)
         if version is not None and _STATUS.search(stanza) and parse.token(version.group(1)):
             found[head.group(1)] = version.group(1)

@@ -8,6 +8,8 @@ truncated or overwritten file gives None, not half a value that a check could be
 import re
 from typing import Dict, List, Optional, Tuple, Union
 
+from ..formats.outside import is_digits
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 _TOKEN = re.compile(r"[ -~]{1,256}\Z")
 _ENUM = re.compile(r"[0-9]{1,3}: ?([A-Za-z<][A-Za-z0-9_<> -]{0,40})\Z")
@@ -26,7 +28,7 @@ ZERO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 def natural_key(name):
     # type: (str) -> List[Tuple[int, int, str]]
     """Sort key that puts mlx5_2 before mlx5_10."""
-    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in _DIGITS.split(name) if part]
+    return [(0, int(part), part) if is_digits(part) else (1, 0, part) for part in _DIGITS.split(name) if part]
 
 
 def is_name(text):

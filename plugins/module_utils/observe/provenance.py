@@ -9,6 +9,7 @@ import re
 import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import is_digits
 from ..host import Host
 from ..types import Change
 
@@ -104,7 +105,7 @@ def package_origin(host, name, steps):
     if host.which("rpm") is None:
         return UNKNOWN
     fields = (host.run(RPM + (name,)).out.split("\n")[0]).split()
-    if len(fields) == 2 and fields[0].isdigit():
+    if len(fields) == 2 and is_digits(fields[0]):
         return Origin(float(fields[0]), "install of %s %s" % (name, fields[1]))
     return UNKNOWN
 
@@ -113,8 +114,8 @@ def unit_origin(host, name):
     # type: (Host, str) -> Origin
     """systemd's own time of the last change of state, counted from the boot."""
     text = host.run(SHOW + (name,)).out.partition("=")[2].strip()
-    boot = re.search(r"^btime ([0-9]+)$", host.read("/proc/stat") or "", re.MULTILINE)
-    if not text.isdigit() or text == "0" or boot is None:
+    boot = re.search(r"^btime ([0-9]{1,18})$", host.read("/proc/stat") or "", re.MULTILINE)
+    if not is_digits(text) or text == "0" or boot is None:
         return UNKNOWN
     return Origin(int(boot.group(1)) + int(text) / 1e6, "the unit changed its state")
 

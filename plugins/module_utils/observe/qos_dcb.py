@@ -6,9 +6,9 @@ of it has the form that the tool prints (eight values, priorities 0 to 7, DSCPs 
 reason, never half a table that a check could believe.
 """
 
-import json
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..formats.outside import read_json
 from ..host import Host
 from . import parse
 
@@ -60,8 +60,8 @@ def _reason(text):
 def _document(text):
     # type: (str) -> Optional[Dict[str, Any]]
     try:
-        found = json.loads(text[:OUTPUT_LIMIT])
-    except (ValueError, RecursionError):
+        found = read_json(text[:OUTPUT_LIMIT])
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -20,7 +20,7 @@ _META_PACKAGES = (
     ("mlnx_ofed", ("mlnx-ofed-all", "mlnx-ofed-basic", "mlnx-ofed-kernel-only")),
 )
 _CORE_PACKAGES = ("rdma-core",)
-_OFED_INFO = re.compile(r"^(?:MLNX_OFED_LINUX|OFED-internal)-([0-9]+\.[0-9]+-[0-9.]+?):?(?:\s|$)", re.MULTILINE)
+_OFED_INFO = re.compile(r"^(?:MLNX_OFED_LINUX|OFED-internal)-([0-9]{1,9}\.[0-9]+-[0-9.]+?):?(?:\s|$)", re.MULTILINE)
 # dpkg's states between "gone" and "installed": unpacked and not set up, or stopped in the middle.
 _HALF = re.compile(r"^Status: \S+ \S+ (unpacked|half-configured|half-installed|triggers-awaited|triggers-pending)$", re.MULTILINE)
 _FAMILY = re.compile(

@@ -6,7 +6,7 @@ RDMA off, GPFS where verbs are on, WEKA always), block devices from sysfs (NVMe 
 """
 
 import re
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ..host import Host
 from . import parse
@@ -35,35 +35,52 @@ def rdma_storage(host):
 def _mounts(host):
     # type: (Host) -> List[RdmaStorage]
     found = []  # type: List[RdmaStorage]
+    known = {}  # type: Dict[str, bool]  # by file: the mounts of a node have one configuration, or few
+
+    def says(path, judge):
+        # type: (str, Callable[[str], bool]) -> bool
+        if path not in known:
+            known[path] = judge(host.read(path) or "")
+        return known[path]
+
     for line in (host.read(MOUNTS, _LIMIT) or "").splitlines():
         fields = line.split(" ")
         if len(fields) < 4:
             continue
-        kind = _kind(host, fields[0], fields[2], fields[3].split(","))
+        kind = _kind(says, fields[0], fields[2], fields[3].split(","))
         if kind is not None:
             found.append(RdmaStorage(kind, _plain(fields[1])))
     return found
 
 
-def _kind(host, source, filesystem, options):
-    # type: (Host, str, str, Sequence[str]) -> Optional[str]
+def _kind(says, source, filesystem, options):
+    # type: (Callable[[str, Callable[[str], bool]], bool], str, str, Sequence[str]) -> Optional[str]
     if filesystem in _NFS and ("proto=rdma" in options or "rdma" in options):
         return "NFS over RDMA" if filesystem.startswith("nfs") else "SMB Direct"
     if filesystem == "lustre" and "@o2ib" in source:
         return "Lustre o2ib"
-    if filesystem == "beegfs" and _beegfs_uses_rdma(host, options):
+    if filesystem == "beegfs" and says(_beegfs_file(options), _beegfs_uses_rdma):
         return "BeeGFS"
-    if filesystem == "gpfs" and re.search(r"^\s*verbsRdma\s+enable", host.read(GPFS_CONFIG) or "", re.MULTILINE):
+    if filesystem == "gpfs" and says(GPFS_CONFIG, _gpfs_uses_rdma):
         return "GPFS with verbs"
     return "WEKA" if filesystem == "wekafs" else None
 
 
-def _beegfs_uses_rdma(host, options):
-    # type: (Host, Sequence[str]) -> bool
-    """connUseRDMA is true unless the file says otherwise (BeeGFS client configuration)."""
+def _gpfs_uses_rdma(text):
+    # type: (str) -> bool
+    return re.search(r"^[ \t]*verbsRdma[ \t]+enable", text, re.MULTILINE) is not None
+
+
+def _beegfs_file(options):
+    # type: (Sequence[str]) -> str
     named = [option.partition("=")[2] for option in options if option.startswith("cfgFile=")]
-    text = host.read(named[0] if named and named[0].startswith("/") else BEEGFS_CONFIG) or ""
-    values = re.findall(r"^\s*connUseRDMA\s*=\s*(\S+)", text, re.MULTILINE)
+    return named[0] if named and named[0].startswith("/") else BEEGFS_CONFIG
+
+
+def _beegfs_uses_rdma(text):
+    # type: (str) -> bool
+    """connUseRDMA is true unless the file says otherwise (BeeGFS client configuration)."""
+    values = re.findall(r"^[ \t]*connUseRDMA[ \t]*=[ \t]*(\S+)", text, re.MULTILINE)
     return not values or values[-1].lower() not in ("false", "0", "no")
 
 

@@ -10,12 +10,12 @@ priority are there only while PFC is on for it); NVIDIA "Understanding mlx5 Linu
 drivers/infiniband/sw/rxe/rxe_hw_counters.c; iproute2 dcb_pfc.c (requests are sent, indications received).
 """
 
-import json
 import re
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
+from ..formats.outside import read_json
 from ..host import Host
 from . import parse
 from .devices import CLASS_INFINIBAND, attribute
@@ -106,8 +106,8 @@ def _dcb(host, netdev):
     if result.rc != 0:
         return {}, "dcb pfc: %s" % _first_line(result.err)
     try:
-        document = json.loads(result.out[:OUTPUT_LIMIT])
-    except (ValueError, RecursionError):
+        document = read_json(result.out[:OUTPUT_LIMIT])
+    except ValueError:
         document = None
     found = {}  # type: Dict[str, int]
     for key, form in (("requests", "tx_prio%d_pause"), ("indications", "rx_prio%d_pause")):

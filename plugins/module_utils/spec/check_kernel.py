@@ -4,6 +4,7 @@
 import re
 from typing import Any, Dict
 
+from ..formats.outside import is_digits
 from .findings import Findings
 from .values import MISSING
 
@@ -21,7 +22,7 @@ def check_kernel_version(value, findings):
     found = _PACKAGE.match(value)
     if found is not None:
         findings.error(KEY, value, "is the name of a package or a file", value[found.end():])
-    elif value in _WORDS or not value[:1].isdigit():
+    elif value in _WORDS or not is_digits(value[:1]):
         findings.error(KEY, value, "names no kernel: one exact release is pinned, so that every node runs the same", ALLOWED)
     elif not _RELEASE.fullmatch(value):
         findings.error(KEY, value, "is only a part of a release: the distribution's own number, flavour or architecture are missing",

@@ -4,6 +4,7 @@
 import difflib
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..masking import masked_text, masked_value
 from .model import Finding
 
 
@@ -17,11 +18,15 @@ class Findings:
 
     def error(self, key, value, message, allowed=""):
         # type: (str, Any, str, str) -> None
-        self.items.append(Finding(self.host, key, value, message, allowed, "error"))
+        self._add(key, value, message, allowed, "error")
 
     def warning(self, key, value, message, allowed=""):
         # type: (str, Any, str, str) -> None
-        self.items.append(Finding(self.host, key, value, message, allowed, "warning"))
+        self._add(key, value, message, allowed, "warning")
+
+    def _add(self, key, value, message, allowed, severity):
+        # type: (str, Any, str, str, str) -> None
+        self.items.append(Finding(self.host, key, masked_value(key, value), masked_text(message), allowed, severity))
 
     def has_error(self, path):
         # type: (str) -> bool

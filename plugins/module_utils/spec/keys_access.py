@@ -18,7 +18,7 @@ SSH_MESH = (
         minimum=1, maximum=999999999),
     Key("ssh_mesh_addresses", "ssh_mesh", "list", [],
         "Addresses of a host that the mesh is made of: where it is reached and where it comes from (from= of the key); the first one is "
-        "what its name leads to. Empty: the address of its management interface, then those of its rails.",
+        "what its name leads to. Empty: what ansible_host or the name of the host leads to on the controller, then those of its rails.",
         "choice: the addresses that the controller and the inventory know", elements="str", pattern=r"^[0-9a-fA-F.:]+$",
         form="a list of IP addresses", example=["192.0.2.11"]),
 )

@@ -121,7 +121,7 @@ RDMA_STACK = (
         "choice", elements="str", pattern=r"^[A-Za-z0-9_-]+$", form="a list of module names", example=["rdma_ucm"]),
     Key("rdma_stack_version", "rdma_stack", "str", None,
         "Release of doca or mlnx_ofed, such as 3.2.3 or 24.10-4.1.4.0. Unset: the one that the catalogue pins.",
-        "docs/reference/drivers.md", pattern=r"^[0-9]+\.[0-9]+[0-9.-]*$", form="a release, in quotes", example="3.2.3"),
+        "docs/reference/drivers.md", pattern=r"^[0-9]+\.[0-9][0-9.-]*$", form="a release, in quotes", example="3.2.3"),
     Key("rdma_stack_profile", "rdma_stack", "str", None,
         "Meta package of the vendor's stack: doca-ofed, doca-roce, doca-networking, doca-all; mlnx-ofed-all, mlnx-ofed-basic, …. Unset: "
         "doca-ofed or mlnx-ofed-all.", "domain B2", pattern=NAME, form="the name of a meta package", example="doca-ofed"),

@@ -57,7 +57,8 @@ def set_debug(wanted: bool) -> None:
 
 
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")]
-Debug = Annotated[bool, typer.Option("--debug", callback=set_debug, help="Show Ansible's own output and, after an error, the traceback.")]
+DEBUG = "Show Ansible's own output, without its colours, and, after an error, the traceback."
+Debug = Annotated[bool, typer.Option("--debug", callback=set_debug, help=DEBUG)]
 
 
 def root(version: Version = False, debug: Debug = False) -> None:

@@ -162,7 +162,7 @@ def _print(text: str, output: Path | None) -> None:
 
         sys.stdout.write(text)
         return
-    from railwright.runs import write_atomic
+    from railwright.writing import write_atomic
 
     try:
         write_atomic(output, text, READABLE)

@@ -19,7 +19,7 @@ import typer
 from railwright.cli.app import command
 from railwright.cli.options import settings
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.report.text import printable
+from railwright.report.text import printable, printable_lines
 
 # typer carries its own copy of click from some version on; the base of its public exceptions is right in both cases.
 USAGE_ERRORS: tuple[type[Exception], ...] = tuple(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -89,7 +89,7 @@ def _usage(error: Exception) -> int:
 
 def _failed(text: str, code: ExitCode) -> int:
     if settings.debug:
-        traceback.print_exc()
+        typer.echo(printable_lines(traceback.format_exc()), err=True, nl=False)
     typer.echo(f"railwright: error: {printable(text)}", err=True)
     return code
 

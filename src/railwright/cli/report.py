@@ -17,7 +17,7 @@ as SVG and PNG; print the paths.
 \b
 Examples:
   railwright report -o out/
-  railwright report --run 20260101T120000Z-validate --format json
+  railwright report --run 20260101T120000Z-validate-1a2b3c4d --format json
 """
 
 Output = Annotated[

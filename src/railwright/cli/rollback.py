@@ -26,8 +26,8 @@ somebody else has changed since is refused by its name. Ends 0 when everything i
 \b
 Examples:
   railwright rollback -i mycluster --list
-  railwright rollback -i mycluster --to 20261121T120000Z-apply --dry-run
-  railwright rollback -i mycluster --to 20261121T120000Z-apply --consent link,downgrade
+  railwright rollback -i mycluster --to 20261121T120000Z-apply-1a2b3c4d --dry-run
+  railwright rollback -i mycluster --to 20261121T120000Z-apply-1a2b3c4d --consent link,downgrade
 """
 
 TO_HELP = "The run to go back to before; its name is in --list, in `railwright report` and in the output of apply."

@@ -18,7 +18,8 @@ from railwright.cli import console
 from railwright.cli.options import Format, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError, combine
-from railwright.runs import Run, new_id, save
+from railwright.report.text import printable_lines
+from railwright.runs import Run, new_id, save, site_path
 
 
 class Session:
@@ -94,7 +95,7 @@ class Session:
         return Run(
             id=self.id,
             verb=self.verb,
-            inventory=str(self.inventory.absolute()),
+            inventory=site_path(self.inventory),
             limit=self.limit,
             started=self.started.isoformat(timespec="seconds"),
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -122,8 +123,8 @@ def merged(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any],
 
 
 def echo(line: str) -> None:
-    """Ansible's own output, in --debug only."""
-    console.err().out(line, highlight=False)
+    """Ansible's own output, in --debug only: nodes have a say in it, so it has no colours and no other escapes."""
+    console.err().out(printable_lines(line), highlight=False)
 
 
 def present(inventory: Path) -> Path:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventory import GROUP, Inventory, load, override
 from railwright.lint.lint import build_specs
 from railwright.progress import elapsed_text, shown
-from railwright.runs import new_id
+from railwright.runs import site_path
 from railwright.upgrade.begin import looked, no_room, ready
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Journal, State, create, newest, read_state, reopen
@@ -137,7 +136,7 @@ def begin(request: Request) -> ExitCode:
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
         head = {
-            "inventory": str(session.inventory.absolute()),
+            "inventory": site_path(session.inventory),
             "limit": request.limit,
             "release": release.name,
             "file": str(release.path),
@@ -149,7 +148,7 @@ def begin(request: Request) -> ExitCode:
             "nodes": names,
             "railwright": __version__,
         }
-        journal = _created(session, head)
+        journal = create(session.id, head)
         with _closing(journal):
             return _go(request, site, journal, take_over=request.take_over)
 
@@ -192,15 +191,6 @@ def _refuse_second(inventory: Path, request: Request) -> None:
             f"the upgrade {state.run} to {state.head['release']} is not finished: go on with railwright upgrade -i {name} --resume, or "
             "give it up with --take-over"
         )
-
-
-def _created(session: Session, head: Mapping[str, Any]) -> Journal:
-    """Two inventories may be upgraded from the same second on."""
-    try:
-        return create(session.id, head)
-    except FileExistsError:
-        session.id = f"{new_id(session.verb, session.started)[:24]}-{secrets.token_hex(2)}"
-        return create(session.id, head)
 
 
 def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) -> ExitCode:

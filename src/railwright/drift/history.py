@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from railwright.runs import runs_directory, write_atomic
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from railwright.runs import runs_directory, site_path
+from railwright.writing import make_directories, write_atomic
 
 SCHEMA = 1
 UNASKED = "NCCL's variables for "  # as the collection's observe/effective.py begins such a line; then who, a colon and why
@@ -22,14 +24,14 @@ Seen = dict[str, dict[str, str]]  # node -> key -> when it was first found, ISO 
 
 def history_path(inventory: Path) -> Path:
     """Two inventories may have nodes of the same name."""
-    name = hashlib.sha256(str(inventory.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return runs_directory().parent / "drift" / f"{name}.json"
 
 
 def read_history(inventory: Path) -> Seen:
     """What is known; nothing where the file is missing or damaged, since it is only a memory."""
     try:
-        data = json.loads(history_path(inventory).read_text(encoding="utf-8"))
+        data = read_json(history_path(inventory).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     nodes = data.get("nodes") if isinstance(data, dict) and data.get("schema") == SCHEMA else None
@@ -56,6 +58,6 @@ def unasked(known: Iterable[str], unknown: Iterable[str]) -> list[str]:
 def write_history(inventory: Path, seen: Seen) -> None:
     """Raises OSError."""
     path = history_path(inventory)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    document: dict[str, Any] = {"schema": SCHEMA, "inventory": str(inventory.absolute()), "nodes": seen}
+    make_directories(path.parent, 0o700)
+    document: dict[str, Any] = {"schema": SCHEMA, "inventory": site_path(inventory), "nodes": seen}
     write_atomic(path, json.dumps(document, indent=1, sort_keys=True) + "\n")

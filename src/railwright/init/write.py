@@ -9,6 +9,7 @@ from pathlib import Path
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS
 from railwright.exitcodes import InputError
 from railwright.init.site import site_text
+from railwright.writing import make_directories, usual_mode, write_atomic
 
 
 class InitError(InputError):
@@ -33,8 +34,8 @@ def write_inventory(directory: Path, fabric: str, *, force: bool = False) -> lis
         raise InitError(f"{existing[0]}: exists and is not overwritten; allowed: another directory")
     for path, text in texts.items():
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            make_directories(path.parent)
+            write_atomic(path, text, usual_mode())
         except OSError as error:
             raise InitError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
     return list(texts)

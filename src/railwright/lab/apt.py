@@ -18,7 +18,7 @@ _COMPONENTS = ("main", "contrib", "non-free", "non-free-firmware")
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 # Proxies, and the date checks: a controller on a frozen mirror has them off, and so must its nodes.
-_CONF = re.compile(r'^Acquire::((?:http|https)::Proxy(?:::[^ ]+)?|Check-Valid-Until|Check-Date) "([^"]*)";$', re.MULTILINE)
+_CONF = re.compile(r'^Acquire::((?:http|https)::Proxy(?:::[^ \n]+)?|Check-Valid-Until|Check-Date) "([^"\n]*)";$', re.MULTILINE)
 # Translated descriptions are a third of what `apt-get update` downloads and parses, at emulation speed.
 GUEST_CONF = ('Acquire::Languages "none";',)
 # A proxy on the controller's loopback is the gateway's loopback for a guest of QEMU's user network.
@@ -106,7 +106,7 @@ def _lines(uri: str, suites: list[str], components: list[str], signed_by: str, o
 
 def _from_list(text: str) -> list[str]:
     found: list[str] = []
-    pattern = re.compile(r"^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#\n]+)", re.MULTILINE)
+    pattern = re.compile(r"^deb[ \t]+(?:\[([^\]\n]*)\][ \t]+)?(\S+)[ \t]+(\S+)[ \t]+([^#\n]+)", re.MULTILINE)
     for options, uri, suite, components in pattern.findall(text):
         signed = re.search(r"signed-by=(\S+)", options)
         dates = " check-valid-until=no" if "check-valid-until=no" in options else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from railwright import writing
 from railwright.lab.errors import LabError
 
 
@@ -82,12 +83,6 @@ def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write beside the target and rename, so that a reader never sees half a file."""
+    """As every file of the controller is written, with the directory that it lies in; readable by others, where nothing else is said."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8") as handle:
-        os.fchmod(handle.fileno(), mode)
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    beside.replace(path)
+    writing.write_atomic(path, text, mode)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.lab.errors import LabError
 from railwright.lab.paths import LabPaths, write_atomic
 
@@ -96,7 +97,7 @@ def save(state: LabState) -> None:
 def load(paths: LabPaths) -> LabState | None:
     """Read state.json; None when there is no lab here."""
     try:
-        body = json.loads(paths.state_file.read_text(encoding="utf-8"))
+        body = read_json(paths.state_file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as exc:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 PROGRAM = re.compile(
-    r"(?<![\w.-])(?:[^\s;|&()'\"]*/)?"
-    r"(?:all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube)_perf(?=[\s\"'\\]|$)")
+    r"(?<![\w.-])(?:all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube)_perf(?=[\s\"'\\]|$)")
+MOST_WORDS, LONGEST = 200, 8192  # of one command, and characters of its first line: none has more
 SIZES = {"-b": "minbytes", "-e": "maxbytes", "-i": "stepbytes"}
 _LONG = {**{f"--{long}": short for short, long in SIZES.items()}, "--check": "-c"}
 _OPTION = re.compile(r"(?P<long>--[a-z_]+)(?:=(?P<joined>\S+))?\Z|(?P<short>-[beic])(?P<value>\S*)\Z")
@@ -28,12 +29,12 @@ def options_of(lines: list[str]) -> Iterator[tuple[int, str, str | None]]:
     """
     for number, line in enumerate(lines, 1):
         for program in PROGRAM.finditer(line):
-            yield from _options(list(_words(lines, number, program.end())))
+            yield from _options(list(islice(_words(lines, number, program.end()), MOST_WORDS)))
 
 
 def _words(lines: list[str], number: int, start: int) -> Iterator[tuple[int, str]]:
     """The command's words with their lines; a backslash at the end of a line carries on."""
-    rest = lines[number - 1][start:]
+    rest = lines[number - 1][start : start + LONGEST]
     while True:
         carries_on = rest.rstrip().endswith("\\")
         for word in rest.rstrip().removesuffix("\\").split():

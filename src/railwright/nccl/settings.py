@@ -8,7 +8,7 @@ ENV, Hydra's -genv, YAML of Kubernetes and compose, os.environ of a Python scrip
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -74,7 +74,7 @@ def _conf(text: str) -> Iterator[Setting]:
 
 
 def _value_slips(name: str, value: str) -> list[tuple[str, str]]:
-    plain = re.sub(r"\s+#.*$", "", value.rstrip("\r")).strip().strip("\"'")
+    plain = re.split(r"\s#", value.rstrip("\r"), maxsplit=1)[0].strip().strip("\"'")
     fixed = f"{name}={plain}"
     if value.endswith("\r"):
         return [("ends in a carriage return, which NCCL before 2.30 keeps as part of the value", fixed)]
@@ -91,12 +91,14 @@ def _value_slips(name: str, value: str) -> list[tuple[str, str]]:
 
 _VALUE = r"""(?P<value>(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s;&|()"'`\\])*)"""
 _ASSIGNMENT = re.compile(rf"(?<![\w$.{{-])(?P<name>{NAME})={_VALUE}")
+_ANY_NAME = re.compile(NAME)
 _EXPORT_LIST = re.compile(r"""--export=(?P<list>"[^"]*"|'[^']*'|\S+)""")
 _PASSED = re.compile(rf"(?:(?<=\s)|^)(?:-x|-e|--env|-genvlist)[ =](?P<name>{NAME})(?![\w=])")
-_TWO_WORDS = re.compile(rf"""^\s*ENV\s+(?P<a>{NAME})\s+(?P<av>\S.*?)\s*$|-genv\s+(?P<b>{NAME})\s+(?P<bv>"[^"]*"|'[^']*'|\S+)""")
-_YAML = re.compile(rf"""^\s*(?:-\s+)?["']?(?P<name>{NAME})["']?\s*:\s+(?P<value>"[^"]*"|'[^']*'|[^#]*?)\s*(?:#.*)?$""")
+_TWO_WORDS = re.compile(rf"""^\s*ENV\s+(?P<a>{NAME})\s+(?P<av>\S.*)$|-genv\s+(?P<b>{NAME})\s+(?P<bv>"[^"]*"|'[^']*'|\S+)""")
+_SCALAR = r"""(?:(?P<quoted>"[^"]*"|'[^']*')\s*(?:#.*)?$|(?P<plain>[^#]*))"""
+_YAML = re.compile(rf"""^\s*(?:-\s+)?["']?(?P<name>{NAME})["']?\s*:\s+{_SCALAR}""")
 _YAML_NAME = re.compile(rf"""^\s*(?:-\s+)?name:\s*["']?(?P<name>{NAME})["']?\s*$""")
-_YAML_VALUE = re.compile(r"""^\s*value:\s*(?P<value>"[^"]*"|'[^']*'|[^#]*?)\s*(?:#.*)?$""")
+_YAML_VALUE = re.compile(rf"""^\s*value:\s*{_SCALAR}""")
 _PYTHON = re.compile(rf"""environ(?:\.setdefault\(|\[)\s*["'](?P<name>{NAME})["']\s*(?:\]\s*=|,)\s*(?:str\()?["']?(?P<value>[^"')\s]*)""")
 _FALLBACK = re.compile(r"\$\{(?P<name>\w+):?-(?P<value>[^}]*)\}\Z")
 
@@ -107,7 +109,7 @@ def _shell(text: str) -> Iterator[Setting]:
         line = _without_comment(whole)
         if waiting is not None:
             value = _YAML_VALUE.match(line)
-            yield Setting(number if value else number - 1, waiting, _unquoted(value.group("value")) if value else None)
+            yield Setting(number if value else number - 1, waiting, _unquoted(_scalar(value)) if value else None)
             waiting = None
             if value:
                 continue
@@ -115,9 +117,17 @@ def _shell(text: str) -> Iterator[Setting]:
         if named:
             waiting = named.group("name")
             continue
-        yield from sorted(_of_line(number, line), key=lambda setting: line.find(setting.name))
+        yield from _in_order(line, _of_line(number, line))
     if waiting is not None:
         yield Setting(len(text.splitlines()), waiting, None)
+
+
+def _in_order(line: str, found: Iterable[Setting]) -> list[Setting]:
+    """As their names stand in the line."""
+    places: dict[str, int] = {}
+    for name in _ANY_NAME.finditer(line):
+        places.setdefault(name.group(), name.start())
+    return sorted(found, key=lambda setting: places.get(setting.name, 0))
 
 
 def _of_line(number: int, line: str) -> Iterator[Setting]:
@@ -132,14 +142,18 @@ def _of_line(number: int, line: str) -> Iterator[Setting]:
         yield Setting(number, found.group("name"), found.group("value"))
     for found in _TWO_WORDS.finditer(rest):
         name, value = (found.group("a"), found.group("av")) if found.group("a") else (found.group("b"), found.group("bv"))
-        yield Setting(number, name, _value(name, value))
+        yield Setting(number, name, _value(name, value.rstrip()))
     for found in _PASSED.finditer(rest):
         yield Setting(number, found.group("name"), None)
     for found in _ASSIGNMENT.finditer(rest):
         yield Setting(number, found.group("name"), _value(found.group("name"), found.group("value")))
     mapped = _YAML.match(rest)
     if mapped:
-        yield Setting(number, mapped.group("name"), _value(mapped.group("name"), mapped.group("value")))
+        yield Setting(number, mapped.group("name"), _value(mapped.group("name"), _scalar(mapped)))
+
+
+def _scalar(found: re.Match[str]) -> str:
+    return found["quoted"] or found["plain"].rstrip()
 
 
 def _value(name: str, written: str) -> str | None:

@@ -12,7 +12,8 @@ from railwright.report.junit import as_junit
 from railwright.report.markdown import as_markdown
 from railwright.report.plot import png, svg
 from railwright.report.series import plots
-from railwright.runs import Run, write_atomic
+from railwright.runs import Run
+from railwright.writing import make_directories, write_atomic
 
 __all__ = ["Written", "write_report"]
 
@@ -26,7 +27,7 @@ class Written(NamedTuple):
 
 def write_report(run: Run, directory: Path) -> Written:
     """Write all three forms and the plots that the Markdown names."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directories(directory)
     cases, pictures = cases_of(run), plots(run)
     drawn = []
     for plot in pictures:

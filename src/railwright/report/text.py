@@ -14,11 +14,12 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not; without C1, which it discourages and terminals obey.
+_NOT_XML = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # What has a meaning inside a line. Without brackets and angles there is no link, image or tag; a list or a heading needs a line of its own.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&@])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}  # a backslash does not stop an @mention
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # of Ansible's own output; ECMA-48, SGR
 # Cc: terminal control; Cf: bidirectional overrides that show a text in another order than it has; Cs: lone surrogates.
 _HIDDEN = ("Cc", "Cf", "Cs")
 SHORT = 48
@@ -27,6 +28,12 @@ SHORT = 48
 def printable(value: object) -> str:
     """One line without control characters; each is shown as its escape."""
     return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in str(value))
+
+
+def printable_lines(value: object) -> str:
+    """Several lines without control characters: line ends and tabs stay, colours go, and each other one is shown as its escape."""
+    lines = _COLOUR.sub("", str(value)).replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines)
 
 
 def _shown(char: str) -> str:

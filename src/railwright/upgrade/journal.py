@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import CommandError
+from railwright.runs import site_path
 from railwright.upgrade.lock import upgrades_directory
+from railwright.writing import make_directories, sync_directory
 
 SCHEMA = 1
 STEPS = ("drain", "change", "validate", "gate", "undrain")
@@ -102,7 +105,7 @@ class Journal:
 def create(run: str, head: Mapping[str, Any], clock: Clock = time.time) -> Journal:
     """A new journal. Raises FileExistsError when the run has one."""
     directory = upgrades_directory() / run
-    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directories(directory.parent, 0o700)
     directory.mkdir(mode=0o700)
     path = directory / "journal.jsonl"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -110,7 +113,7 @@ def create(run: str, head: Mapping[str, Any], clock: Clock = time.time) -> Journ
     _write(descriptor, _line(record))
     os.fsync(descriptor)
     for place in (directory, directory.parent):  # the names, too, must be on the disk
-        _sync_directory(place)
+        sync_directory(place)
     return Journal(path, descriptor, _begin(record), clock)
 
 
@@ -129,26 +132,25 @@ def read_state(path: Path) -> State:
 
 
 def newest(inventory: Path) -> Path | None:
-    """The journal of the last upgrade of this inventory."""
-    directory = upgrades_directory()
-    wanted = str(inventory.absolute())
-    runs = sorted((entry for entry in directory.iterdir() if entry.is_dir()), reverse=True) if directory.is_dir() else []
-    for entry in runs:
-        path = entry / "journal.jsonl"
-        if path.is_file() and _inventory_of(path) == wanted:
-            return path
-    return None
+    """The journal of the last upgrade of this inventory, by whatever path it was reached. Ids of one second do not say which came last."""
+    wanted, directory = site_path(inventory), upgrades_directory()
+    found = []
+    for path in directory.glob("*/journal.jsonl"):
+        head = _head(path)
+        if head and site_path(Path(str(head.get("inventory")))) == wanted:
+            found.append((path.parent.name[:16], float(head.get("time", 0)), path))
+    return max(found)[2] if found else None
 
 
-def _inventory_of(path: Path) -> str | None:
+def _head(path: Path) -> Record:
     """A journal whose first line is torn announces nothing: it is as if it were not there."""
     with path.open("rb") as stream:
         first = stream.readline()
     try:
-        head = json.loads(first)
+        head = read_json(first.decode("utf-8"))
     except ValueError:
-        return None
-    return str(head.get("inventory")) if isinstance(head, dict) and first.endswith(b"\n") else None
+        return {}
+    return head if isinstance(head, dict) and first.endswith(b"\n") else {}
 
 
 def _read(path: Path) -> tuple[State, int]:
@@ -158,7 +160,7 @@ def _read(path: Path) -> tuple[State, int]:
     state: State | None = None
     for number, line in enumerate(data[:good].split(b"\n")[:-1], start=1):
         try:
-            record = json.loads(line)
+            record = read_json(line.decode("utf-8"))
             state = _begin(record) if state is None else fold(state, record)
         except (ValueError, KeyError, TypeError) as error:
             raise Damaged(f"{path}:{number}: is damaged ({error!r}); the upgrade cannot be resumed from it") from error
@@ -263,11 +265,3 @@ def _write(descriptor: int, data: bytes) -> None:
     """All of it: a disk that is nearly full takes a part, and says so only when asked again."""
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from railwright.exitcodes import CommandError
-from railwright.runs import runs_directory
+from railwright.runs import runs_directory, site_path
+from railwright.writing import make_directories
 
 TRIES, TRY_SECONDS = 3, 0.05
 
@@ -29,7 +30,7 @@ def upgrades_directory() -> Path:
 
 
 def lock_path(inventory: Path) -> Path:
-    name = hashlib.sha256(str(inventory.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return upgrades_directory() / f"{name}.lock"
 
 
@@ -51,7 +52,7 @@ def holder(inventory: Path) -> str | None:
 @contextmanager
 def locked(inventory: Path, run: str) -> Iterator[None]:
     """Hold the lock while the block runs. Raises Busy in one line that names who has it."""
-    upgrades_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directories(upgrades_directory(), 0o700)
     # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
     descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

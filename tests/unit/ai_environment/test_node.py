@@ -181,7 +181,7 @@ def test_another_release_comes_beside_and_the_link_goes_over_and_back(site: Make
     before = first.make()["environment"]["name"]
     assert other.make()["environment"]["name"].startswith(f"torch-2.8.0+cu128-py{OWN}-")
     back = first.look()
-    assert (back["environment"]["missing"], back["environment"]["needed"], back["environment"]["commands"]) == (False, True, [])
+    assert (back["environment"]["missing"], back["environment"]["needed"]) == (False, True)
     node.link(first.host, first.wish(), place_of(first.host, first.wish()))
     assert first.look()["plan"] == []
     assert (first.path / "current").readlink() == Path(before)
@@ -193,10 +193,12 @@ class AsRoot(ThisHost):
     def __init__(self) -> None:
         super().__init__()
         self.users: list[str] = []
+        self.given: list[Sequence[str]] = []
 
     def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
         if any(word.endswith("/bin/python") and "/ai/" in word for word in argv):
             self.users.append(argv[2] if argv[0] == "runuser" else "root")
+        self.given += [argv] if "chown" in argv else []
         return super().run(argv[4:] if argv[0] == "runuser" else argv, timeout, stdin)
 
 
@@ -209,3 +211,18 @@ def test_an_owner_has_what_is_in_it_and_nothing_of_it_ever_runs_as_root(site: Ma
     assert {path.owner() for path in (directory, directory / "railwright.files", directory / "railwright.json")} == {"root"}
     assert len(host.users) > 1, "torch was imported, and Python asked for its version"
     assert set(host.users) == {"daemon"}
+    [argv] = host.given
+    assert list(argv[:6]) == ["chown", "-R", "-h", "-P", "daemon:", "--"]
+    assert {Path(path).parent for path in argv[6:]} == {directory}, "a path through what is the owner's by then may lead elsewhere"
+
+
+def test_pip_takes_nothing_from_the_directory_that_root_stands_in(site: MakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "pip.py").write_text("raise SystemExit('taken from here')\n")
+    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "home"))
+    place = place_of(there.host, there.wish())
+    argv = node.pip_argv(there.wish(), place)
+    done = subprocess.run((sys.executable, *argv[1:argv.index("install")], "--version"), capture_output=True, text=True, check=False)
+    assert (done.returncode, "taken from here" in done.stderr) == (0, False)

@@ -47,6 +47,10 @@ def test_nothing_waits_for_an_answer_that_nobody_can_give(tmp_path: Path) -> Non
         assert [added[f"ANSIBLE_{what}"] for what in ("ASK_PASS", "BECOME_ASK_PASS", "ASK_VAULT_PASS")] == ["False"] * 3
 
 
+def test_no_module_writes_its_arguments_into_a_nodes_syslog(tmp_path: Path) -> None:
+    assert environment({"ANSIBLE_NO_TARGET_SYSLOG": "False"}, tmp_path)["ANSIBLE_NO_TARGET_SYSLOG"] == "True"
+
+
 def test_a_callback_that_the_runner_cannot_build_on_is_not_used(tmp_path: Path) -> None:
     assert environment({"ANSIBLE_STDOUT_CALLBACK": "json"}, tmp_path)["ANSIBLE_STDOUT_CALLBACK"] == "default"
 

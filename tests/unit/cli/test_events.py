@@ -75,10 +75,10 @@ REBOOT = CHANGE | {"key": "pci_tuning: kernel arguments", "area": "pci_tuning", 
 
 def test_what_an_apply_leaves_for_a_reboot_waits_until_the_reboot() -> None:
     applied = event("runner_on_ok", "n1", {"plan": [CHANGE], "changed": True, "reboot_needed": [REBOOT["key"]], "remaining": []})
-    rebooted = event("runner_on_ok", "n1", {"rebooted": True, "changed": True}, action="ansible.builtin.reboot")
+    rebooted = event("runner_on_ok", "n1", {"rebooted": True, "changed": True}, action="railwright.rdma.rdma_guarded")
     assert outcome(applied).hosts["n1"].reboot_needed == [REBOOT["key"]]
     assert outcome(applied, rebooted).hosts["n1"].reboot_needed == []
-    skipped = event("runner_on_ok", "n1", {"rebooted": False}, action="ansible.builtin.reboot")
+    skipped = event("runner_on_ok", "n1", {"rebooted": False}, action="railwright.rdma.rdma_guarded")
     assert outcome(applied, skipped).hosts["n1"].reboot_needed == [REBOOT["key"]]
     assert outcome(event("runner_on_ok", "n1", {"plan": [REBOOT], "reboot_needed": [REBOOT["key"]]})).hosts["n1"].reboot_needed == []
 

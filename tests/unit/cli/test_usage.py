@@ -91,8 +91,9 @@ def test_debug_shows_the_traceback_wherever_it_stands(tmp_path: Path) -> None:
         assert done.stderr.splitlines()[-1].startswith("railwright: error: inventory missing does not exist")
 
 
-def test_what_the_user_typed_cannot_reach_the_terminal_raw(tmp_path: Path) -> None:
-    done = railwright("lint", "-i", "a\x1b[31mb", state=tmp_path)
+@pytest.mark.parametrize("switches", [[], ["--debug"]])
+def test_what_the_user_typed_cannot_reach_the_terminal_raw(tmp_path: Path, switches: list[str]) -> None:
+    done = railwright(*switches, "lint", "-i", "a\x1b[31mb", state=tmp_path)
     assert "\x1b" not in done.stderr
     assert "a\\u001b[31mb" in done.stderr
 

@@ -172,6 +172,46 @@ def test_what_cannot_be_undone_is_named(node: Node, tmp_path: Path) -> None:
     assert (answer["state"], len(answer["troubles"])) == ("rollback incomplete", 1)
 
 
+def test_what_nobody_expected_of_one_entry_keeps_no_other_from_being_undone(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "etc/file").write_text("before\n")
+    applied(node, FILE, write_file("/etc/other", "x\n"))
+    path = tmp_path / "var/lib/railwright/restore/r1/journal.json"
+    broken = document(tmp_path)
+    del broken["entries"][1]["directories"]
+    path.write_text(json.dumps(broken))
+    assert "taken back in part: network: address of rail0 (eth1): KeyError('directories')" in program(node, tmp_path).stderr
+    assert (tmp_path / "etc/file").read_text() == "before\n"
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("rollback incomplete", [])
+
+
+def test_the_program_that_dies_is_started_again_and_finds_its_work(node: Node, tmp_path: Path) -> None:
+    """systemd starts a service with Restart=on-failure again whatever ended it; all that it needs must still be there."""
+    applied(node, FILE)
+    service = (tmp_path / "etc/systemd/system/railwright-take-back.service").read_text()
+    assert "\nRestart=on-failure\nRestartSec=60\n" in service
+    path = tmp_path / "var/lib/railwright/restore/r1/journal.json"
+    whole, before = path.read_text(), left(tmp_path)
+    path.write_text('{"state": "unconfirmed"}')
+    assert program(node, tmp_path).returncode != 0
+    assert left(tmp_path) == before
+    path.write_text(whole)
+    assert program(node, tmp_path).returncode == 0
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
+
+
+def test_an_apply_whose_own_undo_dies_stays_armed(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_arguments: object) -> list[str]:
+        raise MemoryError
+
+    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.transaction.roll_back", dies)
+    with pytest.raises(MemoryError):
+        applied(node, FILE, run(("false",)))
+    assert (document(tmp_path)["state"], ("stop", switch.TIMER) in node.systemctl) == ("applying", False)
+    assert program(node, tmp_path).returncode == 0
+    assert not (tmp_path / "etc/file").exists()
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
+
+
 def test_the_program_waits_for_an_apply_that_is_at_work(node: Node, tmp_path: Path) -> None:
     applied(node, FILE)
     with apply.exclusive(node):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils import host
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, TreeHost
 
 
@@ -33,3 +34,16 @@ def test_unreadable_is_none(tmp_path: Path, path: str) -> None:
 def test_text_replaces_what_is_no_utf8(tmp_path: Path) -> None:
     (tmp_path / "vpd").write_bytes(b"MT\xff28908")
     assert TreeHost(str(tmp_path)).read("/vpd") == "MT\ufffd28908"
+
+
+def test_a_directory_full_of_names_does_not_fill_our_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job user's own directory, which root looks into and takes away."""
+    names = ["a", "b", "c"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert Host().listdir(str(tmp_path)) == names
+    monkeypatch.setattr(host, "NAMES_LIMIT", 2)
+    found = Host().listdir(str(tmp_path))
+    assert len(found) == 2
+    assert found == sorted(found)
+    assert TreeHost(str(tmp_path)).listdir("/absent") == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import repo
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host import CUT, Host
 from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
 
 HOST = Host()
@@ -111,6 +111,47 @@ def test_what_closes_its_output_is_still_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("command", "answer"), [("cat", "x" * 1_000_000), ("true", ""), ("sleep 0.1; exec <&-; sleep 0.1", "")])
 def test_much_input_is_taken_or_left(command: str, answer: str) -> None:
     assert HOST.run(("sh", "-c", command), LONG, "x" * 1_000_000) == Result(0, answer, "")
+
+
+def test_much_input_takes_no_longer_than_it_must() -> None:
+    """Each write copied all that was left: 64 MiB were half a terabyte."""
+    assert HOST.run(("sh", "-c", "cat >/dev/null; echo read"), LONG, "x" * (64 << 20)) == Result(0, "read\n", "")
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_command_says_as_much_as_it_may_and_no_more(stream: int) -> None:
+    said = HOST.run(("sh", "-c", f"head -c 100000 /dev/zero >&{stream}"), LONG, limit=100000)
+    assert (said.rc, len(said.out + said.err)) == (0, 100000)
+    cut = HOST.run(("sh", "-c", f"echo before; head -c 100001 /dev/zero >&{stream}"), LONG, limit=100000)
+    assert cut == Result(CUT, "", "sh: said more than 100000 bytes and was ended"), "half an answer is none"
+
+
+@pytest.mark.parametrize("flood", ["yes", "trap '' TERM PIPE; yes >&2", "yes & sleep 30", "yes & exit 0"])
+def test_who_talks_without_end_is_ended_with_all_it_has_started(tmp_path: Path, flood: str) -> None:
+    result, took = timed(f"echo $$ > {tmp_path}/pid; {flood}", 5)
+    assert (result.rc, result.out) == (CUT, "")
+    assert took < LONG / 3
+    group = number(tmp_path / "pid")
+    with pytest.raises(ProcessLookupError):
+        assert soon(lambda: os.killpg(group, 0) is not None)
+
+
+def test_who_talks_too_much_gives_back_what_it_holds(tmp_path: Path) -> None:
+    script = f'trap "rm {tmp_path}/lock; exit" TERM; touch {tmp_path}/lock; while true; do echo "{"x" * 1000}"; done'
+    assert HOST.run(("sh", "-c", script), LONG, limit=100000).rc == CUT
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_flood_does_not_fill_our_memory() -> None:
+    """600 MB of a program of the job user had root's module at MemoryError."""
+    script = """
+import resource
+from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
+print(Host().run(("sh", "-c", "head -c 600M /dev/zero"), 60).err)
+"""
+    found = subprocess.run([sys.executable, "-c", script], cwd=repo.ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert found.stdout == "sh: said more than 16777216 bytes and was ended\n", found.stderr[-500:]
 
 
 def test_a_command_that_is_not_there() -> None:

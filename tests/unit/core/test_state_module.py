@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils import adapter
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages import NAME as PACKAGES
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_name
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, Problem, write_file
 from rooted import change
@@ -111,3 +113,16 @@ def test_what_was_left_out_has_not_come_to_light_by_the_apply(monkeypatch: pytes
     end = ended(monkeypatch, plan_of(LINK, file), check_mode=False, only=[file.key])
     assert [item["key"] for item in end.result["remaining"]] == [fresh.key]
     assert end.result["reboot_needed"] == [fresh.key]
+
+
+def test_applies_of_one_second_that_nobody_named_have_two_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two controllers, or of a playbook and a rollback beside it."""
+    names: list[str] = []
+    monkeypatch.setattr("time.strftime", lambda *_arguments: "20260101T000000Z")
+    monkeypatch.setattr(adapter, "apply_plan", lambda *arguments: names.append(arguments[3]) or adapter.Applied("journal", ()))
+    monkeypatch.setattr(adapter, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
+    for _controller in range(2):
+        ended(monkeypatch, plan_of(LINK), check_mode=False)
+    names.append(run_name(Module(check_mode=False)))
+    assert len(set(names)) == 3
+    assert all(re.fullmatch("20260101T000000Z-[0-9a-f]{8}", name) for name in names)

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.ddp import node
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import Share
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import Share, command, environment
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import processes, rundir
+from command_lines import PLANTED
 
 TORCH = """
 __version__ = "2.11.0"
@@ -114,6 +115,12 @@ def share(**more: Any) -> Share:
     return Share(**{**values, **more})
 
 
+def test_a_variable_of_the_ranks_is_in_no_command_line() -> None:
+    planted = share(environment={"WANDB_API_KEY": PLANTED})
+    assert environment(planted, "/run")["WANDB_API_KEY"] == PLANTED
+    assert not [word for word in command(planted, "/run") if PLANTED in word]
+
+
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rundir, "ROOT", str(tmp_path))
@@ -176,9 +183,9 @@ def test_a_job_is_started_polled_and_gone(directory: Path, torchrun: Any) -> Non
         assert (last["done"], last["over"], last["exit"]) == (True, True, 3)
         assert time.monotonic() - begun < node.WAIT_S, "the end is noticed at once"
     finally:
-        node.stop(Host(), own.run)
+        node.stop(Host(), own)
     assert node.collect(Host(), own)["log"] == "No luck\n"
-    assert processes.marked(Host(), own.run) == []
+    assert processes.marked(Host(), own.run, os.geteuid()) == []
     node.remove(Host(), own.run)
     assert not directory.exists()
 
@@ -202,7 +209,7 @@ def test_a_rank_that_failed_is_the_end_though_torchrun_still_waits(
             found = node.poll(Host(), own, process, 600.0)
         assert (found["done"], found["over"], found["exit"]) == (True, True, None)
     finally:
-        assert node.stop(Host(), own.run) > 0
+        assert node.stop(Host(), own) > 0
     node.remove(Host(), own.run)
 
 
@@ -216,5 +223,5 @@ def test_a_job_that_goes_well_is_waited_for(directory: Path, torchrun: Any, monk
         assert (found["done"], found["over"], found["exit"]) == (False, False, None)
         assert (found["progress"]["step"], found["progress"]["steps"]) == (3, 10)
     finally:
-        node.stop(Host(), own.run)
+        node.stop(Host(), own)
     node.remove(Host(), own.run)

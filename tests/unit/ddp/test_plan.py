@@ -121,10 +121,20 @@ def variables(**results: Any) -> dict[str, Any]:
 
 
 def test_the_plan_of_a_play() -> None:
-    seen = {name: {"seen": {"look": look(number), "wishes": WISHES}} for number, name in enumerate(("node1", "node2"), 1)}
+    seen = {
+        name: {"seen": {"look": look(number), "wishes": WISHES}, "ansible_host": f"192.0.2.{number}"}
+        for number, name in enumerate(("node1", "node2"), 1)
+    }
     first, second = (plan(variables(**seen), "seen")["plan"] for _time in range(2))
     assert first["hosts"] == ["node1", "node2"]
     assert first["run"] != second["run"], "every run has a name of its own"
+    assert first["master"] == "192.0.2.1"
+
+
+def test_all_meet_only_where_the_inventory_knows_the_first_one() -> None:
+    """What it says of itself goes to every other node, which connects there."""
+    seen = {name: {"seen": {"look": look(1), "wishes": WISHES}, "ansible_host": "203.0.113.1"} for name in ("node1", "node2")}
+    assert "none that the inventory has of it; name one in ssh_mesh_addresses" in plan(variables(**seen), "seen")["msg"]
 
 
 def test_a_node_without_an_answer_stops_the_plan() -> None:

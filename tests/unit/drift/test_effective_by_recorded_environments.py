@@ -92,10 +92,15 @@ def test_what_a_startup_file_prints_hides_no_variable(tmp_path: Path, shell: str
 
 @pytest.mark.parametrize(
     ("profile", "how"),
-    [("exit 3\n", "ends with exit 3"), ("exec true\n", "ends with exit 0"), ("sleep 60; true\n", "takes longer than 0.5 s")],
+    [
+        ("exit 3\n", "ends with exit 3"),
+        ("exec true\n", "ends with exit 0"),
+        ("sleep 60; true\n", "takes longer than 2 s"),
+        ("cat /dev/zero\n", "says without end"),
+    ],
 )
 def test_a_login_shell_that_gives_no_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, how: str) -> None:
-    monkeypatch.setattr(observe_effective, "SECONDS", 0.5)
+    monkeypatch.setattr(observe_effective, "SECONDS", 2.0)
     carriers = observe_carriers(Login(tmp_path, "bash", profile))
     assert carriers[0].variables is None
     lines = unknown(carriers)

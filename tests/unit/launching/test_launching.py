@@ -44,7 +44,8 @@ def test_every_node_is_prepared_before_the_first_one_launches(nodes: Nodes) -> N
     Launching(nodes, SLURM).begin("run-1", ("true",), {"COMMAS": "a,b"})
     assert [(node, request["step"]) for node, request in nodes.asked] == [("node1", "prepare"), ("node2", "prepare"), ("node1", "begin")]
     argv = nodes.asked[-1][1]["argv"]
-    assert argv[:3] == ["env", "COMMAS=a,b", "RAILWRIGHT_BENCH=run-1"]
+    assert argv[0] == "srun"
+    assert nodes.asked[-1][1]["environment"] == {"COMMAS": "a,b", "RAILWRIGHT_BENCH": "run-1"}
     assert argv[argv.index("--nodelist") + 1] == "alpha,beta"
     assert argv[argv.index("--job-name") + 1] == "railwright-run-1"
     assert argv[-2:] == ["--partition=rdma", "true"]

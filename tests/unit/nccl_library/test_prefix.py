@@ -7,7 +7,6 @@ Wheel and source are small stand-ins with the names that the real ones have; unz
 import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,8 +84,7 @@ class Site:
         """The steps of prefix_make.yml and the link."""
         library = self.look()
         nccl_prefix_node.unpack(self.host, library)
-        if library.install == "source":
-            subprocess.run(as_result(library, self.host)["make"], check=True, capture_output=True)
+        nccl_prefix_node.build(self.host, library)
         nccl_prefix_node.place(self.host, library)
         nccl_prefix_node.link(self.host, library)
         return library

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.gpus import compute_capability
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build_look
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary
@@ -206,9 +207,10 @@ def test_directories_of_the_system_are_never_named() -> None:
 
 class Ldd(TreeHost):
     said = ""
+    rc = 1
 
     def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None) -> Result:
-        return Result(1, self.said, "")
+        return Result(self.rc, self.said, "why not" if self.rc != 1 else "")
 
 
 @pytest.mark.parametrize(("said", "missing"), [
@@ -221,3 +223,11 @@ def test_what_the_loader_would_not_find(tmp_path: Path, said: str, missing: list
     host = Ldd(str(tmp_path))
     host.said = said
     assert build_look.unresolved(host, "/x", ["/n/lib"]) == missing
+
+
+@pytest.mark.parametrize("rc", [124, 125])
+def test_a_loader_without_an_end_is_no_sign_that_nothing_is_missing(tmp_path: Path, rc: int) -> None:
+    host = Ldd(str(tmp_path))
+    host.rc = rc
+    with pytest.raises(RailwrightError, match="ldd /x: why not"):
+        build_look.unresolved(host, "/x", ["/n/lib"])

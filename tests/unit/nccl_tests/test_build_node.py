@@ -196,7 +196,8 @@ def test_too_little_room_is_said_before_anything_is_done(site: Site, monkeypatch
 
 def packed(site: Site) -> tuple[dict[str, Any], dict[str, str], Path]:
     made = site.build(site.planned(site.source()))
-    result = build_node.pack(HOST, str(site.directory), str(site.root / "swept/cache/packed.tar.gz"))
+    archive = str(site.root / "swept/cache/packed.tar.gz")
+    result = {**build_node.pack(HOST, str(site.directory), archive), "archive": archive}
     return result, made["manifest"]["programs"], site.root / "other/2.19.6-0123456789ab"
 
 

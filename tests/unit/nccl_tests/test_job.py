@@ -29,6 +29,7 @@ from nccl_tables import table
 
 HOST = Host()
 USER = pwd.getpwuid(os.geteuid()).pw_name
+OURS = os.geteuid()
 GIB = 1 << 30
 HALF = {"time_us": 5000.0, "algbw": 214.75, "busbw": 214.75, "wrong": 0}
 ROWS = [{"size": size, "count": size // 4, "type": "float", "redop": "sum", "root": -1, "out_of_place": HALF, "in_place": HALF}
@@ -46,7 +47,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"job-{os.getpid()}"
     rundir.prepare(HOST, name, USER, "n1 slots=2\n")
     yield name
-    processes.stop_marked(HOST, name)
+    processes.stop_marked(HOST, name, OURS)
 
 
 def standin(tmp_path: Path, *body: str, name: str = "all_reduce_perf") -> str:
@@ -74,9 +75,9 @@ def ended(run: str, name: str = "all_reduce", seconds: float = 15.0) -> dict[str
 def settled(run: str, count: int, seconds: float = 10.0) -> bool:
     """A process shows its environment a moment after it was started."""
     deadline = time.monotonic() + seconds
-    while len(processes.marked(HOST, run)) != count and time.monotonic() < deadline:
+    while len(processes.marked(HOST, run, OURS)) != count and time.monotonic() < deadline:
         time.sleep(0.05)
-    return len(processes.marked(HOST, run)) == count
+    return len(processes.marked(HOST, run, OURS)) == count
 
 
 def collected(run: str, name: str = "all_reduce") -> dict[str, Any]:
@@ -110,10 +111,16 @@ def test_a_standin_that_is_killed_half_way(tmp_path: Path, run: str) -> None:
     assert (found["rc"], len(parse(found["text"])["rows"]), parse(found["text"])["complete"]) == (137, 1, False)
 
 
+def aged(run: str, seconds: float) -> None:
+    """Nobody has asked for the run for so long."""
+    record = Path(rundir.record_of(run))
+    record.write_text(f"{time.monotonic() - seconds:.0f} {record.read_text().split()[1]}\n")
+
+
 def children(run: str, wanted: int = 3) -> list[int]:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        found = [item.pid for item in processes.marked(HOST, run)]
+        found = [item.pid for item in processes.marked(HOST, run, OURS)]
         if len(found) >= wanted and any(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in found):
             return found
         time.sleep(0.05)
@@ -139,7 +146,7 @@ def test_strays_of_a_standin_are_ended_with_it(tmp_path: Path, run: str) -> None
     assert ended(run)["status"] == 3
     assert settled(run, 1), "the keeper ends a moment after it has written the status"
     assert stop(HOST, run, USER, None)["ended"] == 1
-    assert processes.marked(HOST, run) == []
+    assert processes.marked(HOST, run, OURS) == []
     assert stop(HOST, run, USER, None)["ended"] == 0
     assert collect(HOST, run, USER, [])["ended"] == 1, "there is an end after every job, and one verdict on all"
 
@@ -155,7 +162,7 @@ def test_a_standin_that_writes_without_end_is_ended(tmp_path: Path, run: str, mo
     begin(HOST, launch(run, standin(tmp_path, "exec yes")))
     found = ended(run)
     assert found["too_much"]
-    assert processes.marked(HOST, run) == []
+    assert processes.marked(HOST, run, OURS) == []
 
 
 def test_secrets_of_the_controller_and_of_the_json_file_stay_where_they_are(
@@ -183,6 +190,17 @@ def test_logs_are_reduced_to_what_is_judged(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, path))
     ended(run)
     assert collected(run)["log"].splitlines() == [lines[0], lines[2], "n1:1:2 [0] x.cc:1 NCCL WARN bad"]
+
+
+def test_logs_of_many_ranks_do_not_fill_our_memory(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job user writes them, as many and as large as it likes."""
+    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.collect.FILE_LIMIT", 1000)
+    (tmp_path / "log").write_text("NCCL WARN bad\n" * 50)
+    directory = rundir.directory_of(run)
+    begin(HOST, launch(run, standin(tmp_path, f"for rank in 1 2 3 4; do cp {tmp_path}/log {directory}/nccl.all_reduce.n1.$rank.log; done")))
+    ended(run)
+    assert 900 < len(collected(run)["log"]) <= 1000
+    assert not Path(directory).exists()
 
 
 def test_too_many_lines_leave_one_of_each_connection() -> None:
@@ -221,34 +239,69 @@ def test_another_run_that_is_at_work_is_not_disturbed(tmp_path: Path, run: str) 
     stop(HOST, run, USER, None)
     with pytest.raises(RailwrightError, match="try again in five minutes"):
         rundir.prepare(HOST, "second", USER, "")  # it may be between two jobs
-    os.utime(rundir.directory_of(run), (time.time() - 300,) * 2)
+    aged(run, 300)
     rundir.prepare(HOST, "second", USER, "")
     assert not Path(rundir.directory_of(run)).exists(), "what a dead run left is taken away"
+    assert not Path(rundir.record_of(run)).exists()
 
 
 def test_what_a_forsaken_run_left_in_a_session_of_its_own_is_ended(tmp_path: Path, run: str) -> None:
     """Its job ended with the lease, and this process did not: without an end every later run would be refused because of it."""
     begin(HOST, launch(run, standin(tmp_path, "setsid sleep 60 &", "sleep 0.2")))
     ended(run)
-    for path in (rundir.directory_of(run), rundir.directory_of(run) + "/all_reduce.log.lease"):
-        os.utime(path, (time.time() - 200,) * 2)
+    aged(run, 200)
     with pytest.raises(RailwrightError, match="another run is on this node"):
         rundir.prepare(HOST, "second", USER, "")
-    assert processes.marked(HOST, run), "its controller may be slow"
-    for path in (rundir.directory_of(run) + "/all_reduce.log.lease", rundir.directory_of(run)):
-        os.utime(path, (time.time() - 300,) * 2)
+    assert processes.marked(HOST, run, OURS), "its controller may be slow"
+    aged(run, 300)
     rundir.prepare(HOST, "second", USER, "")
-    assert not processes.marked(HOST, run)
+    assert not processes.marked(HOST, run, OURS)
 
 
 def test_ranks_that_another_node_started_are_nobodys_to_end(run: str) -> None:
     started = processes.start(HOST, ["sleep", "60"], USER, {}, rundir.directory_of(run) + "/x", 60, run)
     assert settled(run, 3), "keeper, timeout, sleep"
-    Path(rundir.directory_of(run), "x.lease").unlink()  # the launcher's node alone has one
-    os.utime(rundir.directory_of(run), (time.time() - 3000,) * 2)
+    aged(run, 3000)
     with pytest.raises(RailwrightError, match="another run is on this node"):
         rundir.prepare(HOST, "second", USER, "")
     assert processes.alive(HOST, started)
+    aged(run, 8 * 86400)
+    rundir.prepare(HOST, "second", USER, "")
+    assert not processes.alive(HOST, started), "no job may take so long"
+
+
+def test_what_the_user_dates_into_the_future_holds_nobody_up(tmp_path: Path, run: str) -> None:
+    begin(HOST, launch(run, standin(tmp_path, "setsid sleep 60 &", "sleep 0.2")))
+    ended(run)
+    for path in (rundir.directory_of(run) + "/all_reduce.log.lease", rundir.directory_of(run)):
+        os.utime(path, (time.time() + 86400,) * 2)
+    aged(run, 300)
+    rundir.prepare(HOST, "second", USER, "")
+    assert not processes.marked(HOST, run, OURS)
+
+
+def test_what_the_user_dates_to_this_moment_again_and_again_holds_nobody_up(run: str) -> None:
+    aged(run, 300)
+    os.utime(rundir.directory_of(run))
+    rundir.prepare(HOST, "second", USER, "")
+    assert not Path(rundir.directory_of(run)).exists()
+
+
+def test_a_run_that_has_ended_is_none_though_its_directory_and_a_process_stay(run: str) -> None:
+    (Path(rundir.directory_of(run)) / "of the job's own").mkdir()
+    stop(HOST, run, USER, None)
+    assert collect(HOST, run, USER, [])["left"] == ["of the job's own"]
+    started = processes.start(HOST, ["sleep", "60"], USER, {}, rundir.directory_of(run) + "/x", 60, run)
+    assert settled(run, 3)
+    rundir.prepare(HOST, "second", USER, "")
+    assert not processes.alive(HOST, started)
+
+
+@pytest.mark.parametrize("text", ["", "99999999999 1\n", "x 1\n", "1 1", "1 2\n", "nan 1\n"])
+def test_a_record_that_is_none_or_of_the_future_is_no_run(run: str, text: str) -> None:
+    assert rundir.recorded(HOST, run) is not None
+    Path(rundir.record_of(run)).write_text(text)
+    assert rundir.recorded(HOST, run) is None
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", "all-reduce;x"])

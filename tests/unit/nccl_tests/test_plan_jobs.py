@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ def after(argv: list[str], option: str) -> str:
     return argv[argv.index(option) + 1]
 
 
-def exported(argv: list[str]) -> dict[str, str]:
-    return {argv[at + 1].partition("=")[0]: argv[at + 1].partition("=")[2] for at, word in enumerate(argv) if word == "-x"}
+def exported(job: dict[str, Any], start: str = "n1") -> dict[str, str]:
+    """The variables that mpirun hands on, by their names; it has them itself."""
+    argv = job["argv"][start]
+    return {argv[at + 1]: job["environment"][start][argv[at + 1]] for at, word in enumerate(argv) if word == "-x"}
 
 
 def test_one_node_runs_locally_with_all_its_gpus() -> None:
@@ -41,8 +44,9 @@ def test_one_node_runs_locally_with_all_its_gpus() -> None:
     assert (plan["kind"], plan["launcher"], plan["launch"], plan["ranks"], plan["between_nodes"]) == ("local", "local", ["n1"], 8, False)
     assert after(argv, "-g") == "8"
     assert "/opt/nccl-tests/all_reduce_perf" in argv
-    assert "LD_LIBRARY_PATH=/opt/nccl/lib" in argv
-    assert not any(word.startswith(("NCCL_NET=", "NCCL_ALGO=", "NCCL_IGNORE_NET_MISMATCH=")) for word in argv)
+    variables = plan["jobs"][0]["environment"]["n1"]
+    assert variables["LD_LIBRARY_PATH"] == "/opt/nccl/lib"
+    assert not {"NCCL_NET", "NCCL_ALGO", "NCCL_IGNORE_NET_MISMATCH"} & set(variables)
 
 
 def test_one_node_under_mpirun_needs_no_name_that_others_know() -> None:
@@ -59,7 +63,7 @@ def test_two_nodes_are_launched_by_mpirun_with_a_rank_for_each_gpu() -> None:
     assert after(argv, "-g") == "1"
     assert after(argv, "-J") == f"{DIRECTORY}/all_reduce.json"
     assert after(argv, "btl_tcp_if_include") == "eth0"
-    variables = exported(argv)
+    variables = exported(plan["jobs"][0])
     assert variables["RAILWRIGHT_BENCH"] == RUN
     assert variables["NCCL_NET"] == "IB", "a silent fallback is an error"
     assert variables["NCCL_ALGO"] == "Ring"
@@ -100,6 +104,16 @@ def slurm(**inventory: Any) -> tuple[Node, Node]:
     return node("n1", inventory=wanted), node("n2", inventory=wanted, slurm=tools)
 
 
+def test_no_variable_of_the_inventory_is_in_a_command_line() -> None:
+    """Nor in the command line of the probe, nor in what a node is asked to run by itself."""
+    secret = {"nccl_tests_environment": {"HF_TOKEN": "s3cret"}}
+    for launcher in ("local", "mpi", "slurm"):
+        plan = planned(*slurm(**secret, nccl_tests_launcher=launcher, nccl_tests_slurm_host="n2"))
+        for job in (*plan["jobs"], plan["probe"]):
+            assert "s3cret" not in json.dumps(job["argv"])
+        assert [plan["jobs"][0]["environment"][start]["HF_TOKEN"] for start in plan["launch"]] == ["s3cret"] * len(plan["launch"])
+
+
 def test_slurm_is_called_where_it_is_and_knows_nodes_by_their_short_names() -> None:
     plan = planned(*slurm(nccl_tests_slurm_host="n2", nccl_tests_slurm_options=["--partition=gpu"]))
     argv = plan["jobs"][0]["argv"]["n2"]
@@ -107,7 +121,7 @@ def test_slurm_is_called_where_it_is_and_knows_nodes_by_their_short_names() -> N
     assert after(argv, "--nodelist") == "n1,n2"
     assert after(argv, "--job-name") == f"railwright-{RUN}"
     assert argv.index("--partition=gpu") < argv.index("timeout")
-    assert f"RAILWRIGHT_BENCH={RUN}" in argv
+    assert plan["jobs"][0]["environment"]["n2"]["RAILWRIGHT_BENCH"] == RUN
 
 
 @pytest.mark.parametrize(("host", "words"), [(None, "n1 has no srun"), ("n9", "n9 is not part of this run; allowed: n1, n2")])
@@ -120,7 +134,7 @@ def test_the_probe_is_started_in_place_of_every_rank() -> None:
     argv = probe["argv"]["n1"]
     assert argv[-3:] == ["/usr/bin/python3", "-I", f"{DIRECTORY}/probe.py"]
     assert after(argv, "-np") == "16"
-    assert exported(argv)["RAILWRIGHT_BENCH"] == RUN
+    assert exported(probe)["RAILWRIGHT_BENCH"] == RUN
     mixed = planned(node("n1"), node("n2", python="/usr/libexec/platform-python"))["probe"]["argv"]["n1"]
     assert mixed[-3] == "python3"
 
@@ -169,14 +183,14 @@ def test_a_common_mpi_is_enough() -> None:
 
 def test_a_foreign_mpi_brings_its_libraries_along() -> None:
     mpi = [{"kind": "openmpi5", "version": "5.0.8", "prefix": "/opt/openmpi", "mpirun": "/opt/openmpi/bin/mpirun"}]
-    argv = planned(node("n1", mpi=mpi), node("n2", mpi=mpi))["jobs"][0]["argv"]["n1"]
-    assert exported(argv)["LD_LIBRARY_PATH"] == "/opt/nccl/lib:/opt/openmpi/lib"
+    job = planned(node("n1", mpi=mpi), node("n2", mpi=mpi))["jobs"][0]
+    assert exported(job)["LD_LIBRARY_PATH"] == "/opt/nccl/lib:/opt/openmpi/lib"
 
 
 def test_root_was_the_operators_choice() -> None:
     probe = planned(node("n1", user="root"), node("n2", user="root"))["probe"]
-    assert probe["environment"]["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
-    assert "OMPI_ALLOW_RUN_AS_ROOT" not in planned(*pair())["probe"]["environment"]
+    assert probe["environment"]["n1"]["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in planned(*pair())["probe"]["environment"]["n1"]
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pwd
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host import SEARCH_PATH, Host
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import processes
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.launch import LAUNCHERS, Job, command
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import (
     FORSAKEN,
     Started,
@@ -29,9 +32,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.process
     stop_marked,
     took,
 )
+from command_lines import AS_NOBODY, PLANTED, assert_kept
 
 HOST = Host()
 USER = pwd.getpwuid(os.geteuid()).pw_name
+OURS = os.geteuid()
 LIMIT = 1 << 16
 # Ignores TERM, in a session of its own, twice removed: what a daemon of a launcher may do.
 STUBBORN = "import os,signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork() and os._exit(0); os.setsid(); time.sleep(60)"
@@ -41,7 +46,7 @@ STUBBORN = "import os,signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 def run(tmp_path: Path) -> Iterator[str]:
     name = f"test-{os.getpid()}-{tmp_path.name[-6:].strip('_')}"
     yield name
-    stop_marked(HOST, name)
+    stop_marked(HOST, name, OURS)
 
 
 def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -101,10 +106,43 @@ def test_another_user_gets_the_job_and_its_files(run: str) -> None:
         (directory / "link").symlink_to("/etc/shadow")
         assert output(HOST, str(directory / "link"), "nobody", LIMIT) == ("", False), "root would have read it"
     finally:
-        stop_marked(HOST, run)
+        stop_marked(HOST, run, OURS)
         for path in directory.iterdir():
             path.unlink()
         directory.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look as nobody")
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_nobody_reads_a_variable_of_a_job_in_a_command_line(tmp_path: Path, run: str, launcher: str) -> None:
+    """Keeper, timeout and launcher, while they run. The launcher is a stand-in that says what it was given."""
+    program = tmp_path / "mpirun"
+    program.write_text("#!/bin/sh\nenv\nexec sleep 60\n")
+    program.chmod(0o755)
+    made = command(launcher, Job(("node1", "node2"), 1, "eth0", {"HF_TOKEN": PLANTED}, str(program)), [str(program)], "hosts")
+    log = str(tmp_path / "job.log")
+    start(HOST, made.argv, USER, made.environment, log, 30, run)
+    assert until(lambda: f"HF_TOKEN={PLANTED}\n" in output(HOST, log, USER, LIMIT)[0]), output(HOST, log, USER, LIMIT)
+    said = subprocess.run(AS_NOBODY, check=True, capture_output=True, text=True).stdout
+    assert_kept(json.loads(said), f"{log} 0 30 timeout")
+
+
+def test_what_starts_the_job_as_its_user_is_started_with_nothing_of_the_job(tmp_path: Path, run: str) -> None:
+    """runuser is root's: a library that the job names, or puts where it is looked for, must not be loaded into it."""
+    seen: dict[str, str] = {}
+
+    class Watched(Host):
+        def spawn(self, argv: Sequence[str], log: str, environment: Any = None, owner: Any = None) -> int:
+            seen.update(environment)
+            return super().spawn(argv, log, environment, owner)
+
+    log = str(tmp_path / "job.log")
+    start(Watched(), ("env",), USER, {"LD_LIBRARY_PATH": "/job", "LD_PRELOAD": "", "PATH": "/usr/bin:/bin"}, log, 30, run)
+    assert status(log) == 0
+    assert set(seen) == {"PATH", "HOME", "LANG", "RAILWRIGHT_BENCH", "RAILWRIGHT_JOB_VARIABLES"}
+    assert seen["PATH"] == SEARCH_PATH
+    assert "LD_LIBRARY_PATH=/job\n" in output(HOST, log, USER, LIMIT)[0]
+    assert "RAILWRIGHT_JOB_VARIABLES" not in output(HOST, log, USER, LIMIT)[0]
 
 
 @pytest.mark.parametrize(("argv", "expected"), [(("no-such-program",), 127), (("sh", "-c", "kill -SEGV $$"), 139)])
@@ -116,7 +154,7 @@ def test_how_it_ended(tmp_path: Path, run: str, argv: tuple[str, ...], expected:
 def test_a_job_ends_when_its_time_is_over(tmp_path: Path, run: str) -> None:
     _started, log = begin(tmp_path, run, "sleep", "60", seconds=1)
     assert status(log) == 124
-    assert until(lambda: marked(HOST, run) == []), "who wrote the status down needs a moment to end"
+    assert until(lambda: marked(HOST, run, OURS) == []), "who wrote the status down needs a moment to end"
 
 
 def test_a_job_that_defies_its_end_was_over_its_time_too(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +179,7 @@ def test_a_job_that_nobody_asks_for_ends_by_itself(tmp_path: Path, run: str) -> 
     assert ended_with(HOST, log, USER) is None, "it lives for as long as somebody asks"
     assert status(log) == FORSAKEN
     assert time.monotonic() - begun >= 2.4
-    assert until(lambda: marked(HOST, run) == [])
+    assert until(lambda: marked(HOST, run, OURS) == [])
 
 
 def test_the_end_of_a_run_takes_children_in_other_sessions_and_those_that_ignore_term(
@@ -149,15 +187,15 @@ def test_the_end_of_a_run_takes_children_in_other_sessions_and_those_that_ignore
 ) -> None:
     monkeypatch.setattr(processes, "TERM_S", 0.5)
     started, log = begin(tmp_path, run, "sh", "-c", f"{sys.executable} -c '{STUBBORN}'; sleep 60")
-    assert until(lambda: len(marked(HOST, run)) >= 4), "keeper, timeout, shell with its sleep, and the stray"
+    assert until(lambda: len(marked(HOST, run, OURS)) >= 4), "keeper, timeout, shell with its sleep, and the stray"
     time.sleep(0.3)
-    sessions = {os.getsid(item.pid) for item in marked(HOST, run)}
+    sessions = {os.getsid(item.pid) for item in marked(HOST, run, OURS)}
     assert len(sessions) > 1
-    assert stop_marked(HOST, run) >= 4
-    assert marked(HOST, run) == []
+    assert stop_marked(HOST, run, OURS) >= 4
+    assert marked(HOST, run, OURS) == []
     assert not alive(HOST, started)
     assert ended_with(HOST, log, USER) is None
-    assert stop_marked(HOST, run) == 0
+    assert stop_marked(HOST, run, OURS) == 0
 
 
 def test_nothing_else_is_ended(tmp_path: Path, run: str) -> None:
@@ -169,13 +207,31 @@ def test_nothing_else_is_ended(tmp_path: Path, run: str) -> None:
     likely.append(subprocess.Popen(("sh", "-c", "sleep 60", f"RAILWRIGHT_BENCH={run}")))
     try:
         begin(tmp_path, run, "sleep", "60")
-        assert until(lambda: marked(HOST, run) != []), "a program that has just begun shows no environment yet"
-        assert stop_marked(HOST, run) > 0
+        assert until(lambda: marked(HOST, run, OURS) != []), "a program that has just begun shows no environment yet"
+        assert stop_marked(HOST, run, OURS) > 0
         assert [process.poll() for process in likely] == [None] * 4
     finally:
         for process in likely:
             process.kill()
             process.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_is_not_of_the_run(run: str) -> None:
+    """Anybody can set the marker. A program with a set-user-ID bit has root's rights, and he who started it is still another one."""
+    nobody = pwd.getpwnam("nobody").pw_uid
+    keep_the_rights = f"import os, time; os.setresuid({nobody}, 0, 0); time.sleep(60)"
+    environment = {"PATH": os.environ["PATH"], "RAILWRIGHT_BENCH": run}
+    with (
+        subprocess.Popen(("sleep", "60"), env=environment, user=nobody) as plain,
+        subprocess.Popen((sys.executable, "-c", keep_the_rights), env=environment) as raised,
+    ):
+        assert until(lambda: {item.pid for item in marked(HOST, run, nobody)} == {plain.pid, raised.pid})
+        assert until(lambda: processes.real_user(HOST, raised.pid) == nobody)
+        assert marked(HOST, run, 12345) == []
+        assert stop_marked(HOST, run, 12345) == 0
+        assert (plain.poll(), raised.poll()) == (None, None)
+        assert stop_marked(HOST, run, nobody) == 2
 
 
 def test_a_number_that_is_used_again_is_another_process() -> None:
@@ -191,7 +247,7 @@ def test_a_run_has_a_name_that_can_be_a_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(RailwrightError, match="name of a run"):
         begin(tmp_path, name, "true")
     with pytest.raises(RailwrightError, match="name of a run"):
-        stop_marked(HOST, name)
+        stop_marked(HOST, name, OURS)
 
 
 def test_a_user_that_the_node_does_not_have(tmp_path: Path) -> None:

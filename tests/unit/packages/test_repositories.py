@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import repositories
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import packages, repositories
 from ansible_collections.railwright.rdma.plugins.module_utils.areas import repository_files as text
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import INDEX_SIGNED
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import fingerprints
 from ansible_collections.railwright.rdma.plugins.module_utils.package_downloads import downloads, needs_proof
+from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity
 from packages_nodes import NOBLE, ROCKY, SLES, Node, whats
@@ -144,6 +148,31 @@ def test_definition_on_dnf(area: Make, node: Node) -> None:
     for line in ("[railwright-doca]", "baseurl=https://mirror.example/doca/", "gpgcheck=1", "enabled=1", "skip_if_unavailable=0",
                  "gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-railwright-doca", "priority=50"):  # fmt: skip
         assert line in content.splitlines()
+
+
+def test_dnf_checks_the_index_of_every_vendor_who_signs_it(area: Make, node: Node) -> None:
+    (row,) = area(ROCKY).desired.repositories
+    for name, (signed, why) in INDEX_SIGNED.items():
+        assert len(why) > 20, name
+        lines = text.definition("dnf", row._replace(name=name, index_signed=signed)).splitlines()
+        assert {"gpgcheck=1", f"repo_gpgcheck={int(signed)}"} <= set(lines)
+    assert not row.index_signed
+    assert {name for name, (signed, _why) in INDEX_SIGNED.items() if signed} == {"cuda"}
+    assert {row.name for row in ARTIFACTS if row.kind == "repository" and row.name.split("-")[0] not in INDEX_SIGNED} == set()
+
+
+@pytest.mark.parametrize("stack", VENDORS)
+def test_an_older_index_that_nobody_signed_has_not_what_is_asked_for(stack: str, node: Node, spec: Make, identity: Make) -> None:
+    """Its packages are signed, whatever their age: the release that is asked for keeps them away."""
+    where = {"rdma_stack": stack, "rdma_stack_repository_url": "https://mirror.example/x/", "rdma_stack_repository_key_url":
+             "https://mirror.example/key", "rdma_stack_repository_fingerprint": "A" * 40}
+    wanted = packages.desired(spec(**where), identity(ROCKY))
+    assert wanted.vendor is not None
+    [meta] = [row for row in wanted.packages if row.name == wanted.vendor.meta]
+    assert meta.version == f"{wanted.vendor.release}*"
+    node.rpm(("bash", "5.1-1"))
+    steps = package_steps(packages.plan(wanted, packages.observe(node, wanted)), "dnf")["steps"]
+    assert f"{meta.name}-{meta.version}" in [name for step in steps for name in step["names"]]
 
 
 def test_nobody_has_vouched_for_the_key(node: Node, spec: Make, identity: Make) -> None:

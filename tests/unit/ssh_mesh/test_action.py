@@ -12,10 +12,11 @@ NODES = ("n1", "n2", "n3")
 
 def seen(name: str, state: str = "present") -> dict[str, Any]:
     said = {
-        "user": "mpi", "public_key": None, "authorized": None, "addresses": [f"192.0.2.{name[1:]}"], "port": 22, "problems": [],
+        "user": "mpi", "public_key": None, "authorized": None, "addresses": [f"198.18.0.{name[1:]}"], "port": 22, "problems": [],
         "hostname": name, "host_keys": ["ssh-ed25519 " + name[1:] * 68],
     }
-    return {"changed": False, "node": said, "wishes": {"state": state, "generation": 1, "addresses": [], "rails": []}}
+    wishes = {"state": state, "generation": 1, "addresses": [], "rails": [f"198.18.0.{name[1:]}"], "user": None}
+    return {"changed": False, "node": said, "wishes": wishes}
 
 
 def variables(results: dict[str, Any], *, here: str = "n1", play: tuple[str, ...] = NODES, **hostvars: dict[str, Any]) -> dict[str, Any]:
@@ -59,11 +60,14 @@ def test_a_node_that_the_inventory_takes_out_is_out_reached_or_not() -> None:
         assert found["warnings"] == []
 
 
-def test_problems_stop_the_mesh_and_not_who_leaves() -> None:
+def test_a_problem_stops_the_node_that_has_it_and_nobody_else() -> None:
     sick = seen("n2")
     sick["node"]["problems"] = ["sshd is not installed"]
     results = {"n1": seen("n1"), "n2": sick, "n3": seen("n3", "absent")}
-    assert plan(variables(results), "seen")["msg"] == "ssh_mesh: n2: sshd is not installed"
+    assert plan(variables(results, here="n2"), "seen")["msg"] == "ssh_mesh: n2: sshd is not installed"
+    other = plan(variables(results), "seen")
+    assert [member["names"][0] for member in other["mesh"]["members"]] == ["n1"]
+    assert other["warnings"] == ["ssh_mesh: n2: sshd is not installed; it is left out"]
     assert "failed" not in plan(variables(results, here="n3"), "seen")
 
 

@@ -22,7 +22,7 @@ def node(name: str, public: str | None = None, holders: tuple[str, ...] = (), *,
         "user": "mpi", "public_key": public, "authorized": [public, list(holders)] if public else None, "addresses": [f"192.0.2.{number}"],
         "port": 22, "host_keys": [HOST_KEY + " root@x"], "hostname": f"{name}.example.com", "problems": [], **said,
     }
-    return Node(name, generation, (), (f"198.18.0.{number}",), "", seen)
+    return Node(name, generation, (), (f"198.18.0.{number}",), f"{name}.example.com", seen, (f"192.0.2.{number}",))
 
 
 def mesh(*nodes: Node, absent: tuple[str, ...] = ()) -> Any:
@@ -34,6 +34,11 @@ def test_the_first_node_makes_the_first_key() -> None:
     assert (found.origin, found.generate, found.receivers, found.serial, found.problems) == ("n1", True, ["n2"], 1, [])
     assert found.holders == ["n1", "n2"]
     assert (found.members[0].names, found.members[0].addresses) == (("n1", "n1.example.com"), ("192.0.2.11", "198.18.0.11"))
+
+
+def test_a_mesh_that_everybody_leaves_needs_nothing_either() -> None:
+    found = mesh()
+    assert (found.members, found.origin, found.problems, found.unfit) == ([], None, [], {})
 
 
 def test_a_whole_mesh_needs_nothing() -> None:
@@ -86,7 +91,9 @@ def test_the_latest_key_wins_over_one_of_a_node_that_was_away() -> None:
     ],
 )
 def test_what_cannot_be_is_said(said: dict[str, Any], words: str) -> None:
-    assert any(words in text for text in mesh(node("n1"), node("n2", **said)).problems)
+    found = mesh(node("n1"), node("n2", **said))
+    assert any(words in text for text in found.unfit["n2"])
+    assert ([item.names[0] for item in found.members], found.problems) == (["n1"], []), "the others go on without it"
 
 
 def test_generations_agree() -> None:
@@ -95,28 +102,40 @@ def test_generations_agree() -> None:
 
 def test_a_node_cannot_take_anothers_name_or_address() -> None:
     found = mesh(node("n1"), node("n2", hostname="n1", addresses=["192.0.2.11", "192.0.2.12"]))
+    assert (found.problems, found.unfit) == ([], {})
+    assert [item.names for item in found.members] == [("n1", "n1.example.com"), ("n2", "n2.example.com")]
+    assert [item.addresses for item in found.members] == [("192.0.2.11", "198.18.0.11"), ("192.0.2.12", "198.18.0.12")]
+
+
+@pytest.mark.parametrize("name", ["github.com", "n1.example.org", "controller", "n3"])
+def test_a_node_cannot_take_a_name_that_the_inventory_does_not_give_it(name: str) -> None:
+    assert mesh(node("n1"), node("n2", hostname=name)).members[1].names == ("n2", "n2.example.com")
+
+
+def test_a_node_cannot_let_in_an_address_that_the_inventory_does_not_give_it() -> None:
+    found = mesh(node("n1"), node("n2", addresses=["203.0.113.66", "198.18.0.11"]))
+    assert found.members[1].addresses == ("192.0.2.12", "198.18.0.12")
     assert found.problems == []
-    assert [item.names for item in found.members] == [("n1", "n1.example.com"), ("n2",)]
-    assert [item.addresses[0] for item in found.members] == ["198.18.0.11", "192.0.2.12"], "and the one that both claim is nobody's"
 
 
-def test_a_rail_that_another_node_claims_is_a_problem() -> None:
-    assert any("198.18.0.11 is another node's" in text for text in mesh(node("n1"), node("n2", addresses=["198.18.0.11"])).problems)
+def test_an_address_that_two_hosts_of_the_inventory_have_is_a_problem_of_all() -> None:
+    twin = node("n2")._replace(rails=("198.18.0.11",))
+    assert mesh(node("n1"), twin).problems == ["n2: address 198.18.0.11 is another node's too (n1)"]
 
 
-def test_the_same_address_behind_nat_everywhere_is_dropped() -> None:
-    found = mesh(node("n1", addresses=["10.0.2.15"]), node("n2", addresses=["10.0.2.15"]))
+def test_an_address_that_the_resolver_gives_to_all_is_nobodys() -> None:
+    found = mesh(*(node(name)._replace(resolved=("10.0.2.15",)) for name in ("n1", "n2")))
     assert [item.addresses for item in found.members] == [("198.18.0.11",), ("198.18.0.12",)]
 
 
 @pytest.mark.parametrize("hostile", ["*", "a b", "x,y", "!n1", "localhost", "-oProxyCommand=x", "192.0.2.99", "x\nMatch all"])
 def test_a_node_cannot_say_more_than_a_name(hostile: str) -> None:
-    assert mesh(node("n1", hostname=hostile), node("n2")).members[0].names == ("n1",)
+    assert mesh(node("n1", hostname=hostile), node("n2")).members[0].names == ("n1", "n1.example.com")
 
 
 @pytest.mark.parametrize("hostile", ["127.0.0.1", "::1", "fe80::1", "224.0.0.1", "::", '192.0.2.1" ssh-rsa', "192.0.2.0/24", "*"])
 def test_nor_more_than_an_address(hostile: str) -> None:
-    assert mesh(node("n1", addresses=[hostile]), node("n2")).members[0].addresses == ("198.18.0.11",)
+    assert mesh(node("n1", addresses=[hostile]), node("n2")).members[0].addresses == ("192.0.2.11", "198.18.0.11")
 
 
 @pytest.mark.parametrize("hostile", [key("B") + "\nssh-rsa AAAA", "ssh-rsa " + "A" * 68, key("B") + " x", "command=x " + key("B")])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import upgrade_module
+from ansible_collections.railwright.rdma.plugins.module_utils import upgrade_lease, upgrade_module
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.package_locks import Holder
@@ -118,6 +118,57 @@ def test_of_many_at_once_exactly_one_gets_it(node: Node) -> None:
     found = read(node)
     assert found is not None
     assert got == [found.run]
+
+
+class Overtaken(Node):
+    """Once it has read the lease, another controller asks for it, from beginning to end, before this one goes on."""
+
+    between = ""  # what the other one was told
+    asked = False
+
+    def read(self, path: str, limit: int = 4096) -> str | None:
+        text = super().read(path, limit)
+        if path == PATH and not self.asked:
+            self.asked = True
+            other = Node.__new__(Node)
+            other.root = self.root
+            try:
+                self.between = take(other, OTHER, force=True).lease.run
+            except RailwrightError as refused:
+                self.between = str(refused)
+        return text
+
+
+@pytest.fixture
+def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
+    monkeypatch.setattr(upgrade_lease, "ALONE_S", 0.0)  # who is kept away in this test cannot be waited for
+    return Overtaken(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["no lease", json.dumps(OURS._replace(run="dead")._asdict())])
+def test_of_two_that_take_it_over_in_one_moment_one_gets_it(overtaken: Overtaken, text: str) -> None:
+    overtaken.file.parent.mkdir(parents=True)
+    overtaken.file.write_text(text)
+    with pytest.raises(RailwrightError, match="upgraded by run 20261121T170000Z-upgrade of bob on head2"):
+        take(overtaken, OURS, force=True)
+    assert (overtaken.between, read(overtaken)) == (OTHER.run, OTHER)
+
+
+def test_who_gives_it_back_does_not_remove_what_another_took_over_meanwhile(overtaken: Overtaken) -> None:
+    overtaken.file.parent.mkdir(parents=True)
+    overtaken.file.write_text(json.dumps(OURS._asdict()))
+    assert give_back(overtaken, OURS.run, OURS.controller) == (True, None)
+    assert "try again" in overtaken.between, "who was told that it is theirs has it"
+    assert read(overtaken) is None
+
+
+@pytest.mark.parametrize("step", ["preflight", "change"])
+def test_who_goes_on_does_not_write_over_what_another_took_over_meanwhile(overtaken: Overtaken, step: str) -> None:
+    overtaken.file.parent.mkdir(parents=True)
+    overtaken.file.write_text(json.dumps(OURS._asdict()))
+    with pytest.raises(RailwrightError, match="of bob on head2"):
+        take(overtaken, OURS._replace(step=step))
+    assert read(overtaken) == OTHER
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": 1}', '{"run": "x"}'])

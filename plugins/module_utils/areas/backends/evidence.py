@@ -6,10 +6,11 @@ for ``key=value`` properties, never for text that is meant for people.
 """
 
 import ipaddress
-import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ...formats.outside import is_digits, read_json, rows, whole
 from ...host import Host
+from ...observe.parse import integer
 from ..files import FileState, observe_file
 from . import foreign_routes, ifupdown, ini, metrics, netplan, networkd, nm, routes
 from .model import TABLES, LinkState, Observed, RailWish, StaleRule, UnitState
@@ -53,7 +54,7 @@ def systemd_version(host):
     # type: (Host) -> int
     """``networkctl --version`` begins with ``systemd 252 (…)``; 0 when it does not answer."""
     words = host.run(("networkctl", "--version")).out.split()
-    return int(words[1]) if len(words) > 1 and words[0] == "systemd" and words[1].isdigit() else 0
+    return int(words[1]) if len(words) > 1 and words[0] == "systemd" and is_digits(words[1]) else 0
 
 
 def observe_files(host):
@@ -76,12 +77,11 @@ def observe_link(host, rail, row, rules):
     # type: (Host, RailWish, Dict[str, Any], Rules) -> LinkState
     base = "/sys/class/net/" + rail.netdev
     ifindex = host.line(base + "/ifindex")
-    flags = host.line(base + "/flags") or ""
     networkd_state = _assignments(host.read("/run/systemd/netif/links/%s" % ifindex) if ifindex else None)
     device = ini.parse(host.read("/run/NetworkManager/devices/%s" % ifindex) or "") if ifindex else []
     return LinkState(
-        ifindex, bool(_number(flags, 16) & IFF_UP), host.line(base + "/carrier") == "1",
-        _number(host.line(base + "/mtu"), 10) or None, _max_mtu(row), host.line(base + "/mode"),
+        ifindex, bool((integer(host.line(base + "/flags")) or 0) & IFF_UP), host.line(base + "/carrier") == "1",
+        integer(host.line(base + "/mtu")) or None, _max_mtu(row), host.line(base + "/mode"),
         _assignments(host.read(base + "/uevent")).get("DEVTYPE"),
         tuple(_cidr(item) for item in _global_addresses(row)),
         tuple(_cidr(item) for item in _global_addresses(row) if _lacks_broadcast(item)),
@@ -114,8 +114,8 @@ def observe_routes(host, rail, rules):
         leading = rules[family].get(rail.table, [])
         if leading or any(routes.family_of(route) == family for route in routes.wanted_routes(rail)):
             # Exit 2 when the table does not exist yet: nothing there.
-            rows = _json(host, ("ip", "-j", family, "route", "show", "table", str(rail.table)))
-            found += routes.parse_routes(rows, rail.netdev) + list(leading)
+            told = _json(host, ("ip", "-j", family, "route", "show", "table", str(rail.table)))
+            found += routes.parse_routes(told, rail.netdev) + list(leading)
     return found
 
 
@@ -141,22 +141,28 @@ def _is_address(text):
 def _addresses(host):
     # type: (Host) -> Dict[str, Dict[str, Any]]
     """Interface name -> its row of ``ip -j addr``; -d adds the largest MTU the driver takes."""
-    rows = _json(host, ("ip", "-j", "-d", "addr", "show"))
-    if rows is None:
-        rows = _json(host, ("ip", "-j", "addr", "show"))
-    if not isinstance(rows, list):
-        return {}
-    return {str(row["ifname"]): row for row in rows if isinstance(row, dict) and "ifname" in row}
+    found = _json(host, ("ip", "-j", "-d", "addr", "show"))
+    if found is None:
+        found = _json(host, ("ip", "-j", "addr", "show"))
+    return {str(row["ifname"]): row for row in rows(found) if "ifname" in row}
 
 
 def _global_addresses(row):
     # type: (Dict[str, Any]) -> List[Dict[str, Any]]
-    return [item for item in row.get("addr_info", []) if item.get("scope") != "link" and "local" in item and "prefixlen" in item]
+    return [item for item in rows(row.get("addr_info")) if item.get("scope") != "link" and _has_address(item)]
 
 
 def _cidr(item):
     # type: (Dict[str, Any]) -> str
-    return str(ipaddress.ip_interface("%s/%s" % (item["local"], item["prefixlen"])))
+    return str(ipaddress.ip_interface("%s/%d" % (item["local"], item["prefixlen"])))
+
+
+def _has_address(item):
+    # type: (Dict[str, Any]) -> bool
+    address, length = item.get("local"), item.get("prefixlen")
+    if not isinstance(address, str) or not _is_address(address) or not isinstance(length, int):
+        return False
+    return 0 <= length <= ipaddress.ip_address(address).max_prefixlen
 
 
 def _lacks_broadcast(item):
@@ -166,8 +172,7 @@ def _lacks_broadcast(item):
 
 def _max_mtu(row):
     # type: (Dict[str, Any]) -> Optional[int]
-    value = row.get("max_mtu")
-    return value if isinstance(value, int) and value > 0 else None  # 0: the driver does not say
+    return whole(row.get("max_mtu"), 1)  # 0: the driver does not say
 
 
 def _json(host, argv):
@@ -176,7 +181,7 @@ def _json(host, argv):
     if not result.ok or not result.out.strip():
         return None
     try:
-        return json.loads(result.out)
+        return read_json(result.out)
     except ValueError:
         return None
 
@@ -189,11 +194,3 @@ def _below(host, directory, suffix):
 def _assignments(text):
     # type: (Optional[str]) -> Dict[str, str]
     return dict(line.partition("=")[::2] for line in (text or "").splitlines() if "=" in line and not line.startswith("#"))
-
-
-def _number(text, base):
-    # type: (Optional[str], int) -> int
-    try:
-        return int(text or "", base)
-    except ValueError:
-        return 0

@@ -11,6 +11,9 @@ A route that ``ip`` describes with more than the words below (several next hops,
 import ipaddress
 from typing import Any, List, Mapping, Optional, Tuple
 
+from ...formats.outside import is_digits, listed
+from ...formats.outside import rows as objects
+
 Words = Tuple[str, ...]  # what ``ip -4 route replace`` takes, the interface left out
 ORDER = (("gateway", "via"), ("table", "table"), ("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric"))
 KNOWN = frozenset(key for key, _word in ORDER) | frozenset(("dst", "dev", "flags", "type"))
@@ -26,7 +29,7 @@ def query(netdev):
 def parse(rows, own_tables):
     # type: (Any, Any) -> Tuple[Words, ...]
     """``own_tables``: those of our rails, which have a change of their own."""
-    found = [words_of(row, own_tables) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    found = [words_of(row, own_tables) for row in objects(rows)]
     # Networks before gateways: the kernel takes no gateway that it cannot reach yet.
     return tuple(sorted((words for words in found if words is not None), key=lambda words: "via" in words))
 
@@ -34,8 +37,8 @@ def parse(rows, own_tables):
 def words_of(row, own_tables):
     # type: (Mapping[str, Any], Any) -> Optional[Words]
     table = str(row.get("table", "main"))
-    flags = [str(flag) for flag in row.get("flags") or [] if flag not in STATES]
-    if row.get("protocol") == "kernel" or table == LOCAL or (table.isdigit() and int(table) in own_tables):
+    flags = [flag for flag in map(str, listed(row.get("flags"))) if flag not in STATES]
+    if row.get("protocol") == "kernel" or table == LOCAL or (is_digits(table) and int(table) in own_tables):
         return None  # the kernel makes its own again with the address
     if set(row) - KNOWN or row.get("type", "unicast") != "unicast" or flags not in ([], ["onlink"]):
         return None

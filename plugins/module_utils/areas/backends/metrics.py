@@ -13,6 +13,8 @@ import ipaddress
 import re
 from typing import Any, List, NamedTuple, Sequence, Tuple
 
+from ...formats.outside import rows as objects
+from ...formats.outside import whole
 from ...types import Change, run
 from .model import Connected, LinkState, Observed, RailWish
 
@@ -38,17 +40,16 @@ class Kernel(NamedTuple):
 def kernel_can(release):
     # type: (str) -> bool
     """A release that nobody can read is taken for a new one: apply says so if it is not."""
-    found = re.match(r"([0-9]+)\.([0-9]+)", release)
+    found = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", release)
     return found is None or Kernel(int(found.group(1)), int(found.group(2))) >= KERNEL_SINCE
 
 
 def parse(rows):
     # type: (Any) -> Tuple[Connected, ...]
     """``ip -j route``: the routes to what is on the link itself."""
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return tuple(
-        Connected(str(row["dst"]), str(row["dev"]), int(row["metric"]) if isinstance(row.get("metric"), int) else 0)
-        for row in found if "dst" in row and "dev" in row and "gateway" not in row and row["dst"] != "default")
+        Connected(str(row["dst"]), str(row["dev"]), whole(row.get("metric")) or 0)
+        for row in objects(rows) if "dst" in row and "dev" in row and "gateway" not in row and row["dst"] != "default")
 
 
 def subnet_of(rail):
@@ -85,7 +86,7 @@ def _of_address(rail, link, disruption):
         return []
     words = ("ip", "addr", "replace", rail.address or "", "broadcast", "+", "metric")  # type: Tuple[str, ...]
     device = ("dev", rail.netdev)
-    return _change(rail, int(before), disruption, [run((*words, str(rail.metric), *device), ((*words, before, *device),))])
+    return _change(rail, whole(before), disruption, [run((*words, str(rail.metric), *device), ((*words, before, *device),))])
 
 
 def _of_route(rail, before, disruption):

@@ -5,6 +5,7 @@ import ipaddress
 import uuid
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ...formats.outside import whole
 from ...types import Op, run
 from ..files import is_ours
 from . import ini
@@ -150,7 +151,7 @@ def _keyfile(name, content):
     return Profile(
         name, is_ours(content), ini.value(entries, "connection", "uuid"), ini.value(entries, "connection", "interface-name"),
         mac.lower() if mac else None, kind, ini.value(entries, "connection", "autoconnect") not in ("false", "no", "0"),
-        int(priority) if priority.lstrip("-").isdigit() else 0,
+        whole(priority) or 0,
         ini.value(entries, ".nmmeta", "nm-generated") == "true", ini.value(entries, ".nmmeta", "external") == "true",
     )
 

@@ -12,6 +12,8 @@ Source: ip-rule(8); policy routing per rail, as kayobe and NVIDIA's multi-rail R
 import ipaddress
 from typing import Any, Dict, List, Sequence, Tuple
 
+from ...formats.outside import is_digits
+from ...formats.outside import rows as objects
 from ...types import Op, run
 from .model import RULE_PRIORITY, TABLES, RailWish
 
@@ -82,7 +84,7 @@ def parse_routes(rows, netdev):
     # type: (Any, str) -> List[Route]
     """``ip -j route show table N``: only what a rail's table may hold. One by another interface says so, and is not the rail's."""
     found = []  # type: List[Route]
-    for row in rows if isinstance(rows, list) else []:
+    for row in objects(rows):
         destination = row.get("dst")
         # The kernel puts multicast and link-local routes into any IPv6 table by itself.
         if not isinstance(destination, str) or destination.startswith(("fe80:", "ff00:")):
@@ -97,9 +99,9 @@ def parse_rules(rows):
     # type: (Any) -> Dict[int, List[Route]]
     """``ip -j rule show``: by table of ours, the addresses that are sent there."""
     found = {}  # type: Dict[int, List[Route]]
-    for row in rows if isinstance(rows, list) else []:
-        table = str(row.get("table")) if isinstance(row, dict) else ""
-        if table.isdigit() and int(table) in TABLES and isinstance(row.get("src"), str):
+    for row in objects(rows):
+        table = str(row.get("table"))
+        if is_digits(table) and int(table) in TABLES and isinstance(row.get("src"), str):
             found.setdefault(int(table), []).append(("from", row["src"]))
     return found
 

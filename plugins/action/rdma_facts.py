@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_facts: the facts in their form, under their own name and as the one fact that is a host fact too."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+
+
+class ActionModule(StepAction):
+    """Of what the node calls facts only ours become facts."""
+
+    argument_spec: ClassVar[dict[str, Any]] = {}
+
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        del options
+        result.update(self._execute_module(module_name="railwright.rdma.rdma_facts", module_args={}, task_vars=variables))
+        if "rdma" in result:
+            result["ansible_facts"] = {**result.get("ansible_facts", {}), "rdma": result["rdma"]}
+        return result

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The form of every answer that a play of ours takes from a node: by module, and by its ``mode`` where it has several.
+
+A module's documentation names the same keys (a contract test compares them). What other nodes are told of an answer (paths, names,
+addresses) is held closer here than what only people read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import SEVERITIES
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS, VERDICT_STATUSES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Choice, Either, Map, Text, Whole
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.node_facts import (
+    ADDRESS,
+    FACTS,
+    NAME,
+    OBJECT,
+    RAIL,
+    TEXT,
+    WHOLE,
+    maybe,
+)
+
+PATH = Text(r"/[A-Za-z0-9_.+@:=,~-]+(/[A-Za-z0-9_.+@:=,~-]+)*/?", "an absolute path of plain characters")
+SHA256 = Text(r"[0-9a-f]{64}", "a sha256")
+VERSION = Text(r"[0-9][A-Za-z0-9.+~:_-]*", "a version", 128)
+PROGRAM = Text(r"[a-z_]+_perf", "the name of a program of nccl-tests", 64)
+CODE = Text(r"sm_[0-9]{2,3}", "sm_90 and the like")
+CAPABILITY = Text(r"[0-9]{1,2}\.[0-9]", "9.0 and the like")
+RUN = Text(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", "the name of a run", 128)
+NETWORK = Text(r"[0-9.]{7,15}/[0-9]{1,2}", "an IPv4 network")
+KEY_LINE = Text(r"[\x20-\x7e]+", "a line of plain characters", 8192)
+BROUGHT = Text(r"/var/cache/railwright(/[A-Za-z0-9_+~-][A-Za-z0-9_.+~-]*)+", "a path below /var/cache/railwright")
+# What a package manager is told: never an option, nothing that a shell would read.
+PACKAGE = Text(r"[A-Za-z0-9/@][A-Za-z0-9+.:~_=*?/@^-]*", "a package, with its version", 512)
+
+DISRUPTION = Choice(*DISRUPTIONS)
+CHANGE = {"key": str, "area": str, "what": str, "before": DATA, "after": DATA, "disruption": DISRUPTION, "why": str, "source": str}
+PROBLEM = {"area": str, "subject": str, "message": str}
+VERDICT = {
+    "check": str, "node": str, "hca": TEXT, "port": WHOLE, "subject": str, "status": Choice(*VERDICT_STATUSES), "expected": DATA,
+    "found": DATA, "message": str,
+}
+VERDICTS = {"verdicts": [VERDICT]}
+FINDING = {
+    "key": str, "kind": Choice("setting", "state", "problem", "effective"), "area": str, "what": str, "expected": DATA, "found": DATA,
+    "severity": Choice(*SEVERITIES), "disruption": Choice("", *DISRUPTIONS), "why": str, "since": maybe(float), "by": str,
+}
+STEP = {"area": str, "state": Choice("uninstall", "absent", "replaced", "file", "unsigned", "present"), "names": [PACKAGE], "argv?": [str]}
+LINES = {"notes?": [str], "drivers?": Map(str)}
+CONFIRM = {
+    "state?": str, "run?": str, "changes?": [str], "troubles?": [str], "restore_point?": TEXT, "unit?": str, "seconds?": int,
+}
+PLAN = {
+    **LINES, "plan": [CHANGE], "problems": [PROBLEM], "before": Map(DATA), "after": Map(DATA), "diff?": DATA, "reboot_needed": [str],
+    "erdma": maybe({"mode": TEXT, "letter": TEXT}), "remaining": [CHANGE], "only?": [str], "confirm?": CONFIRM, "taken_back?": [str],
+    "restore_point": str,
+    "left": [{"key": str, "what": str, "area": str, "disruption": DISRUPTION, "cause": str, "reason": str}],
+    "packages": {"manager": str, "steps": [STEP], "needed": bool, "downloads": [{"url": str, "dest": BROUGHT, "checksum": str}]},
+}
+CONFIRMED = {"confirm": {**CONFIRM, "state": str}, "restore_point": TEXT}
+ROLLBACK = {
+    "plan": [CHANGE], "problems": [PROBLEM], "notes": [str], "reboot_needed": [str], "known": bool, "restore_points": [Map(DATA)],
+    "undone": [str], "to": str, "restore_point?": str, "confirm?": CONFIRM, "taken_back?": [str],
+}
+RECORD = {"record": Either(Text("", "nothing"), RUN)}
+LEASE = maybe({"run": str, "controller": str, "user": str, "since": str, "step": str})
+DEVICE = {"host": str, "rank": WHOLE, "devices": [[DATA]], "error": TEXT, "cuda": TEXT, "nccl": TEXT}
+INTERFACE = maybe({"name": NAME, "networks": [NETWORK]})
+SEEN = {
+    "node": str, "hostname": NAME, "user": NAME, "python": PATH, "directory": PATH, "libraries": [PATH], "interface": INTERFACE,
+    "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str, "cuda": TEXT}], "nccl_conf": [str],
+    "mpi": [{"kind": Choice("openmpi4", "openmpi5", "mpich"), "version": str, "prefix": PATH, "mpirun": PATH}], "slurm": Map(maybe(PATH)),
+    "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
+    "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
+}
+JOB = {
+    "name": str, "started": bool, "rc": WHOLE, "seconds": maybe(float), "text": str, "tail": [str], "too_much": DATA, "json": TEXT,
+    "log": str,
+}
+MPI = {"kind": str, "version": VERSION, "directory": PATH, "include": PATH, "library": PATH}
+NVCC = {"path": PATH, "home": PATH, "version": VERSION, "codes": [CODE]}
+MOUNT = maybe({"unit": str, "file": PATH, "text": str, "write": bool, "start": bool})
+BUILD_NODE = {
+    "arch": NAME, "gpus": [{"pci": str, "device_id": str, "capability": maybe(CAPABILITY)}], "nvcc": maybe(NVCC),
+    "nccl": maybe({"library": PATH, "include": PATH, "version": VERSION, "origin": str}), "mpi": maybe(MPI), "missing_tools": [str],
+    "library_path": [PATH], "mount": MOUNT,
+}
+MANIFEST = maybe({"key?": str, "programs": Map(SHA256)})
+DRAIN = {
+    "node": str, "state": str, "jobs?": DATA, "holders?": DATA, "reason?": TEXT, "by?": TEXT, "message?": TEXT, "raw?": TEXT,
+    "closed?": bool, "empty?": bool, "done?": bool,
+}
+FAILURE = {"rank": int, "kind": str, "message": str, "at": float}
+COLLECTED = {"rc": WHOLE, "ranks": [Map(DATA)], "failures": [FAILURE], "result": OBJECT, "log": str}
+PORT = Whole(1, 65535)
+MESH_NODE = {
+    "user": NAME, "public_key": maybe(KEY_LINE), "authorized": DATA, "addresses": [ADDRESS], "port": PORT, "host_keys": [KEY_LINE],
+    "hostname": str, "problems": [str],
+}
+PROGRESS = {"progress?": OBJECT}
+SOURCE = maybe({"artifact?": str, "version?": str, "url": TEXT, "sha256": maybe(SHA256), "directory": PATH, "file?": PATH, "missing?": bool,
+                "release?": str})
+PREFIX = maybe({
+    "version": str, "directory": PATH, "missing": bool, "needed": bool, "artifact": str, "url": TEXT, "sha256": SHA256, "file": BROUGHT,
+    "install?": str, "cuda?": str, "make?": [str],
+})
+TRAFFIC = {
+    "rail": str, "hca": str, "port": int, "peer": str, "seconds": float, "counters": Map(int), "interfaces": Map(Map(int)),
+    "backwards": [str],
+}
+ENVIRONMENT = maybe({
+    "kind": str, "name": str, "directory": PATH, "python": PATH, "missing": bool, "needed": bool, "broken": [str], "files": PATH,
+    "wheels": [str], "commands?": [Map(DATA)], "torch": OBJECT,
+})
+
+# A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
+FORMS: dict[str, dict[str, Any]] = {
+    "rdma_ai_environment": {"look": {**LINES, "environment": ENVIRONMENT, "plan": [CHANGE]}, "settle": {"torch": OBJECT}},
+    "rdma_check": {"": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
+                        "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [Map(DATA)]}}},
+    "rdma_containers": {"": {"container": Map(DATA)}},
+    "rdma_ddp": {
+        "look": {"look": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
+                          "interface": maybe({"name": NAME, "addresses": [str]})}},
+        "start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
+        "poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
+        "stop": {"ended": int},
+        "collect": {"collected": COLLECTED},
+    },
+    "rdma_drain": {"": {"drains": [DRAIN]}},
+    "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str]}},
+    "rdma_erdma": {"look": {"source": SOURCE}},
+    "rdma_facts": {"": {"rdma": FACTS}},
+    "rdma_gdr": {"explain": {"explanation": Map(DATA)}, "source": {"source": SOURCE}, "traffic": VERDICTS},
+    "rdma_hpcx": {"look": {"hpcx": PREFIX}},
+    "rdma_nccl_build": {
+        "look": {"node": BUILD_NODE}, "state": {"programs": Map(SHA256), "manifest": MANIFEST}, "build": {"manifest": MANIFEST},
+        "pack": {"sha256": SHA256}, "verify": {"library_path": [PATH]},
+    },
+    "rdma_nccl_library": {"look": {"notes": [str], "library": PREFIX}},
+    "rdma_nccl_tests": {
+        "look": {"seen": SEEN},
+        "probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
+        "start": {"job": str, "pid": int},
+        "poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
+        "stop": {"ended": int},
+        "collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
+    },
+    "rdma_packages": {
+        "check": {"steps": [STEP], "later": bool, "resolved": [{"name": str, "from": TEXT, "to": TEXT, "origin": TEXT}]}, "failed": {},
+    },
+    "rdma_perftest": {
+        "start": {**VERDICTS, "open_ports": [PORT]}, "run": VERDICTS, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
+    },
+    "rdma_ping": {"": {"pings": [Map(DATA)], "rails": [Map(DATA)]}},
+    "rdma_rollback": {
+        "look": {"restore_points": [Map(DATA)]}, "plan": ROLLBACK, "prove": ROLLBACK, "apply": ROLLBACK, "packages_before": RECORD,
+        "packages_after": {**RECORD, "packages_changed": [str]},
+    },
+    "rdma_ssh_mesh": {
+        "observe": {"node": MESH_NODE},
+        "generate": {"changes": [str], "public_key": maybe(KEY_LINE)},
+        "read": {"private_key": Text(r"[\x20-\x7e\n]*", "a private key", 16384)},
+        "key": {"changes": [str], "public_key?": maybe(KEY_LINE)},
+        "apply": {"changes": [str], "diff?": DATA},
+    },
+    "rdma_state": {"plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED},
+    "rdma_upgrade": {"lease": {"lease": LEASE, "taken_over_from": LEASE, "busy": TEXT}, "release": {"lease": LEASE}},
+}

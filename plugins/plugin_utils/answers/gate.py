@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one gate that every answer of a node passes before anything else sees it. Pure; knows nothing of Ansible.
+
+A node's root can answer what he likes. What passes is what the module's documentation names, in the form that forms.py gives it; all
+else is dropped: facts, hosts and groups for the inventory, statistics, what the module was told. A wrong form is a failure of that node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Choice, Misfit, fitted, plain
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import FORMS
+
+NAMESPACE = "railwright.rdma."
+MESSAGE_LIMIT = 16 * 1024  # characters
+OUTPUT_LIMIT = 64 * 1024  # of what a module or a command printed: the end of it
+LINES_LIMIT = 100  # warnings
+# What any module may say beside its own keys.
+TEXTS = ("msg", "skip_reason")
+STREAMS = ("stdout", "stderr", "module_stdout", "module_stderr")
+FLAGS = ("changed", "failed", "skipped", "rolled_back", "explains")
+# What Ansible takes from any answer: variables, hosts and groups of the inventory, statistics, that a node is away.
+DANGEROUS = {"ansible_facts", "add_host", "add_group", "ansible_stats", "include", "include_args", "unreachable"}
+
+# Modules of Ansible's own that our plays run, and what is taken from their answers.
+BUILTIN: dict[str, dict[str, Any]] = {
+    "ansible.builtin.apt": {},
+    "ansible.builtin.command": {},
+    "ansible.builtin.copy": {"diff?": DATA},
+    # Its action asks the node which dnf there is, and keeps that as a fact for the next task.
+    "ansible.builtin.dnf": {"failures?": [str], "ansible_facts?": {"pkg_mgr?": Choice("dnf", "dnf4", "dnf5", "yum")}},
+    "ansible.builtin.file": {"diff?": DATA},
+    "ansible.builtin.get_url": {},
+    "ansible.builtin.raw": {},
+    "ansible.builtin.reboot": {"rebooted?": bool},
+    "ansible.builtin.slurp": {"content": str},
+    "ansible.builtin.stat": {"stat": {"exists": bool}},
+    "ansible.builtin.systemd_service": {},
+    "ansible.builtin.unarchive": {},
+    "ansible.builtin.wait_for_connection": {},
+}
+
+
+def form_of(module: str, mode: str | None) -> dict[str, Any]:
+    """The keys of an answer of this module in this mode. KeyError for a module that nobody gave a form."""
+    if module in BUILTIN:
+        return BUILTIN[module]
+    forms = FORMS[module.removeprefix(NAMESPACE)]
+    return dict(forms.get(mode or "", forms.get("", {})))
+
+
+def passed(module: str, mode: str | None, answer: Any, *, may_skip: bool = False) -> dict[str, Any]:
+    """What of ``answer`` goes on; of one that does not fit a failure, in one line.
+
+    ``may_skip``: whether the module may say that it was skipped, as in check mode.
+    """
+    try:
+        given = answer_of(answer)
+        form = form_of(module, mode)
+        strange = sorted(name for name in DANGEROUS & given.keys() if f"{name}?" not in form)
+        if strange:
+            return refusal(module, f"it holds {strange[0]}, which would change the play of all nodes; allowed: what the module documents")
+        found = common(given)
+        if found.get("skipped") and not may_skip and module not in BUILTIN:  # apt and command skip what is done already
+            return refusal(module, "skipped is true; allowed: false, as this is no check mode")
+        if found.get("failed") or found.get("skipped"):  # it may hold the keys, and need not
+            form = {key if key.endswith("?") else f"{key}?": part for key, part in form.items()}
+        return {**found, **fitted(form, given)}
+    except Misfit as misfit:
+        return refusal(module, str(misfit))
+
+
+def answer_of(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict) or not all(isinstance(key, str) for key in answer):
+        raise Misfit("", "an object", "something else")
+    return answer
+
+
+def refusal(module: str, why: str) -> dict[str, Any]:
+    name = module.removeprefix(NAMESPACE)
+    line = f"the node's answer is none of {name}: {why}. The node is broken, or somebody lies there"
+    return {"failed": True, "changed": False, "msg": line}
+
+
+def common(given: dict[str, Any]) -> dict[str, Any]:
+    """What any module may say. Texts are cut and not refused: of a crash they say more than a refusal would."""
+    found: dict[str, Any] = {}
+    for flag in FLAGS:
+        if flag in given:
+            found[flag] = fitted({flag: bool}, given)[flag]
+    for name, limit in [*((name, MESSAGE_LIMIT) for name in TEXTS), *((name, OUTPUT_LIMIT) for name in STREAMS)]:
+        if given.get(name) is not None:
+            found[name] = cut(given[name], limit, ending=name in STREAMS)
+    if isinstance(given.get("rc"), int) and not isinstance(given["rc"], bool):
+        found["rc"] = fitted({"rc": int}, given)["rc"]
+    warnings = given.get("warnings")
+    if isinstance(warnings, list) and warnings:
+        found["warnings"] = [cut(item, MESSAGE_LIMIT) for item in warnings[:LINES_LIMIT]]
+    return found
+
+
+def cut(value: Any, limit: int, *, ending: bool = False) -> str:
+    """A text of at most ``limit`` characters."""
+    parts = value if isinstance(value, list | tuple) else [value]  # ansible.builtin.dnf's message is a row of texts at times
+    text = " ".join(item if isinstance(item, str) else "(no text)" for item in parts[:LINES_LIMIT])
+    return plain(text[-limit:] if ending else text[:limit])

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts that bear the name of an inventory key of ours. Nodes send facts, and where Ansible injects them they outrank the inventory.
+
+Our actions never see them: each runs in a process of its own, in which the variables of every host come without injected facts from
+then on. The variables of the task itself were made before; so a fact that changes one of ours there is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible import constants
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import ROLE_KEYS, known_keys
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import shortened
+
+OWN = ("rdma_", "__", *(f"{role}_" for role in ROLE_KEYS))  # our keys of the inventory, extra variables, and what our tasks register
+SHOWN = 4
+MISSING = object()
+
+
+def without_facts(variables: Mapping[str, Any]) -> str | None:
+    """Switch injection off for this process. Why the task's variables cannot be trusted; None where no fact changes one of ours."""
+    injected, constants.INJECT_FACTS_AS_VARS = constants.INJECT_FACTS_AS_VARS, False
+    names = suspects(variables) if injected else []
+    if not names:
+        return None
+    inventory = raw_variables(variables)
+    constants.INJECT_FACTS_AS_VARS = True
+    mixed = raw_variables(variables)
+    constants.INJECT_FACTS_AS_VARS = False
+    changed = [name for name in names if mixed.get(name, MISSING) != inventory.get(name, MISSING)]
+    if not changed:
+        return None
+    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+    listed = ", ".join(map(shortened, changed[:SHOWN])) + more
+    return (f"{listed}: came as a fact of the node; allowed: only the inventory sets this. Nothing was done. Clear the fact cache "
+            "(meta: clear_facts), and find out what on the node, or which playbook before this one, set it")
+
+
+def suspects(variables: Mapping[str, Any]) -> list[str]:
+    """Names of ours among the facts. Ansible takes ansible_ off there, so that ansible_kernel_version shows as kernel_version too."""
+    facts = variables.get("ansible_facts")
+    known = known_keys()
+    return sorted(str(name) for name in facts if name in known or str(name).startswith(OWN)) if isinstance(facts, Mapping) else []
+
+
+def raw_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the task's host, neither templated nor with those of the play."""
+    found: dict[str, Any] = variables["hostvars"].raw_get(variables["inventory_hostname"])
+    return found

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every action plugin of ours begins with: between a node's answer and the play stands the gate.
+
+Before anything is sent, no fact of a node may bear the name of a key of ours. What is sent is logged nowhere on the node: it carries
+values of the inventory. What comes back is bounded in time and size (answers/wire.py), then in form (answers/gate.py).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import passed
+from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import without_facts
+
+Result = dict[str, Any]
+
+JOB = re.compile(r"j[0-9]{1,12}\.[0-9]{1,10}")  # Ansible's name of a job
+POLL_S = 5.0
+QUIET = {"ansible_no_target_syslog": True}
+# Modes that only look, and modules without modes; the others may download, build or measure for hours.
+LOOKING = (
+    None, "look", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll", "failed",
+)  # fmt: skip
+
+
+class NodeAction(ActionBase):
+    """Base of all. ``limit_s``: how long one answer may take; None: by the module's mode."""
+
+    TRANSFERS_FILES = False
+    limit_s: float | None = None
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> Result:
+        refused = without_facts(task_vars or {})
+        if refused is not None:
+            raise AnsibleActionFail(refused)
+        self._limit(self.limit_s or wire.LOOK_S)
+        result: Result = super().run(tmp, task_vars)
+        return result
+
+    def _execute_module(self, module_name: Any = None, module_args: Any = None, task_vars: Any = None, **more: Any) -> Result:
+        """Ansible's own, with the answer through the gate."""
+        name, arguments = str(module_name or self._task.action), dict(module_args or {})
+        mode = str(arguments["mode"]) if "mode" in arguments else None
+        self._limit(self.limit_s or (wire.LOOK_S if mode in LOOKING else wire.CHANGE_S))
+        try:
+            answer = super()._execute_module(module_name=name, module_args=arguments, task_vars={**(task_vars or {}), **QUIET}, **more)
+        except wire.Exceeded as error:
+            raise AnsibleActionFail(str(error)) from None  # said once
+        return self._passed(name, mode, answer)
+
+    def _low_level_execute_command(self, *arguments: Any, **named: Any) -> Result:
+        try:
+            answer: Result = super()._low_level_execute_command(*arguments, **named)
+        except wire.Exceeded as error:
+            raise AnsibleActionFail(str(error)) from None
+        return answer
+
+    def _limit(self, seconds: float) -> None:
+        wire.limited(self._connection, seconds)
+
+    def _passed(self, name: str, mode: str | None, answer: Result) -> Result:
+        if self._discovered_interpreter_key and set(answer.get("ansible_facts") or {}) == {self._discovered_interpreter_key}:
+            answer = {key: value for key, value in answer.items() if key != "ansible_facts"}  # Ansible's, not the node's
+        warnings = answer.get("warnings")
+        if isinstance(warnings, list):
+            answer = {**answer, "warnings": [text_of(item) for item in warnings]}
+        found = passed(name, mode, answer, may_skip=bool(self._task.check_mode))
+        if self._discovered_interpreter_key:  # else Ansible would look for it in every task again
+            own = {self._discovered_interpreter_key: str(self._discovered_interpreter)}
+            found["ansible_facts"] = {**found.get("ansible_facts", {}), **own}
+        return found
+
+    def run_builtin(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], *, seconds: float = wire.CHANGE_S) -> Result:
+        """One of Ansible's own modules or actions on the node; of its result what answers/gate.py names."""
+        if not self._shared_loader_obj.action_loader.has_plugin(name):
+            self.limit_s = seconds
+            return self._execute_module(module_name=name, module_args=arguments, task_vars=variables)
+        return self._passed(name, None, self._builtin(name, arguments, variables, seconds))
+
+    def _builtin(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], seconds: float) -> Result:
+        """What an action of Ansible's own answers, as it is."""
+        self._limit(seconds)
+        task = self._task.copy()
+        task.args, task.action = arguments, name
+        action = self._shared_loader_obj.action_loader.get(
+            name, task=task, connection=self._connection, play_context=self._play_context, loader=self._loader, templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj)
+        try:
+            answer: Result = action.run(task_vars={**variables, **QUIET})
+        except wire.Exceeded as error:
+            raise AnsibleActionFail(str(error)) from None
+        return answer
+
+    def run_in_background(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], *, seconds: int = 14400) -> Result:
+        """A module of ours that takes long: it is asked after, so that no silent connection is dropped meanwhile."""
+        task = self._task
+        self._task: Any = task.copy()
+        self._task.async_val = seconds
+        try:
+            started = super()._execute_module(
+                module_name=name, module_args=arguments, task_vars={**variables, **QUIET}, wrap_async=True)
+        finally:
+            self._task = task
+        job = started.get("ansible_job_id")
+        if not isinstance(job, str) or not JOB.fullmatch(job):
+            return self._passed(name, str(arguments.get("mode")), {**started, "failed": True})
+        end = time.monotonic() + wire.within(seconds)
+        while time.monotonic() < end:
+            answer = self._builtin("ansible.builtin.async_status", {"jid": job}, variables, wire.LOOK_S)
+            if answer.get("finished") or answer.get("failed"):
+                self._builtin("ansible.builtin.async_status", {"jid": job, "mode": "cleanup"}, variables, wire.LOOK_S)
+                return self._passed(name, str(arguments.get("mode")), answer)
+            time.sleep(POLL_S)
+        return {"failed": True, "changed": False, "msg": f"{name} did not end within {seconds} s"}
+
+
+def text_of(warning: Any) -> str:
+    """ansible-core 2.19 wraps a module's warnings."""
+    return str(getattr(getattr(warning, "event", None), "msg", warning))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How files get onto the controller's disk: whole or not at all, and never where another user's link leads."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+MAX_LINKS = 40  # as the kernel
+
+
+def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    """Beside its target, synced, renamed; for the owner's eyes only, unless ``mode`` says otherwise. Raises OSError.
+
+    A link stays one: its target is replaced. What is no regular file (a pipe, /dev/null, /dev/stdout) is written into as it is.
+    A link or a named pipe that neither we nor root made is an error: in a directory that others may write to, it is a trap.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    target = _target(path)
+    if _exists(path) and not target.is_file():  # also a deleted file behind /dev/stdout: no name leads to it
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb") as stream:
+            stream.write(data)
+        return
+    descriptor, name = tempfile.mkstemp(prefix=".railwright-", dir=target.parent)  # new, no link, and known to nobody before
+    beside = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(stream.fileno(), mode)  # whatever the umask is
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_directory(target.parent)
+
+
+def make_directories(path: Path, mode: int = 0o777) -> None:
+    """A directory and those above it, on the disk when this returns; the umask counts, and ``mode`` only for the last one."""
+    missing: list[Path] = []
+    while not (path.exists() if missing else path.is_dir()):  # what is there and is none is mkdir's to name
+        missing.append(path)
+        path = path.parent
+    for directory in reversed(missing):
+        directory.mkdir(mode if directory == missing[0] else 0o777, exist_ok=True)
+        sync_directory(directory.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """So that the names in it outlive a power cut. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:  # who may write into a directory need not be allowed to open it
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # fsync(2): this file system has no such thing for a directory
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def usual_mode() -> int:
+    """What the umask leaves of a file's mode: for files that the operator goes on to edit."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _target(path: Path) -> Path:
+    """Where the links lead. Each is held while it is looked at: nobody can put another one in its place in between."""
+    for _link in range(MAX_LINKS):
+        try:
+            held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return path
+        try:
+            state = os.fstat(held)
+            if state.st_uid not in (os.geteuid(), 0) and (stat.S_ISLNK(state.st_mode) or stat.S_ISFIFO(state.st_mode)):
+                raise PermissionError(errno.EACCES, "is a link or a pipe of another user, and is not followed", str(path))
+            if not stat.S_ISLNK(state.st_mode):
+                return path
+            path = path.parent / os.readlink("", dir_fd=held)
+        finally:
+            os.close(held)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def _exists(path: Path) -> bool:
+    """By way of the kernel, whose protection of links in shared directories is an error here and not an answer."""
+    with contextlib.suppress(FileNotFoundError):
+        path.stat()
+        return True
+    return False

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No text of others makes a pattern of the product slow: twice the text takes at most three times the time.
+
+A pattern whose time grows with the square took 10 to 40 s for 100 kB, and the text is a node's, a job's or a mirror's. ``find``,
+``partition``, ``strip`` and ``split`` are better than a pattern; ``[ \\t]*`` is better than ``\\s*``, which crosses lines.
+"""
+
+import re
+import time
+
+import pytest
+
+import patterns
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import FORMS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import OWNED_BY_OTHERS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDOR_STACKS
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.transport import NETWORKS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.check_nccl import VERSIONS
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.check_stack import RELEASES, URL
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms, node_facts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Text
+from railwright.cli.container_flags import PATTERNS
+
+# Texts from which the source makes patterns by a name that is not the module's own.
+OF_TABLES: dict[str, list[str]] = {
+    "plugins/module_utils/areas/stack_packages.py: row.mark": [row.mark for row in VENDOR_STACKS],
+    "plugins/module_utils/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
+    "plugins/module_utils/spec/check_nccl.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
+    "plugins/module_utils/spec/check_stack.py: FORMS[pin_form(row)]": list(FORMS.values()),
+    "plugins/module_utils/spec/check_stack.py: pattern": [URL, *(pattern for pattern, _allowed in RELEASES.values())],
+    "plugins/module_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
+    "plugins/module_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
+    "src/railwright/cli/container_flags.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
+    "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py
+    "plugins/module_utils/nccl_tests/words.py: pattern": [],  # a row of _TELLING, which is found in the module
+    "plugins/plugin_utils/answers/form.py: form.pattern": [
+        value.pattern for module in (forms, node_facts) for value in vars(module).values() if isinstance(value, Text)],
+    "plugins/module_utils/areas/dkms.py: pattern": [],  # a package's own: test_a_pattern_of_a_package_is_bounded
+}
+SCREEN = (24, 200, 1000, 4000)  # letters; a text that is slow at one of them is measured in full
+LONG_BODY, LONG_SCREEN = 8, 16_000  # what seldom begins anew shows later
+SLOW_S = 0.0006
+HALF, WHOLE = 50_000, 100_000
+UNMEASURED_S, ENDLESS_S = 0.005, 0.2
+FOUND, UNREAD = patterns.found()
+GROUPS = 4
+
+
+
+def everything() -> list[patterns.Found]:
+    rows = [
+        patterns.Found(place, re.compile(text), ("search" if place.endswith("row.mark") else "fullmatch",))
+        for place, texts in OF_TABLES.items()
+        for text in texts
+    ]
+    return [*FOUND, *rows]
+
+
+def seconds(item: patterns.Found, parts: tuple[str, str, str], size: int) -> float:
+    """CPU time of one trial."""
+    text, trial = patterns.attack(item.pattern, parts, size), patterns.trial(item)
+    start = time.process_time()
+    trial(text)
+    return time.process_time() - start
+
+
+def suspect(item: patterns.Found, parts: tuple[str, str, str]) -> bool:
+    """Small texts first: a bad pattern must not cost its full time."""
+    if any(seconds(item, parts, size) > SLOW_S for size in SCREEN):
+        return True
+    return len(parts[1]) >= LONG_BODY and seconds(item, parts, LONG_SCREEN) > 4 * SLOW_S
+
+
+def slow(item: patterns.Found, parts: tuple[str, str, str]) -> str | None:
+    """What is wrong with the pattern on this text; None: nothing."""
+    size = SCREEN[0]
+    while size < HALF:
+        if min(seconds(item, parts, size) for _again in range(2)) > ENDLESS_S:
+            return f"more than {ENDLESS_S} s for {size} letters"
+        size *= 2
+    for _again in range(3):  # a machine that was busy elsewhere is asked anew
+        half, whole = (min(seconds(item, parts, size) for _again in range(2)) for size in (HALF, WHOLE))
+        if whole < UNMEASURED_S or whole <= 3 * half:
+            return None
+    return f"{half:.3f} s for {HALF} letters, {whole:.3f} s for {WHOLE}"
+
+
+def complaint(item: patterns.Found) -> str | None:
+    for parts in patterns.attacks(item.pattern):
+        found = slow(item, parts) if suspect(item, parts) else None
+        if found is not None:
+            return f"{item.place} {item.pattern.pattern!r}, {'/'.join(item.methods) or 'finditer'} of {parts!r}: {found}"
+    return None
+
+
+def test_every_pattern_is_known() -> None:
+    """A text that becomes a pattern where only running the code would tell it is named above, with its table."""
+    assert set(UNREAD) == set(OF_TABLES)
+    assert len(FOUND) > 350
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_pattern_grows_with_the_square(group: int) -> None:
+    complaints = [found for item in everything()[group::GROUPS] if (found := complaint(item)) is not None]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("pattern", [r"^\s*a\s*$", r"\d+x", r"a[^\n]*?\s*\Z", r"key=(.*?)end", r"(.+?)\. \1\Z"])
+def test_a_bad_one_is_seen(pattern: str) -> None:
+    assert complaint(patterns.Found("here", re.compile(pattern, re.MULTILINE), ("search",))) is not None
+
+
+@pytest.mark.parametrize(("pattern", "taken"), [
+    (r"^(5\.[0-9]+|6\.[0-6]\.).*el9", True), (r"^.*(amd64|arm64).*$", True), (r"(a+)+$", False), (r"a?a?a?a?aaaa", False),
+    ("(a|a)" * 20 + "x", False), (r".*.*.*.*x", False),
+])  # fmt: skip
+def test_a_pattern_of_a_package_is_bounded(pattern: str, taken: bool) -> None:
+    """BUILD_EXCLUSIVE_KERNEL of dkms.conf is the one pattern that comes from outside."""
+    assert dkms._is_plain(pattern) is taken

@@ -1,0 +1,739 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every parser of foreign text: samples of what it reads, and the errors that it may raise. A new parser is one row.
+
+``text``: the samples are changed as text; ``json``: they are documents, of which values change type; ``node``: a look at a node that
+answers every file, directory and command with the same changed text. test_fuzz.py runs the rows, benchmarks/parsers.py times them.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+from hypothesis import strategies as st
+from tests.hostile.samples import (
+    ADDRESS,
+    APT_SIMULATED,
+    ARMOUR,
+    AUTHORIZED,
+    CDI,
+    DCB,
+    DEB822,
+    DEVINFO,
+    DNF_TABLE,
+    DOCUMENTS,
+    EXPLICIT,
+    FAILED,
+    IB8,
+    IMAGE,
+    INI,
+    INTERFACES,
+    INVENTORY,
+    IPTABLES,
+    JOURNALS,
+    KEYFILE,
+    KUBE_NODE,
+    LOCK,
+    LOG,
+    MENU,
+    MLNX_QOS,
+    MSTCONFIG,
+    MSTFLINT,
+    NETWORK,
+    NFT,
+    NODES,
+    PERFTEST,
+    POD,
+    QOS_BOOT,
+    RAIL,
+    RECORD,
+    REPO,
+    REPORT,
+    RESTORE,
+    ROLLBACK,
+    ROUTE,
+    RPM,
+    RULE,
+    SH,
+    SLURM,
+    SOURCES,
+    SSHD,
+    STATUS,
+    SYSTEM,
+    TABLE,
+    TOPO,
+    TORCHRUN,
+    XML,
+)
+from tests.lib import foreign, profile_trees
+
+from ansible_collections.railwright.rdma.plugins.module_utils import (
+    ai_environment_lock,
+    ai_environment_manifest,
+    drain_kubernetes,
+    drain_slurm,
+    journal,
+    openpgp,
+    package_locks,
+    package_proof_apt,
+    package_proof_dnf,
+    packet_path,
+    perftest,
+    perftest_node,
+    ping_node,
+    preflight,
+    restore_look,
+    restore_transaction,
+    slurm_hostlist,
+    ssh_mesh_node,
+    ssh_mesh_text,
+    upgrade_lease,
+    versions,
+    wheel_tags,
+)  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
+    containers_docker,
+    erdma_load,
+    firewall_ufw,
+    kernel_args,
+    repository_files,
+    sysctl,
+    upgrades,
+)  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
+    dkms as dkms_area,
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
+    nccl as nccl_area,
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import (
+    evidence,
+    foreign_routes,
+    ifupdown,
+    ini,
+    metrics,
+    networkd,
+    nm,
+    persistent,
+    routes,
+)  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.ddp import failure
+from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerError
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import outside
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import (
+    build,
+    build_look,
+    collect,
+    dumps,
+    endings,
+    jsonfile,
+    mount,
+    nccl_xml,
+    nearness,
+    output,
+    probe,
+    transport,
+    words,
+)  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
+    affinity,
+    aiacc,
+    boot,
+    containers,
+    devices,
+    dkms,
+    effective,
+    erdma_driver,
+    firmware,
+    gpu_driver,
+    grub,
+    identity,
+    iommu,
+    iptables,
+    modules,
+    mpi,
+    nccl,
+    nccl_libraries,
+    nccl_library,
+    nftables,
+    nics,
+    package_state,
+    packages,
+    parse,
+    pci,
+    pci_config,
+    peermem_build,
+    provenance,
+    qos_boot,
+    qos_dcb,
+    qos_mlnx,
+    stack,
+    storage,
+    traffic_counters,
+    verbs,
+)  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
+from railwright import documents, events, inventory_index, runs, strict_json
+from railwright.drift import history
+from railwright.exitcodes import CommandError, InputError
+from railwright.lab import apt, state
+from railwright.lab.errors import LabError
+from railwright.lab.paths import LabPaths
+from railwright.nccl import programs, settings
+from railwright.rollback.document import rollback_document
+from railwright.upgrade import journal as upgrade_journal
+
+Parse = Callable[[str], object]
+Look = Callable[[foreign.Telling], object]
+HEAVY = 8  # examples of a row that takes a whole node, where the others have 40
+
+
+class Row(NamedTuple):
+    """``parse`` takes what ``inputs`` draws and may raise ``errors``; ``samples`` are texts that a megabyte is made of."""
+
+    name: str
+    parse: Callable[[Any], object]
+    inputs: st.SearchStrategy[Any]
+    errors: tuple[type[Exception], ...]
+    samples: tuple[str, ...] = ()
+    heavy: bool = False
+    documents: bool = False  # the samples are JSON
+
+
+def text(name: str, parse: Parse, *samples: str, errors: tuple[type[Exception], ...] = ()) -> Row:
+    return Row(name, parse, foreign.texts(samples), errors, samples)
+
+
+def document(name: str, parse: Parse, *samples: object, errors: tuple[type[Exception], ...] = ()) -> Row:
+    return Row(name, parse, foreign.documents(samples), errors, tuple(map(json.dumps, samples)), documents=True)
+
+
+def node(name: str, look: Look, *samples: str, errors: tuple[type[Exception], ...] = ()) -> Row:
+    return Row(name, lambda said: look(foreign.Telling(said)), foreign.texts(samples), errors, samples)
+
+
+def told(name: str, look: Look, *samples: object, errors: tuple[type[Exception], ...] = ()) -> Row:
+    """A node whose commands answer with JSON."""
+    return document(name, lambda said: look(foreign.Telling(said)), *samples, errors=errors)
+
+
+def octets(said: str) -> bytes:
+    return said.encode("latin-1", "replace")
+
+
+# --- what is called ----------------------------------------------------------------------------------------------------------------------
+
+
+def both(said: str, compare: Callable[[str, str], object]) -> None:
+    one, _blank, other = said.partition(" ")
+    compare(one, other)
+
+
+def of_log(said: str) -> None:
+    parsed = transport.parse_log(said)
+    transport.summary(parsed)
+    transport.judge(parsed, "roce")
+
+
+def of_chains(chains: list[dict[str, Any]] | None) -> None:
+    """The chains as the plan of the firewall asks them: which packets they let in."""
+    for chain in chains or []:
+        for rule in chain["rules"]:
+            for _field, _same, values in rule["if"]:
+                for value in values:
+                    packet_path.span(str(value))
+                    packet_path._ports(str(value))
+
+
+def of_words(said: str) -> None:
+    words.reason(said)
+    words.tail(said)
+    assert words.one_line(said).isprintable() or said
+
+
+VALUES: tuple[Callable[[str], object], ...] = (
+    *(parse.name, parse.token, parse.enum_text, parse.rate_gbps, parse.guid, parse.gid, parse.integer, parse.hex_text, parse.pci_address),
+    *(parse.last_pci_address, parse.mac_address, parse.mac_of_guid, parse.key_values, parse.natural_key),
+    *(outside.whole, outside.number, outside.is_digits, preflight.version_tuple),
+)
+
+
+def every_value(said: str) -> None:
+    """Each reader of one value."""
+    for read in VALUES:
+        read(said)
+
+
+def of_repository(said: str) -> None:
+    for name in ("a.repo", "a.sources", "a.list"):
+        repository_files.urls_in(name, said)
+
+
+def of_ssh(said: str) -> None:
+    ssh_mesh_text.authorized(said)
+    ssh_mesh_text.client_user(said)
+    ssh_mesh_text.good_host_keys(said.split("\n"))
+    assert ssh_mesh_text.BEGIN not in ssh_mesh_text.with_block(said, "").splitlines()
+
+
+def of_failures(said: str) -> None:
+    failure.failures_of(outside.listed(outside.read_json(said)))
+
+
+def of_routes(said: str) -> None:
+    rows = outside.read_json(said)
+    routes.route_words(routes.parse_routes(rows, "eth1"))
+    routes.parse_rules(rows)
+    metrics.parse(rows)
+    foreign_routes.parse(rows, (47910,))
+
+
+def of_profiles(said: str) -> None:
+    nm._keyfile("x", said)
+    nm._ifcfg("x", said)
+    networkd.matches(said, "eth1", "aa:bb:cc:dd:ee:ff", "ethernet")
+    ifupdown.source_patterns(said)
+    ifupdown.interfaces(said)
+    persistent.words(said)
+    ini.words(ini.parse(said), "Match", "Name")
+
+
+def of_menu(host: foreign.Telling) -> None:
+    menu = grub.observe_menu(host)
+    if menu is not None:
+        grub.starts(menu)
+        grub.entry_of(menu, "6.1.0-39-amd64")
+
+
+def of_xml(said: str) -> None:
+    for grammar in (nccl_xml.TOPOLOGY, nccl_xml.GRAPHS):
+        nccl_xml.read_file(said, grammar)
+
+
+def of_settings(said: str) -> None:
+    for grammar in settings.Grammar:
+        settings.settings_of(said, grammar)
+    list(programs.options_of(said.splitlines()))
+
+
+def of_wheel(said: str) -> None:
+    found = wheel_tags.wheel_of(said)
+    if found is not None:
+        wheel_tags.fits(found, wheel_tags.Python(12, "x86_64", (2, 35)))
+
+
+def lenient(said: str) -> Any:
+    """As Ansible reads what a module printed: json.loads, which takes NaN; a text that is no JSON stays one."""
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        return said
+
+
+def of_messages(said: str) -> None:
+    value = lenient(said)
+    strict_json.dumps(value)
+    rollback_document(value)
+    for read in (
+        documents.bench_document,
+        documents.ddp_document,
+        documents.reachability_document,
+        lambda item: documents.traffic_document(item, "a"),
+    ):
+        read(value)
+    if isinstance(value, dict):
+        events.failure_message(value)
+
+
+@cache
+def scratch() -> Path:
+    """Where the readers of our own files find them; it goes with the process."""
+    directory = tempfile.TemporaryDirectory(prefix="railwright-fuzz-")
+    _KEPT.append(directory)
+    return Path(directory.name)
+
+
+_KEPT: list[Any] = []
+
+
+def at(name: str, said: str) -> Path:
+    path = scratch() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(said.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def of_run(said: str) -> None:
+    at("railwright/runs/20261121T101112Z-plan/run.json", said)
+    with mock.patch.dict(os.environ, XDG_STATE_HOME=str(scratch())):
+        runs.load("20261121T101112Z-plan")
+
+
+def of_history(said: str) -> None:
+    with mock.patch.dict(os.environ, XDG_STATE_HOME=str(scratch())):
+        path = history.history_path(Path("/i"))
+        assert path.is_relative_to(scratch())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(said.encode("utf-8", "surrogatepass"))
+        history.read_history(Path("/i"))
+
+
+def of_upgrade(said: str) -> None:
+    value = lenient(said)
+    lines = "\n".join(map(json.dumps, value)) if isinstance(value, list) else said
+    upgrade_journal.read_state(at("journal.jsonl", lines + "\n"))
+
+
+def of_lab(said: str) -> None:
+    root = scratch() / "lab"
+    path = LabPaths(root).state_file
+    at(str(path.relative_to(scratch())), said)
+    state.load(LabPaths(root))
+
+
+def of_inventory(name: str) -> Parse:
+    return lambda said: inventory_index.build_index(at(name, said))
+
+
+@cache
+def files_of(name: str) -> tuple[str, ...]:
+    root = NODES / name
+    return tuple(sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and not path.is_symlink()))
+
+
+def edited(name: str) -> st.SearchStrategy[foreign.Edited]:
+    return st.builds(lambda file, edits: foreign.Edited(NODES / name, file, edits), st.sampled_from(files_of(name)), foreign.changes)
+
+
+PLATFORM = identity.observe_identity(foreign.Edited(IB8, "none", ()))
+DEBIAN = identity.observe_identity(foreign.Edited(NODES / "doca8", "none", ()))
+
+TABLE_OF_PARSERS = (
+    # values
+    text(
+        "versions, Debian",
+        lambda said: both(said, lambda one, other: versions.compare(one, other, "debian")),
+        "1:2.3-4~rc1 2.3^git-5",
+        "5.10+a 5.9",
+    ),
+    text(
+        "versions, RPM",
+        lambda said: both(said, lambda one, other: versions.compare(one, other, "redhat")),
+        "1:2.3-4.el9 2.3^git-5",
+        "5.10~a 5.9",
+    ),
+    text(
+        "values of sysfs",
+        every_value,
+        "400 Gb/sec (4X NDR)",
+        "4: ACTIVE",
+        "0x1f",
+        "0000:1b:00.0",
+        "aa:bb:cc:dd:ee:ff",
+        'ID=debian\nNAME="x y"\n',
+    ),
+    text("JSON from outside", outside.read_json, json.dumps(NFT), json.dumps(REPORT), errors=(UnreadableText,)),
+    text("os-release", identity.platform_of, SYSTEM),
+    # schedulers
+    text("a host list", slurm_hostlist.expand, "gpu[001-003,7],login1,rack[1-2]n[01-02]", errors=(ValueError,)),
+    text("scontrol's nodes", drain_slurm.parse_nodes, SLURM),
+    text("squeue's jobs", drain_slurm.parse_jobs, "11|RUNNING|gpu[1-2]|me\n12_4|PENDING||me\n", errors=(SchedulerError,)),
+    document("kubectl's nodes", drain_kubernetes.parse_nodes, {"items": [KUBE_NODE]}, errors=(SchedulerError,)),
+    document("kubectl's pods", drain_kubernetes.parse_pods, {"items": [POD]}, errors=(SchedulerError,)),
+    # jobs
+    text("nccl-tests' table", output.parse, TABLE + LOG),
+    document("nccl-tests' file", lambda said: (jsonfile.parse_json(said), jsonfile.stripped(said)), REPORT),
+    text("NCCL's log", of_log, LOG),
+    text("ranks of NCCL's log", nearness.gpus_of_ranks, LOG + TABLE),
+    text("a log's telling line", of_words, LOG, "srun: error: x\n\x1b[31mfatal\x1b[0m\r\n=====\n"),
+    text("why a job ended", lambda said: endings.why(said, said), TABLE + LOG),
+    text(
+        "the kept lines of a log",
+        lambda said: collect.fitting([line for line in said.splitlines() if collect._KEPT.search(line)], 1000),
+        LOG,
+    ),
+    text(
+        "the probe's answers",
+        probe.answers,
+        'x railwright-probe {"host": "a", "rank": 1, "devices": [["GPU-1", "0000:1b:00.0", 80]], "cuda": "13.0"}\n',
+    ),
+    text("NCCL's XML", of_xml, XML, errors=(nccl_xml.Unreadable,)),
+    text(
+        "nccl.conf",
+        lambda said: (dumps.conf_settings(said), nccl._conf(said), nccl_area.parse_conf(said)),
+        "# a\nNCCL_DEBUG=INFO\nNCCL_A = b\n",
+    ),
+    document("a build's manifest", build.read_manifest, {"key": "x", "programs": {"a": "b"}}),
+    text("torchrun's log", lambda said: (failure.children(said, 0), failure.last_words(said)), TORCHRUN),
+    document("what a rank left", of_failures, [{"rank": 1, "at": 2.5, "message": "x", "kind": "values"}], errors=(UnreadableText,)),
+    text("perftest's table", lambda said: (perftest.parse_table(said), perftest.reason(1, said, said, "10.0.0.1")), PERFTEST),
+    document("perftest's file", lambda said: perftest.figure("write_bw", "", said), {"results": {"BW_average": 390.5, "MsgRate": 1}}),
+    # packages and keys
+    Row(
+        "keyrings",
+        lambda said: (openpgp.fingerprints(octets(said)), openpgp.extract(octets(said), "A" * 40)),
+        foreign.texts((ARMOUR, "\x99\x01\x0d\x04" * 9)),
+        (),
+        (ARMOUR,),
+    ),
+    text("apt's simulation", package_proof_apt.simulated, APT_SIMULATED),
+    text("apt's needs", lambda said: (package_proof_apt._EXACT.findall(said), restore_transaction.telling(said)), APT_SIMULATED),
+    text("dnf's table", lambda said: (package_proof_dnf.parse_table(said), package_proof_dnf._errors(said)), DNF_TABLE),
+    text("rpm's list", packages.rpm_lines, RPM),
+    node(
+        "dpkg's status",
+        lambda host: (
+            packages.query_packages(host, DEBIAN, ["rdma-core", "mlnx"]),
+            package_state.all_installed(host, DEBIAN),
+            package_state.unfinished(host),
+            package_state.held(host, DEBIAN, ["mlnx"]),
+        ),
+        STATUS,
+    ),
+    node(
+        "rpm's answers", lambda host: (package_state.all_installed(host, PLATFORM), package_state.held(host, PLATFORM, ["rdma-core"])), RPM
+    ),
+    node(
+        "newer versions",
+        lambda host: [upgrades.candidates(host, name, ["rdma-core"]) for name in ("apt", "dnf", "zypper")],
+        "rdma-core:\n  Installed: 1\n  Candidate: 2\n",
+        "rdma-core.x86_64  1:2-3  baseos\n",
+        "v | x | rdma-core | 1 | 2 | x86_64\n",
+    ),
+    node(
+        "who holds apt",
+        lambda host: (package_locks.lock_holder(host, "apt"), package_locks.lock_holder(host, "dnf")),
+        "1: POSIX  ADVISORY  WRITE 1234 08:01:5678 0 EOF\n",
+        "4711\n",
+    ),
+    text("files of repositories", of_repository, REPO, DEB822, SOURCES),
+    text("pip's lock", lambda said: ai_environment_lock.parse_lock(said, "lock"), LOCK, errors=(RailwrightError,)),
+    text("conda's list", lambda said: ai_environment_lock.parse_explicit(said, "list"), EXPLICIT, errors=(RailwrightError,)),
+    text("a wheel's name", of_wheel, "torch-2.9.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl", "a-1-py3-none-any.whl"),
+    text("dkms status", dkms.parse_status, "nvidia/580.95.05, 6.8.0-85-generic, x86_64: installed (Diff)\nmlnx, 1.0: added\n"),
+    node(
+        "dkms' tree",
+        lambda host: (dkms.dkms_builds(host), dkms_area._meant_for(host, dkms.Build("a", "1", "6.1", "x86_64", "added"), "6.1")),
+        'PACKAGE_NAME=a\nBUILD_EXCLUSIVE_KERNEL="^(6\\.|5\\.).*$"\n',
+    ),
+    # the network
+    told("ip addr", lambda host: (nics.observe_addresses(host), ping_node.dad_failed(host)), [ADDRESS]),
+    told("ip route get", lambda host: ping_node._route(host, {"address": "10.0.0.1", "source": "10.0.0.2"}), [ROUTE]),
+    document("ip route and ip rule", of_routes, [ROUTE, RULE], errors=(UnreadableText,)),
+    told("an interface's evidence", lambda host: evidence.observe(host, (RAIL,)), [{**ADDRESS, **ROUTE, **RULE}]),
+    node(
+        "the network's evidence",
+        lambda host: evidence.observe(host, (RAIL,)),
+        KEYFILE,
+        NETWORK,
+        "Id=x\nLoadState=loaded\nActiveState=active\n",
+        "0x1003",
+    ),
+    text("files of network managers", of_profiles, KEYFILE, NETWORK, INTERFACES, 'TYPE=Ethernet\nHWADDR="AA:BB:CC:DD:EE:FF"\nONBOOT=no\n'),
+    document("nft's ruleset", lambda said: of_chains(nftables.chains_of(said)), NFT),
+    text("iptables' rules", lambda said: of_chains(iptables.chains_of(said, "ip")), IPTABLES),
+    text(
+        "ufw's rules",
+        lambda said: [firewall_ufw.entry_of(line) for line in said.splitlines()],
+        f"### tuple ### allow udp 4791 0.0.0.0/0 any 10.0.0.0/8 in_eth1 comment={firewall_ufw._MARK}\n",
+    ),
+    node(
+        "routes and interfaces of /proc",
+        lambda host: (nics.observe_nics(host), nics.netdevs_with_address(host, "10.0.0.1"), perftest_node.listening(host)),
+        "Iface Destination Gateway Flags RefCnt Use Metric Mask\neth1 00000000 0100000A 0003 0 0 100 00000000 0 0 0\n",
+        "fe800000000000000000000000000001 02 40 20 80 eth1\n",
+        "  0: 0100007F:1F90 00000000:0000 0A 0 0 0\n",
+    ),
+    text("authorized_keys", of_ssh, AUTHORIZED),
+    node("sshd -T", lambda host: ssh_mesh_node.ask_sshd(host, ssh_mesh_node.account("root")), SSHD),
+    # RDMA
+    told("dcb", lambda host: (qos_dcb.read_dcb(host, "eth1"), traffic_counters._dcb(host, "eth1")), DCB),
+    text("mlnx_qos", qos_mlnx.parse_mlnx_qos, MLNX_QOS),
+    text("QoS at boot", lambda said: (qos_boot.sets(qos_boot.lines_of(said)), qos_boot._profile(said)), QOS_BOOT),
+    node(
+        "ethtool -S",
+        lambda host: traffic_counters._ethtool(host, "eth1"),
+        "NIC statistics:\n     rx_prio3_pause: 5\n     rx_discards_phy: 99\n",
+    ),
+    text(
+        "mstconfig and mstflint",
+        lambda said: (firmware.parse_config(said), firmware.parse_flash(said)),
+        MSTCONFIG,
+        MSTFLINT,
+        "\n-E- Failed to open x.\n",
+    ),
+    node(
+        "firmware tools that fail",
+        lambda host: (firmware.query_config(host, "mstconfig", "0000:13:00.0"), firmware.query_flash(host, "x", "y")),
+        MSTCONFIG,
+    ),
+    text("ibv_devinfo", verbs.parse_devinfo, DEVINFO),
+    Row(
+        "configuration space",
+        lambda said: pci_config.parse_config(octets(said)),
+        foreign.texts(("\x86\x80\x10\x00" * 80, "\x01\x00\x03\xc8" * 1100)),
+        (),
+        ("\x86\x80\x10\x00" * 80,),
+    ),
+    node(
+        "links of a PCI function",
+        lambda host: (pci.link_facts(host, "0000:1b:00.0"), pci.acs_facts(host, ["0000:1b:00.0"])),
+        "16.0 GT/s PCIe\n",
+        "0x0 0x1 0x200\n",
+    ),
+    text("nvidia-smi topo -m", affinity.topo_matrix, TOPO),
+    node(
+        "the GPU's driver",
+        lambda host: (
+            gpu_driver.loaded_driver(host),
+            gpu_driver.smi_rows(host, ("a", "b")),
+            gpu_driver.driver_on_disk(host, "6.1"),
+            gpu_driver.module_users(host, "nvidia"),
+        ),
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release\n",
+        "0000:1b:00.0, Enabled\n",
+        "nvidia 1 3 a,b, Live 0x0\n",
+    ),
+    text("versions of MPI", mpi.version_of, "mpirun (Open MPI) 4.1.6\n", "HYDRA build details:\n    Version:    4.2.0\n"),
+    node(
+        "NCCL's libraries",
+        lambda host: (
+            nccl_library.cached_libraries(host),
+            aiacc.cached_plugins(host),
+            nccl_library.nccl_libraries(host),
+            nccl_libraries.loadable_nccl(host, PLATFORM),
+        ),
+        "\tlibnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2\n\tlibnccl-net.so (libc6,x86-64) => /opt/x.so\n",
+        "NCCL version 2.30.7+cuda13.0\0",
+    ),
+    node("the eRDMA driver", lambda host: erdma_driver.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
+    text("a module's checksums", peermem_build.checksum, "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
+    # the system
+    text("GRUB's menu", grub.parse_menu, MENU),
+    node("what GRUB starts", of_menu, MENU, "saved_entry=gnulinux-advanced>b\nnext_entry=1>0\n"),
+    node(
+        "kernels and their arguments",
+        lambda host: (
+            boot.observe_boot(host, "6.1.0-40-amd64"),
+            boot.secure_boot(host),
+            kernel_args.observe(host, kernel_args.Wanted(True, ("a",), "x86_64")),
+        ),
+        MENU,
+        'args="a b"\n',
+    ),
+    node(
+        "kernel modules",
+        lambda host: (modules.loaded_modules(host), modules.module_index(host, "6.1"), modules.available_modules(host, "6.1")),
+        "kernel/a/mlx5_core.ko.xz: kernel/b.ko\n",
+        "rdma_cm 1 2 a,b, Live 0x0\n",
+    ),
+    node(
+        "storage over RDMA",
+        storage.rdma_storage,
+        "srv:/a /mnt/a\\040b nfs rw,proto=rdma 0 0\nx /y beegfs cfgFile=/e 0 0\n",
+        "connUseRDMA = false\n",
+    ),
+    node(
+        "the IOMMU",
+        lambda host: (iommu.iommu_facts(host, ["0000:1b:00.0"]), iommu.numa_nodes(host)),
+        "quiet iommu=pt intel_iommu=on\n",
+        "DMA-FQ\n",
+    ),
+    node(
+        "devices of sysfs",
+        lambda host: (
+            devices.entries(host, "/a"),
+            devices.pci_of(host, "/a"),
+            devices.sibling_netdevs(host, "mlx5_0"),
+            devices.hardware_macs(host),
+        ),
+        "../../../0000:1b:00.0",
+        "aa:bb:cc:dd:ee:ff",
+    ),
+    node(
+        "what jobs get",
+        lambda host: [effective.effective(host, carrier, {"NCCL_DEBUG": "INFO"}) for carrier in effective.observe_carriers(host)],
+        "\0NCCL_DEBUG=INFO\0A=b\0",
+        "Environment=NCCL_A=$'b c'\n",
+        "export NCCL_IB_HCA=mlx5_0\n",
+    ),
+    node(
+        "since when and by whom",
+        lambda host: (provenance.package_steps(host), provenance.package_origin(host, "a", ()), provenance.unit_origin(host, "a")),
+        "2026-11-20 10:11:12 upgrade rdma-core:amd64 44 45\n",
+        "1732100000 1.0-1\n",
+        "btime 1732100000\n",
+        "X=1234567\n",
+    ),
+    node("a node before Python's modules", lambda host: preflight.observe_preflight(host, 1.0), "0\n", "1732100000\n"),
+    node(
+        "versions of the stack",
+        lambda host: (stack.observe_stack(host, "6.1", {}), stack.half_installed(host)),
+        "MLNX_OFED_LINUX-24.10-2.1.8.0:\n",
+        STATUS,
+    ),
+    text("sysctl.d", sysctl.assignments, "# a\nnet.core.rmem_max = 1\n-net/ipv4/conf.eth0.1/rp_filter=2\n"),
+    text("modprobe.d", erdma_load.letters_in, "options erdma compat_mode=Y x=1\n"),
+    node("mounts", lambda host: mount.mounted(host, "/nfs/a"), "36 35 98:0 / /nfs/a rw - nfs4 srv:/a rw\n"),
+    told(
+        "images and runtimes",
+        lambda host: (containers.observe_image(host, "docker", "x"), containers.observe_runtimes(host), containers.observe_toolkit(host)),
+        IMAGE,
+        {"Runtimes": {"nvidia": {"path": "x"}}, "DefaultRuntime": "runc"},
+    ),
+    text("CDI", lambda said: containers.cdi_spec("/etc/cdi/x.yaml", said), CDI),
+    document("daemon.json", containers_docker.settings_of, {"runtimes": {"nvidia": {"path": "x"}}, "default-runtime": "nvidia"}),
+    # a node's own records
+    told(
+        "leases and records",
+        lambda host: (upgrade_lease.read(host), perftest_node.read_record(host), ai_environment_manifest.manifest_of(host, "/x")),
+        dict.fromkeys(upgrade_lease.Lease._fields, "x"),
+        {"servers": [{"pid": 5, "started": "1", "argv": ["a"]}]},
+        {"files_sha256": "x"},
+    ),
+    told("restore points", lambda host: [restore_look.has_effect(point) for point in journal.points(host)], RESTORE),
+    text(
+        "ldd",
+        build_look._MISSING.findall,
+        "\tlibmpi.so.40 => not found\n./a: /lib/libc.so.6: version `GLIBC_2.38' not found (required by ./a)\n",
+    ),
+    # whole nodes
+    node("facts of a node that says one thing", observe_facts, "eth1", "0x1\n", "mlx5_0 mlx5_1", SYSTEM, "4: ACTIVE"),
+    Row("facts of a captured node", observe_facts, edited("doca8"), (), heavy=True),
+    Row("facts of an eRDMA node", observe_facts, edited("erdma2"), (), heavy=True),
+    Row(
+        "the plan of a captured node",
+        lambda host: make_plan(host, profile_trees.spec_of("doca8")),
+        edited("doca8"),
+        (RailwrightError,),
+        heavy=True,
+    ),
+    Row(
+        "the plan of an InfiniBand node",
+        lambda host: make_plan(host, profile_trees.spec_of("ib8")),
+        edited("ib8"),
+        (RailwrightError,),
+        heavy=True,
+    ),
+    # the controller
+    document("answers of modules", of_messages, FAILED, *DOCUMENTS, ROLLBACK),
+    text(
+        "a failure's telling line", lambda said: events.telling_line(said.splitlines() or [""]), "Traceback:\n  x\nE: command not found\n"
+    ),
+    text("scripts of jobs", of_settings, SH),
+    text("apt's sources", lambda said: (apt._from_list(said), apt._from_deb822(said)), SOURCES, DEB822),
+    document("a stored run", of_run, RECORD, errors=(InputError,)),
+    document("the history of drift", of_history, {"schema": 1, "inventory": "i", "nodes": {"a": {"x": "2026"}}}),
+    document("the journal of an upgrade", of_upgrade, JOURNALS, errors=(CommandError,)),
+    document(
+        "a lab's state", of_lab, {"version": state.VERSION, "nodes": [], "hardware": {}, "offset": 0, "image": "x"}, errors=(LabError,)
+    ),
+    text("an INI inventory", of_inventory("ini/hosts"), INI, errors=(InputError,)),
+    text("a YAML inventory", of_inventory("yaml/hosts.yml"), INVENTORY, errors=(InputError,)),
+)

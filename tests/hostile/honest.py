@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an honest node answers to every module and mode that our plays ask for; facts are those of a tree in tests/fixtures/nodes.
+
+Written by hand where the answer needs hardware, root's changes or a package manager. Every one of them passes the gate (test_table.py), and
+every form of the gate has one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
+FACTS = json.loads((NODES / "rxe.facts.json").read_text())
+SHA = "ab" * 32
+PACKED = "what a build is packed into"
+KEY = "network: MTU of rail0 (eth1)"
+CHANGE = {"key": KEY, "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "none",
+          "why": "jumbo frames", "source": "inventory mtu"}
+VERDICT = {"check": "port.state", "node": "n", "hca": "rxe0", "port": 1, "subject": "rail0 (eth1)", "status": "pass",
+           "expected": "ACTIVE", "found": "ACTIVE", "message": "the port is ACTIVE"}
+FINDING = {"key": KEY, "kind": "setting", "area": "network", "what": "MTU of rail0 (eth1)", "expected": 9000, "found": 1500,
+           "severity": "major", "disruption": "none", "why": "jumbo frames", "since": 1700000000.0, "by": "nobody knows"}
+PACKAGE = {"area": "packages", "state": "present", "names": ["rdma-core=44.0-2"]}
+PACKAGES = {"manager": "apt", "steps": [PACKAGE], "needed": True, "downloads": [
+    {"url": "https://example.com/key.asc", "dest": "/var/cache/railwright/keys/doca", "checksum": ""}]}
+PLAN = {
+    "changed": False, "plan": [CHANGE], "problems": [], "before": {KEY: 1500}, "after": {KEY: 9000},
+    "diff": [{"before": "1500\n", "after": "9000\n"}], "notes": ["a container"], "erdma": None, "drivers": {"kernel": "6.1.0-18-amd64"},
+    "reboot_needed": [], "remaining": [], "left": [], "packages": PACKAGES, "restore_point": "",
+}
+CONFIRMED = {"changed": False, "confirm": {"state": "applied", "run": "r1", "changes": [KEY], "troubles": [], "restore_point": ""},
+             "restore_point": ""}
+ROLLBACK = {
+    "changed": False, "plan": [CHANGE], "problems": [], "notes": [], "reboot_needed": [], "known": True, "restore_points": [],
+    "undone": ["r1-network"], "to": "r1",
+}
+RUNS = [{"run": "r1", "points": ["r1"], "when": 1700000000.0, "state": "applied", "files": 1, "values": 0, "commands": 0, "packages": [],
+         "packages_assumed": False, "undid": []}]
+RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "198.18.0.1", "mtu": 9000, "netdev": "eth1", "hca": "rxe0", "port": 1,
+        "gid_index": 1, "gid_needed": True, "rdma_cm": False, "exchange": "192.0.2.1"}
+LEASE = {"run": "playbook-pins", "controller": "c", "user": "u", "since": "2026-01-01T00:00:00Z", "step": "preflight"}
+CUDA = {"host": "n", "rank": 0, "devices": [["NVIDIA H200", "0000:1b:00.0", 150754820096]], "error": None, "cuda": "13.0", "nccl": "2.30.7"}
+SEEN = {
+    "node": "n", "hostname": "n", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
+    "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]}, "cuda": CUDA, "driver": "580.65.06",
+    "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": ["NCCL_DEBUG"],
+    "mpi": [{"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}],
+    "slurm": {"srun": None, "sinfo": None, "scancel": None},
+    "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
+    "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],
+}
+BUILD = {
+    "arch": "x86_64", "gpus": [{"pci": "0000:1b:00.0", "device_id": "0x2335", "capability": "9.0"}],
+    "nvcc": {"path": "/usr/local/cuda/bin/nvcc", "home": "/usr/local/cuda", "version": "12.8", "codes": ["sm_90"]},
+    "nccl": {"library": "/opt/nccl/lib/libnccl.so.2", "include": "/opt/nccl/include", "version": "2.30.7", "origin": "prefix"},
+    "mpi": {"kind": "openmpi4", "version": "4.1.4", "directory": "/usr/lib", "include": "/usr/include", "library": "/usr/lib/libmpi.so"},
+    "missing_tools": [], "library_path": ["/opt/nccl/lib"], "mount": None,
+}
+MANIFEST = {"key": "0" * 12, "programs": {"all_reduce_perf": SHA}}
+PREFIX = {"version": "2.30.7", "directory": "/opt/railwright/nccl/2.30.7-cu13", "missing": True, "needed": True,
+          "artifact": "nccl-wheel-cu13-x86_64", "url": "https://example.com/nccl.whl", "sha256": SHA,
+          "file": "/var/cache/railwright/nccl/nccl.whl", "install": "wheel", "cuda": "13"}
+HPCX = {name: PREFIX[name] for name in ("version", "missing", "needed", "artifact", "url", "sha256")} | {
+    "directory": "/opt/railwright/hpcx/2.30", "file": "/var/cache/railwright/hpcx/hpcx.tbz"}
+ENVIRONMENT = {"kind": "venv", "name": "torch-2.9.1", "directory": "/opt/railwright/ai/torch-2.9.1", "missing": True, "needed": True,
+               "python": "/opt/railwright/ai/torch-2.9.1/bin/python", "broken": [], "files": "/opt/railwright/ai/.torch-2.9.1.files",
+               "wheels": [], "torch": None}
+HOST_KEY = "ssh-ed25519 " + "A" * 68
+MESH_KEY = f"ssh-ed25519 {'B' * 68} railwright-mesh generation=1 serial=1"
+MESH = {"user": "mpi", "public_key": None, "authorized": None, "addresses": ["198.18.0.1"], "port": 22, "host_keys": [HOST_KEY],
+        "hostname": "n", "problems": []}
+DRAIN = {"node": "n", "state": "drained", "jobs": [], "holders": [], "reason": "railwright upgrade: playbook-pins", "by": "us",
+         "message": None, "raw": "DRAINED", "closed": True, "empty": True, "done": True}
+EXPLANATION = {"path": "none", "reason": "no GPU", "problem": None, "release": None, "gpus": 0, "hcas": ["rxe0"], "refused": [],
+               "evidence": []}
+CONTAINER = {
+    "hostname": "n", "captured": False, "arch": "x86_64", "infiniband": {"devices": [], "present": True}, "hcas": [], "gpus": [],
+    "driver": None, "numa": [], "variables": {}, "files": [], "addresses": [], "runtimes": [], "toolkit": None, "cdi": [], "image": None,
+    "notes": [],
+}
+TRAFFIC = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n", "seconds": 1.0, "counters": {"rx_discards": 0}, "interfaces": {},
+           "backwards": []}
+COLLECTED = {"rc": 0, "ranks": [{"torch": "2.9.1"}], "failures": [], "result": None, "log": ""}
+SAID = {"changed": False}
+SOURCE = {"artifact": "erdma", "version": "1.4", "url": "https://example.com/e.tgz", "sha256": SHA, "directory": "/usr/src/erdma-1.4",
+          "file": "/var/cache/railwright/erdma/e.tgz", "missing": True}
+PEER_SOURCE = {"url": "https://example.com/p.tgz", "sha256": SHA, "directory": "/usr/src/nv_peer_mem-1.3", "release": "1.3"}
+
+PROBE = """#railwright:uid
+0
+#railwright:kernel
+6.1.0-18-amd64
+#railwright:arch
+x86_64
+#railwright:clock
+NOW
+#railwright:synchronised
+yes
+#railwright:init
+systemd
+#railwright:free
+Filesystem 1024-blocks Used Available Capacity Mounted on
+/dev/vda 100000000 1000 99999000 1% /
+#railwright:python
+3.11.2 /usr/bin/python3
+#railwright:os
+ID=debian
+VERSION_ID="12"
+VERSION_CODENAME=bookworm
+PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
+#railwright:end
+"""
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "rdma_ai_environment:look": {**SAID, "environment": ENVIRONMENT, "plan": [], "drivers": {}, "notes": []},
+    "rdma_ai_environment:settle": {**SAID, "torch": {"version": "2.9.1"}},
+    "rdma_ai_environment:*": SAID,
+    "rdma_check:": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
+                    "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [{"gpu": "0000:1b:00.0", "number": 0}]}},
+    "rdma_containers:": {**SAID, "container": CONTAINER},
+    "rdma_ddp:look": {**SAID, "look": {"user": "mpi", "python": "/usr/bin/python3", "torch": "2.9.1", "processes": 1, "port_taken": False,
+                                       "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}}},
+    "rdma_ddp:start": {**SAID, "process": {"pid": 1234, "start_time": "5678", "at": 1.0}},
+    "rdma_ddp:poll": {**SAID, "done": True, "over": True, "exit": 0, "progress": {"seconds": 1.0}},
+    "rdma_ddp:stop": {**SAID, "ended": 0},
+    "rdma_ddp:collect": {**SAID, "collected": COLLECTED},
+    "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
+    "rdma_drift:": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "drivers": {}, "notes": []},
+    "rdma_erdma:look": {**SAID, "source": SOURCE},
+    "rdma_erdma:*": SAID,
+    "rdma_facts:": {**SAID, "rdma": FACTS},
+    "rdma_gdr:explain": {**SAID, "explanation": EXPLANATION},
+    "rdma_gdr:source": {**SAID, "source": PEER_SOURCE},
+    "rdma_gdr:traffic": {**SAID, "verdicts": [VERDICT]},
+    "rdma_hpcx:look": {**SAID, "hpcx": HPCX},
+    "rdma_hpcx:*": SAID,
+    "rdma_nccl_build:look": {**SAID, "node": BUILD},
+    "rdma_nccl_build:state": {**SAID, "programs": {}, "manifest": None},
+    "rdma_nccl_build:build": {**SAID, "manifest": MANIFEST},
+    "rdma_nccl_build:pack": {**SAID, "sha256": hashlib.sha256(PACKED.encode()).hexdigest()},
+    "rdma_nccl_build:verify": {**SAID, "library_path": ["/opt/nccl/lib"]},
+    "rdma_nccl_build:*": SAID,
+    "rdma_nccl_library:look": {**SAID, "library": PREFIX, "notes": []},
+    "rdma_nccl_library:*": SAID,
+    "rdma_nccl_tests:look": {**SAID, "seen": SEEN},
+    "rdma_nccl_tests:probe": {**SAID, "status": 0, "answers": [CUDA], "reason": None, "tail": []},
+    "rdma_nccl_tests:start": {**SAID, "job": "all_reduce", "pid": 1234},
+    "rdma_nccl_tests:poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
+    "rdma_nccl_tests:stop": {**SAID, "ended": 0},
+    "rdma_nccl_tests:collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None},
+    "rdma_nccl_tests:*": SAID,
+    "rdma_packages:check": {**SAID, "steps": [PACKAGE], "later": False, "resolved": [
+        {"name": "rdma-core", "from": None, "to": "44.0-2", "origin": "Debian"}]},
+    "rdma_packages:failed": {"failed": True, "msg": "the package step failed", "explains": True},
+    "rdma_perftest:start": {**SAID, "verdicts": [], "open_ports": [18515, 18516]},
+    "rdma_perftest:run": {**SAID, "verdicts": [VERDICT]},
+    "rdma_perftest:stop": {**SAID, "verdicts": [], "traffic": [TRAFFIC], "ended": 0},
+    "rdma_ping:": {**SAID, "pings": [], "rails": [{"name": "rail0", "macs": [], "dad_failed": False}]},
+    "rdma_rollback:look": {**SAID, "restore_points": RUNS},
+    "rdma_rollback:plan": ROLLBACK, "rdma_rollback:prove": ROLLBACK, "rdma_rollback:apply": ROLLBACK,
+    "rdma_rollback:packages_before": {**SAID, "record": "r1-packages"},
+    "rdma_rollback:packages_after": {**SAID, "record": "r1-packages", "packages_changed": ["rdma-core"]},
+    "rdma_ssh_mesh:observe": {**SAID, "node": MESH},
+    "rdma_ssh_mesh:generate": {"changed": True, "changes": ["key pair"], "public_key": MESH_KEY},
+    "rdma_ssh_mesh:read": {**SAID, "private_key": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n"},
+    "rdma_ssh_mesh:key": {"changed": True, "changes": ["key pair"], "public_key": MESH_KEY},
+    "rdma_ssh_mesh:apply": {"changed": True, "changes": ["authorized_keys"], "diff": []},
+    "rdma_ssh_mesh:*": SAID,
+    "rdma_state:plan": PLAN,
+    "rdma_state:apply": {**PLAN, "changed": True, "restore_point": "/var/lib/railwright/restore/r1", "plan": [CHANGE]},
+    "rdma_state:confirm": CONFIRMED, "rdma_state:outcome": CONFIRMED,
+    "rdma_upgrade:lease": {"changed": True, "lease": LEASE, "taken_over_from": None, "busy": None},
+    "rdma_upgrade:release": {"changed": True, "lease": None},
+    # Ansible's own.
+    "apt:": {"changed": True}, "dnf:": {"changed": True, "results": []}, "file:": {"changed": True, "path": "/x", "state": "directory"},
+    "get_url:": {"changed": True, "dest": "/x"}, "slurp:": {"changed": False, "content": "Zmlyc3QK", "encoding": "base64", "source": "/x"},
+    "stat:": {"changed": False, "stat": {"exists": False}}, "systemd_service:": {"changed": True, "status": {}},
+    "systemd:": {"changed": True, "status": {}}, "command:": {"changed": True, "rc": 0, "stdout": "", "stderr": "", "cmd": []},
+    "copy:": {"changed": True, "dest": "/x"}, "ping:": {"ping": "pong"}, "unarchive:": {"changed": True, "dest": "/x"},
+    "async_wrapper:": {"started": 1, "finished": 0, "ansible_job_id": "j12345.42", "results_file": "/root/.ansible_async/j12345.42"},
+    "async_status:": {"started": 1, "finished": 1, "ansible_job_id": "j12345.42", "changed": True},
+    "setup:": {"ansible_facts": {"ansible_distribution": "Debian", "ansible_distribution_version": "12", "ansible_os_family": "Debian",
+                                "ansible_pkg_mgr": "dnf4"}},
+    "find:": {"changed": False, "files": [{"path": "/sbin/shutdown"}]},
+}
+
+
+def texts() -> dict[str, str]:
+    """As a module prints them."""
+    computed = {"rdma_ping:": "@pings", "rdma_drain:*": "@drains"}  # of what is asked for: connection/liar.py
+    plain = {"shell:": "/remote/tmp", "fetch:": PACKED, "probe:": PROBE.replace("NOW", f"{time.time():.0f}")}
+    return {key: json.dumps(answer) for key, answer in ANSWERS.items()} | plain | computed

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One task for every module and mode, by itself: what a registered result of a step before would hold comes as a variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.hostile.honest import ANSWERS, BUILD, MANIFEST, MESH_KEY, PLAN, RAIL, SHA
+
+MODES: dict[str, dict[str, dict[str, Any]]] = {
+    "rdma_ai_environment": {"look": {}, "settle": {}},
+    "rdma_check": {"": {}},
+    "rdma_containers": {"": {}},
+    "rdma_ddp": {
+        "look": {}, "start": {"plan": "ddp_plan"}, "stop": {"plan": "ddp_plan"}, "collect": {"plan": "ddp_plan"},
+        "poll": {"plan": "ddp_plan", "started": "ddp_started", "polled": "nothing", "age": 20},
+    },
+    "rdma_drain": {"look": {"alone": True}},
+    "rdma_drift": {"": {}},
+    "rdma_erdma": {"look": {}},
+    "rdma_facts": {"": {}},
+    "rdma_gdr": {"explain": {}, "source": {}, "traffic": {"check": "checked"}},
+    "rdma_hpcx": {"look": {}},
+    "rdma_nccl_build": {
+        "look": {}, "state": {"plan": "build_plan"}, "build": {"plan": "build_plan"}, "pack": {"plan": "build_plan"},
+        "verify": {"seen": "build_seen", "plan": "build_plan", "choice": "build_choice", "made": "build_made"},
+    },
+    "rdma_nccl_library": {"look": {}},
+    "rdma_nccl_tests": {
+        "look": {"directory": "/opt/nccl-tests"}, "probe": {"plan": "bench_plan"}, "poll": {"plan": "bench_plan"},
+        "stop": {"plan": "bench_plan"}, "collect": {"plan": "bench_plan"},
+    },
+    "rdma_packages": {"check": {"plan": PLAN}},
+    "rdma_ping": {"": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}},
+    "rdma_rollback": {
+        "look": {}, "plan": {"to": "r1"}, "prove": {"to": "r1"}, "apply": {"to": "r1"}, "packages_before": {"plan": PLAN},
+        "packages_after": {"record": "r1-packages"},
+    },
+    "rdma_ssh_mesh": {
+        "observe": {}, "generate": {"plan": "mesh_plan"}, "read": {"plan": "mesh_plan"},
+        "apply": {"plan": "mesh_plan", "made": "mesh_made"},
+    },
+    "rdma_state": {"plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}},
+    "rdma_upgrade": {"lease": {"run": "r1"}, "release": {"run": "r1"}},
+}
+GUARDED: dict[str, dict[str, Any]] = {
+    "apt": {"name": "x"}, "command": {"argv": ["true"]}, "copy": {"content": "x", "dest": "/x"}, "dnf": {"name": "x"},
+    "file": {"path": "/x", "state": "directory"}, "get_url": {"url": "https://example.com/x", "dest": "/x"}, "slurp": {"src": "/x"},
+    "stat": {"path": "/x"}, "systemd_service": {"name": "x"},
+}
+JOB = {"name": "all_reduce", "argv": "{{ {inventory_hostname: ['true']} }}", "environment": {}, "seconds": 5}
+VARIABLES: dict[str, Any] = {
+    "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "nccl_tests_user": "mpi",
+    "ddp_benchmark_python": "/usr/bin/python3", "ai_environment_kind": "none",
+    "checked": {**ANSWERS["rdma_check:"], "rails": [RAIL]}, "build_seen": {"node": BUILD},
+    "build_plan": {"build": {"directory": "/opt/railwright/nccl-tests/x", "programs": ["all_reduce_perf"], "download": "/x"}},
+    "build_choice": {"choice": {"origin": "n", "build": False, "receivers": [], "programs": {"all_reduce_perf": SHA}}},
+    "build_made": {"manifest": MANIFEST}, "nothing": {}, "ddp_started": ANSWERS["rdma_ddp:start"],
+    "ddp_plan": {"plan": {
+        "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
+        "batch": 1, "timeout_s": 60, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
+    "bench_plan": {"plan": {
+        "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None}},
+    "mesh_plan": {"mesh": {
+        "members": [], "origin": "{{ inventory_hostname }}", "generate": False, "public_key": MESH_KEY, "generation": 1, "serial": 1,
+        "receivers": [], "holders": []}},
+    "mesh_made": {"public_key": MESH_KEY},
+}  # fmt: skip
+
+
+def tasks() -> dict[str, dict[str, Any]]:
+    """By the answer that it asks for."""
+    found = {}
+    for module, modes in MODES.items():
+        for mode, options in modes.items():
+            found[f"{module}:{mode}"] = {f"railwright.rdma.{module}": {**options, **({"mode": mode} if mode else {})}}
+    for name, options in GUARDED.items():
+        found[f"{name}:"] = {"railwright.rdma.rdma_guarded": {"module": f"ansible.builtin.{name}", "args": options}}
+    return found

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plays that liars take part in: every playbook of ours, and roles where no playbook reaches a module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tests.hostile.honest import ANSWERS, PACKAGES, PLAN, PROBE, SHA
+
+
+class Scenario(NamedTuple):
+    """``play``: a playbook's name, or tasks. ``changes``: honest answers of this scenario. ``joint``: a failure counts for others."""
+
+    name: str
+    play: Any
+    variables: Mapping[str, Any] = MappingProxyType({})
+    changes: Mapping[str, Any] = MappingProxyType({})
+    joint: bool = False
+    ends: str = ""  # how the honest nodes fail here; empty: they do not
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The answers that the play asks an honest node for."""
+        return tuple(ASKS[self.name].split())
+
+
+def role(name: str, tasks_from: str = "main", **variables: Any) -> list[dict[str, Any]]:
+    task = {"ansible.builtin.include_role": {"name": f"railwright.rdma.{name}", "tasks_from": tasks_from}, "vars": variables}
+    return [{"name": "Play", "hosts": "rdma", "gather_facts": False, "tasks": [task]}]
+
+
+def planned(*steps: dict[str, Any], manager: str = "apt") -> dict[str, Any]:
+    return {"rdma_state:plan": {**PLAN, "packages": {**PACKAGES, "manager": manager, "steps": list(steps)}},
+            "rdma_packages:check": {**ANSWERS["rdma_packages:check"], "steps": list(steps)}}
+
+
+UNINSTALL = {"area": "packages", "state": "uninstall", "names": []}
+FILE = {"area": "packages", "state": "file", "names": ["/var/cache/railwright/packages/doca-host.deb"]}
+UNSIGNED = {"area": "aiacc", "state": "unsigned", "names": ["/var/cache/railwright/packages/aiacc-nccl-plugin.deb"]}
+REMOVED = {"area": "packages", "state": "absent", "names": ["mlnx-ofed-all"]}
+PIN = {"artifact_pins": {"nccl-wheel-cu13-x86_64": SHA}}
+COLLECTIVE = {"nccl_tests_user": "mpi", "nccl_tests_collectives": ["all_reduce"]}
+BUILDING = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "mpi"}
+PREBUILT = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "local", "nccl_tests_install": "prebuilt"}
+MADE = {"rdma_nccl_build:state": {"changed": False, "programs": {"all_reduce_perf": SHA}, "manifest": None}}
+SLURM = {"upgrade_scheduler": "slurm", "upgrade_scheduler_host": "honest1"}
+AFTER_BOOT = {"rdma_state:apply": {**ANSWERS["rdma_state:apply"], "reboot_needed": ["network: MTU of rail0 (eth1)"]}}
+MOUNT = {"unit": "srv-nccl.mount", "file": "/etc/systemd/system/srv-nccl.mount", "text": "[Mount]\n", "write": True, "start": True}
+
+SCENARIOS = (
+    Scenario("facts", "facts"),
+    Scenario("drift", "drift"),
+    Scenario("explain", "explain"),
+    Scenario("container_flags", "container_flags"),
+    Scenario("restore_points", "restore_points"),
+    Scenario("plan", "plan"),
+    Scenario("ai_environment_plan", "ai_environment_plan"),
+    Scenario("validate", "validate", {"validate_perftest": False}, joint=True),
+    Scenario("perftest", "validate", {"validate_perftest": True}, joint=True),
+    Scenario("apply", "apply", {}, planned(UNINSTALL, REMOVED, FILE, *PACKAGES["steps"], UNSIGNED)),
+    Scenario("apply_dnf", "apply", {}, planned(*PACKAGES["steps"], UNINSTALL, manager="dnf")),
+    Scenario("apply_bare", "apply", {}, {"probe": PROBE.replace("3.11.2 /usr/bin/python3\n", "")}, ends="Unknown error"),
+    Scenario("apply_reboot", "apply", {"consent": ["reboot"], "reboot_timeout_s": 60}, AFTER_BOOT,
+             ends="has not rebooted"),
+    Scenario("rollback", "rollback", {"rdma_rollback_to": "r1"}),
+    Scenario("remediate", "remediate", {"rdma_batch": "100%"}, joint=True),
+    Scenario("ai_environment", "ai_environment", ends="is not found whole now"),
+    Scenario("nccl_prefix", role("nccl", "prefix"), {"nccl_install": "wheel", "nccl_wheel_index": "https://example.com/wheels", **PIN}),
+    Scenario("hpcx_prefix", role("mpi", "prefix"), {"mpi_install": "hpcx"}),
+    Scenario("erdma_driver", role("erdma", "driver")),
+    Scenario("gpudirect_source", role("gpudirect", "source"), {}, {"stat": {"changed": False, "stat": {"exists": True, "isdir": True}}}),
+    Scenario("firmware_images", role(
+        "nic_firmware", "images", nic_firmware_images={"MT_0000000838": {"url": "https://example.com/f.bin", "sha256": SHA}},
+        nic_firmware_versions={"MT_0000000838": "28.41.1000"},
+        __nic_firmware_plan={"plan": [{"what": "firmware MT_0000000838 in flash on rail0"}]})),
+    Scenario("ssh_mesh", role("ssh_mesh"), joint=True),
+    Scenario("nccl_tests", "nccl_tests", BUILDING, joint=True),
+    Scenario("nccl_tests_local", "nccl_tests", PREBUILT, MADE, joint=True),
+    Scenario("nccl_tests_nfs", role("nccl_tests", "nfs", __nccl_tests_build_seen={"node": {"mount": MOUNT}}),
+             {"nccl_tests_path": "/srv/nccl"}),
+    Scenario("ddp_benchmark", "ddp_benchmark", {"ddp_benchmark_python": "/usr/bin/python3"}, joint=True),
+    Scenario("upgrade_preflight", "upgrade_preflight", {"rdma_upgrade_run": "r1", **SLURM}, joint=True),
+    Scenario("upgrade", "upgrade", {"upgrade_gate": "none", "consent": ["reboot"]}, joint=True),
+    Scenario("upgrade_step", "upgrade_step", {"rdma_upgrade_run": "r1", "rdma_upgrade_step": "lease"}),
+    Scenario("upgrade_change", role("upgrade", "change_boot_once"), {"rdma_upgrade_run": "r1", "upgrade_reboot": "always"}),
+    Scenario("upgrade_release", role("upgrade", "release"), {"rdma_upgrade_run": "r1"}),
+)
+
+
+def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
+    changed = {key: value if isinstance(value, str) else json.dumps(value) for key, value in scenario.changes.items()}
+    return {**texts, **{key if ":" in key else f"{key}:": text for key, text in changed.items()}}
+
+
+# What each play asks honest nodes for; make test-hostile holds it against the plays.
+ASKS = {
+    "facts": "rdma_facts:",
+    "drift": "rdma_drift:",
+    "explain": "rdma_gdr:explain",
+    "container_flags": "rdma_containers:",
+    "restore_points": "rdma_rollback:look",
+    "plan": "probe: rdma_state:plan",
+    "ai_environment_plan": "rdma_ai_environment:look",
+    "validate": "rdma_check: rdma_gdr:traffic rdma_ping:",
+    "perftest": "rdma_check: rdma_gdr:traffic rdma_perftest:run rdma_perftest:start rdma_perftest:stop rdma_ping:",
+    "apply":
+        "apt: command: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
+        "rdma_rollback:packages_before rdma_state:apply rdma_state:plan shell:",
+    "apply_dnf":
+        "command: dnf: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
+        "rdma_rollback:packages_before rdma_state:apply rdma_state:plan setup: shell:",
+    "apply_bare": "probe: shell:",
+    "apply_reboot":
+        "apt: file: find: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
+        "rdma_state:apply rdma_state:plan setup: shell: slurp:",
+    "rollback": "ping: rdma_rollback:apply rdma_rollback:plan rdma_rollback:prove shell:",
+    "remediate":
+        "apt: file: get_url: ping: rdma_drift: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
+        "rdma_state:apply rdma_state:plan shell:",
+    "ai_environment":
+        "async_status: async_wrapper: rdma_ai_environment:link rdma_ai_environment:look rdma_ai_environment:prepare "
+        "rdma_ai_environment:settle rdma_ai_environment:verify shell:",
+    "nccl_prefix":
+        "async_status: async_wrapper: file: get_url: rdma_nccl_library:link rdma_nccl_library:look rdma_nccl_library:place "
+        "rdma_nccl_library:unpack shell:",
+    "hpcx_prefix": "file: get_url: rdma_hpcx:link rdma_hpcx:look rdma_hpcx:place rdma_hpcx:unpack",
+    "erdma_driver": "file: get_url: rdma_erdma:clean rdma_erdma:look rdma_erdma:unpack",
+    "gpudirect_source": "file: get_url: rdma_gdr:source shell: stat: unarchive:",
+    "firmware_images": "file: get_url:",
+    "ssh_mesh": "rdma_ssh_mesh:apply rdma_ssh_mesh:generate rdma_ssh_mesh:key rdma_ssh_mesh:observe rdma_ssh_mesh:prove rdma_ssh_mesh:read",
+    "nccl_tests":
+        "copy: file: get_url: rdma_nccl_build:build rdma_nccl_build:look rdma_nccl_build:pack rdma_nccl_build:state "
+        "rdma_nccl_build:unpack rdma_nccl_build:verify rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:prepare "
+        "rdma_nccl_tests:probe rdma_nccl_tests:stop shell: stat:",
+    "nccl_tests_local":
+        "rdma_nccl_build:look rdma_nccl_build:state rdma_nccl_build:verify rdma_nccl_tests:collect rdma_nccl_tests:look "
+        "rdma_nccl_tests:poll rdma_nccl_tests:prepare rdma_nccl_tests:probe rdma_nccl_tests:start rdma_nccl_tests:stop",
+    "nccl_tests_nfs": "copy: file: shell: stat: systemd_service:",
+    "ddp_benchmark": "rdma_ddp:collect rdma_ddp:look rdma_ddp:poll rdma_ddp:start rdma_ddp:stop",
+    "upgrade_preflight": "file: get_url: probe: rdma_drain:look rdma_packages:check rdma_state:plan rdma_upgrade:lease",
+    "upgrade_change": "stat:",
+    "upgrade_release": "rdma_upgrade:release",
+    "upgrade":
+        "apt: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
+        "rdma_state:apply rdma_state:plan rdma_upgrade:lease shell:",
+    "upgrade_step": "rdma_upgrade:lease",
+}
