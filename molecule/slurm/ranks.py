@@ -4,12 +4,11 @@
 import json
 import os
 import signal
-import socket
 import sys
 import time
 
 NAMES = ("PLAIN", "COMMAS", "SPACES", "EQUALS", "QUOTES", "SLURM_JOB_PARTITION", "SLURM_JOB_NAME", "SLURM_JOB_COMMENT")
-said = {"rank": int(os.environ["SLURM_PROCID"]), "ranks": int(os.environ["SLURM_NTASKS"]), "host": socket.gethostname(),
+said = {"rank": int(os.environ["SLURM_PROCID"]), "ranks": int(os.environ["SLURM_NTASKS"]), "host": os.environ["SLURMD_NODENAME"],
         "environment": {name: os.environ.get(name) for name in NAMES}}
 if "defy" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

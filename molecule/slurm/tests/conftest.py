@@ -31,7 +31,7 @@ def on(scenario: str) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def slurm(on: Callable[..., str]) -> Launching:
-    names = {node: on(node, ("hostname",)).strip() for node in NODES}
+    names = {node: f"gpu-{node}" for node in NODES}  # upgrade_node_name
     made = Launching(on, Plan("slurm", "srun", names, USER, ("--partition=rdma",)))
     for node in NODES:
         made.bring(node, RANKS, (Path(__file__).resolve().parents[1] / "ranks.py").read_bytes())

@@ -82,6 +82,8 @@ def _launch(where, start, wanted, probe, said, nodes):
         return verdict("nccl.launch", where, "pass", wanted, wanted, "every rank answered")
     silent = [node.name for node in nodes if not any(same_host(item.host, node) for item in said)]
     words = one_line(str(probe.get("reason") or "")) or "it said nothing"
+    if "Invalid node name" in words:  # srun's answer to a name that slurm.conf has not
+        words += "; a node's name there is upgrade_node_name, else its name in the inventory"
     who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
         len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
     return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (

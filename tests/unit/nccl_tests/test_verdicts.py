@@ -143,6 +143,8 @@ def test_fewer_devices_than_ranks() -> None:
         ({"status": 0, "answers": [answer("n1", 0)], "reason": None}, "1 of 16 ranks answered, none of n2"),
         ({"status": 124, "answers": [], "reason": "srun: job 7 queued and waiting for resources"}, "exit 124: its time was over"),
         ({"status": None, "answers": [], "reason": None}, "killed from outside"),
+        ({"status": 1, "answers": [], "reason": "srun: error: Unable to allocate resources: Invalid node name specified"},
+         "Invalid node name specified; a node's name there is upgrade_node_name, else its name in the inventory"),
     ],
 )
 def test_a_launcher_that_fails_is_told_from_a_missing_gpu(probe: dict[str, Any], words: str) -> None:
