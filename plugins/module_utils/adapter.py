@@ -21,8 +21,7 @@ from .switch import TIMER
 from .types import as_dicts, change_as_dict
 
 
-def run_state(module):
-    # type: (Any) -> None
+def run_state(module: Any) -> None:
     """Body of the rdma_state module."""
     params = module.params
     if params["mode"] in ("confirm", "outcome"):
@@ -32,7 +31,7 @@ def run_state(module):
         module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
     spec = Spec(params["spec"])
     host = Host()
-    refused = {}  # type: Dict[str, Any]
+    refused: Dict[str, Any] = {}
     applying = params["mode"] == "apply" and not module.check_mode
     try:
         with exclusive(host, wanted=applying):
@@ -66,33 +65,29 @@ def run_state(module):
         changed=changed, restore_point=applied.restore_point, remaining=[change_as_dict(change) for change in applied.remaining], **result)
 
 
-def cut_result(params, plan, left):
-    # type: (Dict[str, Any], Plan, Sequence[Left]) -> Dict[str, Any]
+def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[Left]) -> Dict[str, Any]:
     """``only`` tells the steps after a cut plan to keep to it; a whole plan has none."""
-    result = {"left": [item.as_dict() for item in left]}  # type: Dict[str, Any]
+    result: Dict[str, Any] = {"left": [item.as_dict() for item in left]}
     if params["only"] is not None or params["consented_only"]:
         result["only"] = [change.key for change in plan.changes]
     return result
 
 
-def without_left(applied, left):
-    # type: (Applied, Sequence[Left]) -> Applied
+def without_left(applied: Applied, left: Sequence[Left]) -> Applied:
     """An apply looks at the whole node again; what its plan left out has not come to light by it."""
     known = [item.change.key for item in left]
     return applied._replace(remaining=tuple(change for change in applied.remaining if change.key not in known),
                             reboots=tuple(key for key in applied.reboots if key not in known))
 
 
-def switch_of(params, plan):
-    # type: (Dict[str, Any], Plan) -> Optional[Switch]
+def switch_of(params: Dict[str, Any], plan: Plan) -> Optional[Switch]:
     """Only a controller that will come back to confirm asks for one, and only systemd has the timer."""
     if not params["confirm_token"]:
         return None
     return Switch(params["confirm_seconds"] if plan.identity.has("systemd") else 0, params["confirm_token"])
 
 
-def run_confirmation(module):
-    # type: (Any) -> None
+def run_confirmation(module: Any) -> None:
     """Modes confirm and outcome: keep what waits for its confirmation, or only say what became of it."""
     params = module.params
     keep = params["mode"] == "confirm" and not module.check_mode
@@ -103,8 +98,7 @@ def run_confirmation(module):
     module.exit_json(changed=False, confirm=answer, restore_point=answer["restore_point"])
 
 
-def plan_result(plan, spec):
-    # type: (Plan, Spec) -> Dict[str, Any]
+def plan_result(plan: Plan, spec: Spec) -> Dict[str, Any]:
     return {
         "plan": plan.as_dicts(),
         "problems": as_dicts(plan.problems),
@@ -118,8 +112,7 @@ def plan_result(plan, spec):
     }
 
 
-def diff_of(plan):
-    # type: (Plan) -> List[Dict[str, str]]
+def diff_of(plan: Plan) -> List[Dict[str, str]]:
     return [
         {
             "before_header": change.key,
@@ -131,8 +124,7 @@ def diff_of(plan):
     ]
 
 
-def _as_text(value):
-    # type: (Any) -> str
+def _as_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):

@@ -77,15 +77,13 @@ class Place(NamedTuple):
     broken: Tuple[str, ...]
 
 
-def bill_from(values):
-    # type: (Optional[Mapping[str, Any]]) -> Bill
+def bill_from(values: Optional[Mapping[str, Any]]) -> Bill:
     given = values or {}
     return Bill(given.get("lock"), dict(given.get("wheels") or {}), dict(given.get("sizes") or {}), dict(given.get("conda") or {}),
                 str(given.get("conda_sha256") or ""))
 
 
-def wanted(host, spec, identity, bill):
-    # type: (Host, Spec, Identity, Bill) -> Optional[Wanted]
+def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[Wanted]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
     kind, torch = spec["ai_environment_kind"], spec["ai_environment_torch"]
     if kind == "none":
@@ -115,8 +113,7 @@ def wanted(host, spec, identity, bill):
                   re.sub(r"[^A-Za-z0-9.-]", "-", identity.hostname))
 
 
-def _check_gpus(host, identity, torch, cuda):
-    # type: (Host, Identity, str, Optional[str]) -> None
+def _check_gpus(host: Host, identity: Identity, torch: str, cuda: Optional[str]) -> None:
     """The wheel brings CUDA itself; only the driver and the GPUs are the node's."""
     if not cuda:
         return
@@ -129,10 +126,9 @@ def _check_gpus(host, identity, torch, cuda):
                               "or newer" % (torch, cuda, BLACKWELL_CUDA))
 
 
-def _python(host, spec, identity, bill):
-    # type: (Host, Spec, Identity, Bill) -> Tuple[str, Python]
+def _python(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Tuple[str, Python]:
     """The interpreter (venv) and what wheels have to fit."""
-    said = None  # type: Optional[Dict[str, Any]]
+    said: Optional[Dict[str, Any]] = None
     asked = spec["ai_environment_python"]
     name = "python" + asked if asked else "python3"
     found = host.which(name)
@@ -153,8 +149,7 @@ def _python(host, spec, identity, bill):
     return found, Python(said["version"][1], identity.arch, _glibc(said))
 
 
-def _ask(host, python):
-    # type: (Host, str) -> Optional[Dict[str, Any]]
+def _ask(host: Host, python: str) -> Optional[Dict[str, Any]]:
     answer = host.run((python, "-I", "-c", ASK), ASK_SECONDS)
     try:
         said = read_json(answer.out) if answer.ok else None
@@ -163,16 +158,14 @@ def _ask(host, python):
     return said if isinstance(said, dict) else None
 
 
-def _glibc(said):
-    # type: (Optional[Dict[str, Any]]) -> Tuple[int, int]
+def _glibc(said: Optional[Dict[str, Any]]) -> Tuple[int, int]:
     found = re.match(r"glibc ([0-9]{1,18})\.([0-9]{1,18})", str((said or {}).get("libc") or ""))
     if found is None:
         raise RailwrightError("this node's C library is not glibc, or its version cannot be told; torch is built for glibc")
     return int(found.group(1)), int(found.group(2))
 
 
-def _entries(spec, bill, python):
-    # type: (Spec, Bill, Python) -> List[Entry]
+def _entries(spec: Spec, bill: Bill, python: Python) -> List[Entry]:
     """The lock: the operator's file, or the wheels that fit. None where conda alone brings everything."""
     if bill.lock is None:
         return lock_of_wheels(bill.wheels, python, str(spec["ai_environment_wheels"])) if bill.wheels else []
@@ -185,8 +178,7 @@ def _entries(spec, bill, python):
     return entries
 
 
-def _check_torch(spec, bill, entries, python):
-    # type: (Spec, Bill, Sequence[Entry], Python) -> None
+def _check_torch(spec: Spec, bill: Bill, entries: Sequence[Entry], python: Python) -> None:
     """The lock has the release that the inventory names, and the packages."""
     asked, directory = spec["ai_environment_torch"], spec["ai_environment_wheels"]
     where = spec["ai_environment_requirements"] or directory or spec["ai_environment_conda_explicit"]
@@ -210,12 +202,11 @@ def _check_torch(spec, bill, entries, python):
                 item, where, "%s %s" % (name, locked) if locked else "no " + name, fit))
 
 
-def place_of(host, wish):
-    # type: (Host, Wanted) -> Place
+def place_of(host: Host, wish: Wanted) -> Place:
     """The environment that is there whole, or the first free place. Raises RailwrightError where something else lies in the way."""
     if host.exists("%s/%s" % (wish.path, CURRENT)) and host.readlink("%s/%s" % (wish.path, CURRENT)) is None:
         raise RailwrightError("%s/%s is there and is no link; remove it, or set another ai_environment_path" % (wish.path, CURRENT))
-    broken = []  # type: List[str]
+    broken: List[str] = []
     for generation in range(1, GENERATIONS + 1):
         name = wish.name if generation == 1 else "%s-%d" % (wish.name, generation)
         directory, files = "%s/%s" % (wish.path, name), "%s/.%s.files" % (wish.path, name)
@@ -236,8 +227,7 @@ def place_of(host, wish):
     raise RailwrightError("%s has %d broken environments of that name; remove them" % (wish.path, GENERATIONS))
 
 
-def others(host, wish, directory):
-    # type: (Host, Wanted, str) -> List[str]
+def others(host: Host, wish: Wanted, directory: str) -> List[str]:
     """Environments that are kept beside this one."""
     names = [name for name in host.listdir(wish.path) if not name.startswith(".") and name != CURRENT]
     kept = [name for name in names if "%s/%s" % (wish.path, name) != directory]

@@ -8,15 +8,13 @@ from .host import Host
 CURRENT = "current"
 
 
-def current(host, path):
-    # type: (Host, str) -> Optional[str]
+def current(host: Host, path: str) -> Optional[str]:
     """The directory that the link leads to, by its own name: a process that has it keeps it when the link goes over to another one."""
     target = host.readlink("%s/%s" % (path.rstrip("/"), CURRENT))
     return "%s/%s" % (path.rstrip("/"), target) if target and "/" not in target else None
 
 
-def steady(host, python):
-    # type: (Host, str) -> str
+def steady(host: Host, python: str) -> str:
     """The path of a Python without the link ``current`` in it: who imports late would get half of another environment."""
     path, middle, tail = python.partition("/%s/" % CURRENT)
     directory = current(host, path) if middle else None

@@ -28,16 +28,14 @@ class Entry(NamedTuple):
     hashes: Tuple[str, ...]
 
     @property
-    def line(self):
-        # type: () -> str
+    def line(self) -> str:
         return "%s==%s%s %s" % (self.name, self.version, " " + self.marker if self.marker else "",
                                 " ".join("--hash=sha256:" + item for item in self.hashes))
 
 
-def parse_lock(text, file):
-    # type: (str, str) -> List[Entry]
+def parse_lock(text: str, file: str) -> List[Entry]:
     """Every entry. Raises RailwrightError that names file and line for the first one that is no pinned package with checksums."""
-    found = []  # type: List[Entry]
+    found: List[Entry] = []
     for number, line in _logical(text):
         entry, options = _parted(line)
         match = _ENTRY.match(entry)
@@ -56,8 +54,7 @@ def parse_lock(text, file):
     return found
 
 
-def _parted(line):
-    # type: (str) -> Tuple[str, List[str]]
+def _parted(line: str) -> Tuple[str, List[str]]:
     """The entry without the checksums at its end, and these; blanks in it are single ones already."""
     words = line.split(" ")
     end = len(words)
@@ -66,26 +63,24 @@ def _parted(line):
     return " ".join(words[:end]), words[end:]
 
 
-def _shown(line):
-    # type: (str) -> str
+def _shown(line: str) -> str:
     """The first word: what follows may be a URL with a password in it."""
-    word = line.split()[0]
+    word = line.split(maxsplit=1)[0]
     return word if "://" not in word and "@" not in word else "a URL"
 
 
-def _sha256(option, where):
-    # type: (str, str) -> str
+def _sha256(option: str, where: str) -> str:
     match = _HASH.match(option)
     if match is None:
         raise RailwrightError("%s: %s is no sha256; allowed: --hash=sha256: and 64 hexadecimal digits" % (where, option[:40]))
     return match.group(1)
 
 
-def _logical(text):
-    # type: (str) -> List[Tuple[int, str]]
+def _logical(text: str) -> List[Tuple[int, str]]:
     """(number, line) without comments and with what a backslash continues, as pip reads it."""
-    found = []  # type: List[Tuple[int, str]]
-    begun, parts = 0, []  # type: int, List[str]
+    found: List[Tuple[int, str]] = []
+    begun: int = 0
+    parts: List[str] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = re.sub(r"(^|\s)#.*$", "", raw).rstrip()
         begun = begun or number
@@ -98,10 +93,9 @@ def _logical(text):
     return found + ([(begun, whole)] if whole else [])
 
 
-def parse_explicit(text, file):
-    # type: (str, str) -> Dict[str, str]
+def parse_explicit(text: str, file: str) -> Dict[str, str]:
     """Version by name of conda's packages. Raises RailwrightError for a line without a checksum, or with a secret in it."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for number, line in _logical(re.sub(r"(?m)^#.*$", "", text)):
         where = "%s:%d" % (file, number)
         if line == "@EXPLICIT":
@@ -123,17 +117,15 @@ def parse_explicit(text, file):
     return found
 
 
-def fitting(files, python):
-    # type: (Mapping[str, str], Python) -> List[Tuple[Wheel, str]]
+def fitting(files: Mapping[str, str], python: Python) -> List[Tuple[Wheel, str]]:
     """(wheel, sha256) of those that fit, by name. ``files``: sha256 by file."""
     read = [(wheel_of(file), sums) for file, sums in sorted(files.items())]
     return [(wheel, sums) for wheel, sums in read if wheel is not None and fits(wheel, python)]
 
 
-def lock_of_wheels(files, python, directory):
-    # type: (Mapping[str, str], Python, str) -> List[Entry]
+def lock_of_wheels(files: Mapping[str, str], python: Python, directory: str) -> List[Entry]:
     """The directory is the lock: one version of each package that fits. Raises RailwrightError where there are two."""
-    versions = {}  # type: Dict[str, Dict[str, List[str]]]
+    versions: Dict[str, Dict[str, List[str]]] = {}
     for wheel, digest in fitting(files, python):
         versions.setdefault(wheel.name, {}).setdefault(wheel.version, []).append(digest)
     for name, found in sorted(versions.items()):
@@ -144,8 +136,7 @@ def lock_of_wheels(files, python, directory):
             for version, digests in found.items()]
 
 
-def missing_wheels(entries, files, python):
-    # type: (Sequence[Entry], Mapping[str, str], Python) -> List[Tuple[Entry, List[str]]]
+def missing_wheels(entries: Sequence[Entry], files: Mapping[str, str], python: Python) -> List[Tuple[Entry, List[str]]]:
     """Entries that no fitting wheel of the directory has the checksum of, each with the files of that name. Not those with a marker."""
     there = {(wheel.name, digest) for wheel, digest in fitting(files, python)}
     found = []
@@ -159,19 +150,16 @@ def missing_wheels(entries, files, python):
 _NONE = Wheel("", "", "", (), (), ())
 
 
-def lock_text(entries):
-    # type: (Sequence[Entry]) -> str
+def lock_text(entries: Sequence[Entry]) -> str:
     """The file that pip gets, and what an environment's identity is made of: the same lock in another order is the same text."""
     return "".join(line + "\n" for line in sorted(entry.line for entry in entries))
 
 
-def version_in(entries, name):
-    # type: (Sequence[Entry], str) -> Optional[str]
+def version_in(entries: Sequence[Entry], name: str) -> Optional[str]:
     return next((entry.version for entry in entries if entry.name == normalised(name)), None)
 
 
-def digest_of(parts):
-    # type: (Mapping[str, Any]) -> str
+def digest_of(parts: Mapping[str, Any]) -> str:
     """Twelve digits for a directory's name."""
     text = "\n".join("%s=%s" % (key, parts[key]) for key in sorted(parts))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]

@@ -20,8 +20,7 @@ START_SECONDS = 60.0
 NOBODY = "nobody"
 
 
-def manifest_of(host, directory):
-    # type: (Host, str) -> Optional[Dict[str, Any]]
+def manifest_of(host: Host, directory: str) -> Optional[Dict[str, Any]]:
     """What the directory says of itself; None where it has none."""
     try:
         found = read_json(host.read("%s/%s" % (directory, MANIFEST), 1024 * 1024) or "")
@@ -30,8 +29,7 @@ def manifest_of(host, directory):
     return found if isinstance(found, dict) and isinstance(found.get("files_sha256"), str) else None
 
 
-def as_reader(host, directory, argv):
-    # type: (Host, str, Sequence[str]) -> List[str]
+def as_reader(host: Host, directory: str, argv: Sequence[str]) -> List[str]:
     """The command line that runs something of the environment: as its owner, as nobody where that is root, and with nothing of ours.
 
     Wheels are code of others, and an owner may put anything in the place of what was installed: neither runs as root.
@@ -43,8 +41,7 @@ def as_reader(host, directory, argv):
     return ["runuser", "-u", owner[0] if owner is not None and owner[1] != 0 else NOBODY, "--"] + clear
 
 
-def listing(host, directory):
-    # type: (Host, str) -> str
+def listing(host: Host, directory: str) -> str:
     """One line a file. Raises RailwrightError where the directory cannot be read whole."""
     own = ("(", "-path", "%s/%s" % (directory, MANIFEST), "-o", "-path", "%s/%s" % (directory, LIST), ")")
     files, links = ("(", "-type", "f", "-printf", r"%P\tf\t%s\n", ")"), ("-type", "l", "-printf", r"%P\tl\t%l\n")
@@ -55,8 +52,7 @@ def listing(host, directory):
     return "".join(sorted(line + "\n" for line in answer.out.split("\n") if line))
 
 
-def write_manifest(host, directory, said):
-    # type: (Host, str, Dict[str, Any]) -> None
+def write_manifest(host: Host, directory: str, said: Dict[str, Any]) -> None:
     """The list first: the manifest is what makes the environment count."""
     files = listing(host, directory)
     host.write("%s/%s" % (directory, LIST), files)
@@ -64,8 +60,7 @@ def write_manifest(host, directory, said):
     host.write("%s/%s" % (directory, MANIFEST), json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def what_is_wrong(host, directory, manifest):
-    # type: (Host, str, Dict[str, Any]) -> Optional[str]
+def what_is_wrong(host: Host, directory: str, manifest: Dict[str, Any]) -> Optional[str]:
     """None for an environment that is as it was made, and whose Python starts."""
     there = listing(host, directory)
     if _digest(there) != manifest["files_sha256"]:
@@ -81,8 +76,7 @@ def what_is_wrong(host, directory, manifest):
     return None
 
 
-def _difference(kept, there):
-    # type: (str, str) -> str
+def _difference(kept: str, there: str) -> str:
     before, now = (dict(_row(line) for line in text.split("\n") if line) for text in (kept, there))
     gone = [name for name in before if name not in now]
     changed = [name for name in before if name in now and before[name] != now[name]]
@@ -94,12 +88,10 @@ def _difference(kept, there):
     return "the order of its files changed"
 
 
-def _row(line):
-    # type: (str) -> Any
+def _row(line: str) -> Any:
     name, _tab, rest = line.partition("\t")
     return name, rest
 
 
-def _digest(text):
-    # type: (str) -> str
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -22,13 +22,11 @@ SECONDS = 600.0
 BUILD_SECONDS = 4 * 3600.0  # torch from a slow mirror
 
 
-def bin_of(directory):
-    # type: (str) -> str
+def bin_of(directory: str) -> str:
     return directory + "/bin/python"
 
 
-def commands(wish, place):
-    # type: (Wanted, Place) -> List[Dict[str, Any]]
+def commands(wish: Wanted, place: Place) -> List[Dict[str, Any]]:
     """What makes it, in order."""
     environment = {"TMPDIR": place.files + "/unpacked", "CONDA_PKGS_DIRS": place.files + "/pkgs"}  # /tmp is often too small for torch
     base = place.files + "/conda"
@@ -45,16 +43,14 @@ def commands(wish, place):
     return [{"name": name, "argv": argv, "environment": environment} for name, argv in steps]
 
 
-def build(host, wish, place):
-    # type: (Host, Wanted, Place) -> None
+def build(host: Host, wish: Wanted, place: Place) -> None:
     """Run pip and conda. Raises RailwrightError with the end of what they said."""
     for command in commands(wish, place):
         environment = ["%s=%s" % item for item in sorted(command["environment"].items())]
         told(host, ["env"] + environment + list(command["argv"]), command["name"], BUILD_SECONDS)
 
 
-def pip_argv(wish, place):
-    # type: (Wanted, Place) -> List[str]
+def pip_argv(wish: Wanted, place: Place) -> List[str]:
     """Wheels only, each with a checksum of the lock. The node's own pip.conf stays in force (proxy, CA); root's and PIP_* do not.
 
     ``-I``: Python would import from the directory that it is started in, which is the login user's home.
@@ -65,22 +61,19 @@ def pip_argv(wish, place):
     return argv if wish.indexes else argv + ["--no-index", "--find-links", "%s/%s" % (place.files, WHEELS)]
 
 
-def index_lines(wish):
-    # type: (Wanted) -> str
+def index_lines(wish: Wanted) -> str:
     """In the file of requirements, which is root's: a URL may hold a password, and everybody reads a command line."""
     options = ["--index-url"] + ["--extra-index-url"] * len(wish.indexes)
     return "".join("%s %s\n" % pair for pair in zip(options, wish.indexes))
 
 
-def needed_space(wish):
-    # type: (Wanted) -> int
+def needed_space(wish: Wanted) -> int:
     """Wheels in a copy, unpacked by pip, and in place; from an index by what torch has."""
     conda = SPACE_CONDA if wish.kind == "conda" else 0
     return conda + (4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE)
 
 
-def check_space(host, wish):
-    # type: (Host, Wanted) -> None
+def check_space(host: Host, wish: Wanted) -> None:
     there = wish.path
     while there != "/" and not host.exists(there):
         there = posixpath.dirname(there)
@@ -90,8 +83,7 @@ def check_space(host, wish):
             wish.path, free >> 20, wish.torch, needed_space(wish) >> 20))
 
 
-def prepare(host, wish, place):
-    # type: (Host, Wanted, Place) -> None
+def prepare(host: Host, wish: Wanted, place: Place) -> None:
     """What an interrupted run left goes away; the lock and empty directories for what is brought."""
     check_space(host, wish)
     account_of(wish)
@@ -106,8 +98,7 @@ def prepare(host, wish, place):
     host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(wish) + lock_text(wish.entries), 0o600)
 
 
-def verify(host, wish, place, wheels):
-    # type: (Host, Wanted, Place, Dict[str, str]) -> None
+def verify(host: Host, wish: Wanted, place: Place, wheels: Dict[str, str]) -> None:
     """What was brought is what the controller read. pip compares wheels once more; nobody else would look at conda's installer."""
     found = sums(host, "%s/%s" % (place.files, WHEELS), wish.wheels)
     for file in wish.wheels:
@@ -123,8 +114,7 @@ def verify(host, wish, place, wheels):
         raise RailwrightError("ai_environment_conda_explicit did not arrive as it is on the controller")
 
 
-def settle(host, wish, place):
-    # type: (Host, Wanted, Place) -> Dict[str, Any]
+def settle(host: Host, wish: Wanted, place: Place) -> Dict[str, Any]:
     """Everybody's to read, its owner's; proven in a child; then the manifest, with which it counts. What torch said of itself."""
     directory = place.directory
     if not host.exists(bin_of(directory)):
@@ -144,8 +134,7 @@ def settle(host, wish, place):
     return said
 
 
-def link(host, wish, place):
-    # type: (Host, Wanted, Place) -> None
+def link(host: Host, wish: Wanted, place: Place) -> None:
     """``current`` leads to it from one moment to the next."""
     if place.state != "whole":
         raise RailwrightError("%s is not there" % place.directory)
@@ -154,16 +143,14 @@ def link(host, wish, place):
     must(host, ("mv", "-T", "--", part, "%s/%s" % (wish.path, CURRENT)), "make the link " + CURRENT)
 
 
-def clean(host, wish, place):
-    # type: (Host, Wanted, Place) -> None
+def clean(host: Host, wish: Wanted, place: Place) -> None:
     """After an error: nothing of it is left. What is whole, or broken and in use, is not touched."""
     if place.state == "begun":
         must(host, ("rm", "-rf", "--", place.directory, place.files), "remove what was begun", SECONDS)
     host.rmdir(wish.path)
 
 
-def look(host, wish):
-    # type: (Host, Wanted) -> Dict[str, Any]
+def look(host: Host, wish: Wanted) -> Dict[str, Any]:
     """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
     place = place_of(host, wish)
     missing = place.state != "whole"

@@ -53,8 +53,7 @@ print(json.dumps({
 """
 
 
-def account_of(wish):
-    # type: (Wanted) -> str
+def account_of(wish: Wanted) -> str:
     """Who is to own it. Raises RailwrightError for a user that this node does not have."""
     try:
         return processes.account(wish.owner).name
@@ -63,8 +62,7 @@ def account_of(wish):
             wish.owner)) from error
 
 
-def prove(host, wish, directory):
-    # type: (Host, Wanted, str) -> Dict[str, Any]
+def prove(host: Host, wish: Wanted, directory: str) -> Dict[str, Any]:
     """What it said, judged. Raises RailwrightError where it is not what was asked for."""
     names = [item.partition("==")[0] for item in wish.packages]
     answer = host.run(as_reader(host, directory, [directory + "/bin/python", "-c", PROOF] + names), PROVE_SECONDS)
@@ -82,8 +80,7 @@ def prove(host, wish, directory):
     return said
 
 
-def judge(wish, said):
-    # type: (Wanted, Mapping[str, Any]) -> None
+def judge(wish: Wanted, said: Mapping[str, Any]) -> None:
     """Version, CUDA, torch.distributed, packages, and NCCL against the profile."""
     version, cuda = one_line(str(said.get("torch")), 64), said.get("cuda")
     exact = "+" in wish.torch
@@ -107,8 +104,7 @@ def judge(wish, said):
             version, one_line(nccl, 32), aiacc.PROFILE, aiacc.RANGE))
 
 
-def drivers_of(manifest, directory):
-    # type: (Optional[Mapping[str, Any]], str) -> Dict[str, str]
+def drivers_of(manifest: Optional[Mapping[str, Any]], directory: str) -> Dict[str, str]:
     """One line each, for people."""
     said = (manifest or {}).get("torch")
     if not isinstance(said, dict):

@@ -32,8 +32,10 @@ class Applied(NamedTuple):
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
 
 
-def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None):
-    # type: (Host, Spec, Plan, str, Optional[Sequence[str]], Optional[Sequence[str]], Optional[Switch]) -> Applied
+def apply_plan(
+    host: Host, spec: Spec, plan: Plan, run_id: str, areas: Optional[Sequence[str]] = None, expected: Optional[Sequence[str]] = None,
+    switch: Optional[Switch] = None,
+) -> Applied:
     """Make the state changes of ``plan``; return what it left behind. The caller holds ``exclusive``.
 
     Refuses before anything changes: problems, changes without consent, changes that
@@ -65,13 +67,11 @@ def apply_plan(host, spec, plan, run_id, areas=None, expected=None, switch=None)
     return Applied(journal.path, remaining, tuple(interrupted), reboots, journal.run_id if armed else "")
 
 
-def reboots_of(changes):
-    # type: (Sequence[Change]) -> Tuple[str, ...]
+def reboots_of(changes: Sequence[Change]) -> Tuple[str, ...]:
     return tuple(change.key for change in changes if change.needs_reboot)
 
 
-def refuse(spec, plan, expected, *, check=False):
-    # type: (Spec, Plan, Optional[Sequence[str]], bool) -> None
+def refuse(spec: Spec, plan: Plan, expected: Optional[Sequence[str]], *, check: bool = False) -> None:
     """Raise when the plan must not be carried out at all; in check mode packages may be missing, nothing has installed them."""
     if plan.problems:
         raise RailwrightError("; ".join("%s: %s: %s" % (problem.area, problem.subject, problem.message) for problem in plan.problems))
@@ -85,16 +85,14 @@ def refuse(spec, plan, expected, *, check=False):
         raise RailwrightError(consent_message(unwanted))
 
 
-def consent_message(changes):
-    # type: (Sequence[Change]) -> str
+def consent_message(changes: Sequence[Change]) -> str:
     """What is refused, why, and what to write where to allow it."""
     classes = sorted({change.disruption for change in changes})
     return "refused without consent: %s. To allow it, put %s into the inventory's consent list." % (
         "; ".join("%s (%s)" % (change.key, change.disruption) for change in changes), " and ".join(classes))
 
 
-def carry_out(host, changes, journal):
-    # type: (Host, Sequence[Change], Journal) -> None
+def carry_out(host: Host, changes: Sequence[Change], journal: Journal) -> None:
     """Every effect in order. Of refreshes with nothing but files between them the last one is run; the journal names them all."""
     effects = [(change, op) for change in changes for op in change.ops]
     for index, (change, op) in enumerate(effects):
@@ -107,8 +105,7 @@ def carry_out(host, changes, journal):
         journal.done(entry)
 
 
-def comes_again(op, later):
-    # type: (Op, Iterable[Op]) -> bool
+def comes_again(op: Op, later: Iterable[Op]) -> bool:
     """A refresh (a command without an undo) that is repeated before any command or value could miss it."""
     if op.kind != "run" or op.undo:
         return False
@@ -118,8 +115,9 @@ def comes_again(op, later):
     return False
 
 
-def settle(host, spec, plan, areas, journal):
-    # type: (Host, Spec, Plan, Optional[Sequence[str]], Journal) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]
+def settle(
+    host: Host, spec: Spec, plan: Plan, areas: Optional[Sequence[str]], journal: Journal
+) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]:
     """Look again until nothing of the plan is left, for a bounded time; else take it all back.
 
     Returns changes that the plan could not show: loading a module may bring a device
@@ -139,8 +137,7 @@ def settle(host, spec, plan, areas, journal):
         time.sleep(0.5)
 
 
-def execute(host, op):
-    # type: (Host, Op) -> None
+def execute(host: Host, op: Op) -> None:
     """One effect. Raises OSError or RailwrightError with the node's own words."""
     if op.kind == "write":
         host.write(op.path, op.content, op.mode)
@@ -156,16 +153,14 @@ def execute(host, op):
         raise RailwrightError("unknown effect %r" % op.kind)
 
 
-def describe(error, op):
-    # type: (Exception, Op) -> str
+def describe(error: Exception, op: Op) -> str:
     if isinstance(error, OSError):
         place = error.filename if isinstance(error.filename, str) else op.path  # the journal's file may be the one that failed
         return "%s %s: %s" % (op.kind, place or op.path, error.strerror)
     return str(error)
 
 
-def build_log(host, op):
-    # type: (Host, Op) -> str
+def build_log(host: Host, op: Op) -> str:
     """What the compiler said, where DKMS failed: its own message only names the file."""
     if op.kind != "run" or op.argv[:2] != ("dkms", "install"):
         return ""

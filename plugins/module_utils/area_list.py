@@ -41,14 +41,12 @@ from .spec.model import Spec
 from .types import Change, Identity, Problem
 
 
-def no_conflicts(desired, observed):
-    # type: (Any, Any) -> List[Problem]
+def no_conflicts(desired: Any, observed: Any) -> List[Problem]:
     """For an area that nothing found on a node can make impossible."""
     return []
 
 
-def no_notes(desired, observed):
-    # type: (Any, Any) -> List[str]
+def no_notes(desired: Any, observed: Any) -> List[str]:
     """For an area that leaves nothing out."""
     return []
 
@@ -65,7 +63,7 @@ class Area(NamedTuple):
     notes: Callable[[Any, Any], List[str]] = no_notes
 
 
-AREAS = (
+AREAS: Tuple[Area, ...] = (
     Area(repositories.NAME, repositories.desired, repositories.observe, repositories.plan, repositories.problems, repositories.conflicts,
          repositories.notes),
     Area(kernel.NAME, kernel.desired, kernel.observe, kernel.plan, kernel.problems, kernel.conflicts, kernel.notes),
@@ -99,4 +97,4 @@ AREAS = (
     Area(containers.NAME, containers.desired, containers.observe, containers.plan, containers.problems, containers.conflicts,
          containers.notes),
     Area(opensm.NAME, opensm.desired, opensm.observe, opensm.plan, opensm.problems, opensm.conflicts, opensm.notes),
-)  # type: Tuple[Area, ...]
+)

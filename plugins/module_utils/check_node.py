@@ -18,8 +18,7 @@ from .types import Identity, Verdict, as_dicts
 NO_DEVICE = "no rail of this node has an RDMA device to measure over"
 
 
-def check_node(host, node, spec, management=None, now=None):
-    # type: (Host, str, Spec, Optional[str], Optional[float]) -> Dict[str, Any]
+def check_node(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
@@ -33,8 +32,9 @@ def check_node(host, node, spec, management=None, now=None):
     return {"facts": facts, "rails": rails, "stack": wanted, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
 
 
-def traffic_plan(host, spec, identity, facts, rails, verdicts):
-    # type: (Host, Spec, Identity, Dict[str, Any], List[Dict[str, Any]], List[Verdict]) -> Dict[str, Any]
+def traffic_plan(
+    host: Host, spec: Spec, identity: Identity, facts: Dict[str, Any], rails: List[Dict[str, Any]], verdicts: List[Verdict]
+) -> Dict[str, Any]:
     """What rdma_gdr has to measure on this node, or why nothing."""
     evidence, choice = chosen(spec, identity, facts)
     why = expects_traffic(spec, choice, verdicts)

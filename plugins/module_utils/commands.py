@@ -12,18 +12,16 @@ LINES = 20
 _SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
 
 
-def must(host, argv, what, seconds=60.0):
-    # type: (Host, Sequence[str], str, float) -> str
+def must(host: Host, argv: Sequence[str], what: str, seconds: float = 60.0) -> str:
     """What the command printed. Raises RailwrightError with what it was for and its last line where it fails."""
     answer = host.run(argv, seconds)
     if not answer.ok:
-        lines = (answer.err or answer.out).strip().splitlines()  # type: List[str]
+        lines: List[str] = (answer.err or answer.out).strip().splitlines()
         raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
     return answer.out
 
 
-def told(host, argv, what, seconds):
-    # type: (Host, Sequence[str], str, float) -> None
+def told(host: Host, argv: Sequence[str], what: str, seconds: float) -> None:
     """As ``must``, for what prints much: of a failure the end of what it said as an error, or else at all."""
     answer = host.run(argv, seconds)
     if not answer.ok:
@@ -32,8 +30,7 @@ def told(host, argv, what, seconds):
         raise RailwrightError("cannot %s (%s):\n%s" % (what, ended, "\n".join(lines)))
 
 
-def sums(host, directory, names):
-    # type: (Host, str, Sequence[str]) -> Dict[str, str]
+def sums(host: Host, directory: str, names: Sequence[str]) -> Dict[str, str]:
     """sha256 by name; a file that cannot be read is left out."""
     if not names:
         return {}
@@ -42,8 +39,7 @@ def sums(host, directory, names):
     return {name: found[name] for name in names if name in found}
 
 
-def check_brought(host, file, artifact, sha256):
-    # type: (Host, str, str, str) -> None
+def check_brought(host: Host, file: str, artifact: str, sha256: str) -> None:
     """The file that was brought to the node is the one that somebody vouches for. Raises RailwrightError where it is not."""
     directory, _slash, name = file.rpartition("/")
     found = sums(host, directory, [name]).get(name)

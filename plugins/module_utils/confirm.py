@@ -44,14 +44,12 @@ class Switch(NamedTuple):
     token: str
 
 
-def guarded(changes):
-    # type: (Sequence[Change]) -> bool
+def guarded(changes: Sequence[Change]) -> bool:
     return any(change.area in CONFIRMED_AREAS and not change.external for change in changes)
 
 
 @contextlib.contextmanager
-def held(host, journal, changes, switch):
-    # type: (Host, Journal, Sequence[Change], Optional[Switch]) -> Iterator[bool]
+def held(host: Host, journal: Journal, changes: Sequence[Change], switch: Optional[Switch]) -> Iterator[bool]:
     """The switch is armed while the effects happen, and stays so only where they wait for their confirmation then."""
     if switch is None or not switch.seconds or not guarded(changes):
         yield False
@@ -64,8 +62,7 @@ def held(host, journal, changes, switch):
             disarm(host)
 
 
-def arm(host, journal, switch):
-    # type: (Host, Journal, Switch) -> None
+def arm(host: Host, journal: Journal, switch: Switch) -> None:
     """Raises RailwrightError when it cannot be armed; nothing has changed then, and nothing of it is left."""
     journal.seconds = switch.seconds
     try:
@@ -84,8 +81,7 @@ def arm(host, journal, switch):
         raise RailwrightError("the timer that would take the change back cannot be armed, nothing was changed: %s" % error) from error
 
 
-def begin_wait(host, journal):
-    # type: (Host, Journal) -> None
+def begin_wait(host: Host, journal: Journal) -> None:
     """The effects hold: from now on the controller has its whole time. Call with the lock held, so that nothing is being taken back."""
     journal.close(UNCONFIRMED)
     # The effects may have taken longer than the timer: then the service waits for the lock. Whoever kills us in between leaves one of them.
@@ -93,20 +89,18 @@ def begin_wait(host, journal):
     systemctl(host, "stop", SERVICE)
 
 
-def interpreter():
-    # type: () -> str
+def interpreter() -> str:
     if not sys.executable:
         raise RailwrightError("Python does not know its own path")
     return sys.executable
 
 
-def code():
-    # type: () -> Dict[str, str]
+def code() -> Dict[str, str]:
     """The files of the copy, from wherever this code was loaded: AnsiballZ's archive, or a directory."""
     found = {CODE + "/__main__.py": MAIN, PACKAGE + "/__init__.py": ""}
     package = __name__.rpartition(".")[0]
     for part in PARTS:
-        loader = getattr(sys.modules["%s.%s" % (package, part)], "__loader__", None)  # type: Any
+        loader: Any = getattr(sys.modules["%s.%s" % (package, part)], "__loader__", None)
         text = loader.get_source("%s.%s" % (package, part)) if hasattr(loader, "get_source") else None
         if text is None:
             raise RailwrightError("the source of %s cannot be had from %r" % (part, loader))
@@ -114,8 +108,7 @@ def code():
     return found
 
 
-def refuse_pending(host):
-    # type: (Host) -> None
+def refuse_pending(host: Host) -> None:
     """One run at a time waits: a second one on top of it could not be taken back in order. Call with the lock held."""
     waiting = pending(host)
     if waiting is None:
@@ -126,8 +119,7 @@ def refuse_pending(host):
     disarm(host)  # somebody stopped the timer; the run's journal is named as interrupted
 
 
-def confirm(host, run, token):
-    # type: (Host, str, str) -> Dict[str, Any]
+def confirm(host: Host, run: str, token: str) -> Dict[str, Any]:
     """Keep the change, if it waits for that, and say what became of the run; where the node is busy with it, how far that is."""
     try:
         lock = wait_for_lock(host, LOCK_SECONDS)
@@ -147,8 +139,7 @@ def confirm(host, run, token):
     return outcome(host, run, token)
 
 
-def find(host, run, token):
-    # type: (Host, str, str) -> Optional[str]
+def find(host: Host, run: str, token: str) -> Optional[str]:
     """The journal of a run by its token, which is its alone, or by its name."""
     for path in newest_first(host):
         document = load(host, path) or {}
@@ -157,8 +148,7 @@ def find(host, run, token):
     return None
 
 
-def outcome(host, run, token):
-    # type: (Host, str, str) -> Dict[str, Any]
+def outcome(host: Host, run: str, token: str) -> Dict[str, Any]:
     """What became of a run. One that has written nothing yet is under way as long as anybody holds the lock: it may be that one."""
     path = find(host, run, token)
     document = None if path is None else load(host, path)
@@ -168,8 +158,7 @@ def outcome(host, run, token):
             "troubles": document.get("troubles", []), "restore_point": path}
 
 
-def locked(host):
-    # type: (Host) -> bool
+def locked(host: Host) -> bool:
     try:
         lock = host.lock(LOCK)
     except OSError:
@@ -179,18 +168,16 @@ def locked(host):
     return lock is None
 
 
-def change_keys(document):
-    # type: (Dict[str, Any]) -> List[str]
+def change_keys(document: Dict[str, Any]) -> List[str]:
     """In the order of the effects, each once."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for entry in document.get("entries", []):
         if entry["change"] not in found:
             found.append(entry["change"])
     return found
 
 
-def notes(host):
-    # type: (Host) -> List[str]
+def notes(host: Host) -> List[str]:
     """What a plan says of the run before it, when that one did not stay or is not sure to."""
     paths = newest_first(host)
     document = load(host, paths[0]) if paths else None

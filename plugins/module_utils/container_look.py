@@ -30,8 +30,7 @@ _IMAGE_VARIABLES = ("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA")
 _IMAGE_LABELS = ("org.opencontainers.image.ref.name", "org.opencontainers.image.version")
 
 
-def look(host, spec, image=None, management_address=None):
-    # type: (Host, Optional[Spec], Optional[str], Optional[str]) -> Dict[str, Any]
+def look(host: Host, spec: Optional[Spec], image: Optional[str] = None, management_address: Optional[str] = None) -> Dict[str, Any]:
     """``spec`` None: a node by itself. ``image``: whose CUDA is read, where a runtime of the node has it."""
     identity = observe_identity(host, management_address)
     runtimes = observe_runtimes(host)
@@ -56,14 +55,12 @@ def look(host, spec, image=None, management_address=None):
     }
 
 
-def look_at_tree(path, spec, image=None):
-    # type: (str, Optional[Spec], Optional[str]) -> Dict[str, Any]
+def look_at_tree(path: str, spec: Optional[Spec], image: Optional[str] = None) -> Dict[str, Any]:
     """Of a captured tree."""
     return look(TreeHost(path), spec, image)
 
 
-def job_variables(host, spec, identity):
-    # type: (Host, Optional[Spec], Identity) -> Tuple[Dict[str, str], List[str]]
+def job_variables(host: Host, spec: Optional[Spec], identity: Identity) -> Tuple[Dict[str, str], List[str]]:
     """(NCCL's variables, notes): what area nccl writes on this node."""
     if spec is None:
         return nccl.parse_conf(host.read("/etc/nccl.conf") or ""), []
@@ -74,8 +71,7 @@ def job_variables(host, spec, identity):
     return dict(nccl.variables_of(desired, observed)), said + nccl.notes(desired, observed)
 
 
-def _hcas(host, spec, identity):
-    # type: (Host, Optional[Spec], Identity) -> List[Dict[str, Any]]
+def _hcas(host: Host, spec: Optional[Spec], identity: Identity) -> List[Dict[str, Any]]:
     """In natural order, each with the rail that it carries."""
     targets = match_rails(spec, identity)[0] if spec is not None else []
     rails = {target.hca.name: target.rail.name for target in targets if target.hca is not None}
@@ -83,14 +79,12 @@ def _hcas(host, spec, identity):
             for hca in observe_hcas(host, {})]
 
 
-def _node(number):
-    # type: (Optional[int]) -> Optional[int]
+def _node(number: Optional[int]) -> Optional[int]:
     """-1 is the kernel's word for unknown."""
     return number if number is not None and number >= 0 else None
 
 
-def _addresses(host, spec, identity, variables):
-    # type: (Host, Optional[Spec], Identity, Dict[str, str]) -> List[str]
+def _addresses(host: Host, spec: Optional[Spec], identity: Identity, variables: Dict[str, str]) -> List[str]:
     """Of the interface that NCCL's bootstrap uses: where other ranks reach this node."""
     name = variables.get(nccl.SOCKET, "").lstrip("=")
     if name not in [nic.name for nic in identity.nics] and spec is not None:
@@ -98,18 +92,17 @@ def _addresses(host, spec, identity, variables):
     return [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]
 
 
-def _toolkit(host):
-    # type: (Host) -> Optional[Dict[str, Any]]
+def _toolkit(host: Host) -> Optional[Dict[str, Any]]:
     found = observe_toolkit(host)
     return dict(found._asdict()) if found is not None else None
 
 
-def _image(host, runtimes, image):
-    # type: (Host, Any, Optional[str]) -> Optional[Dict[str, Any]]
+def _image(host: Host, runtimes: Any, image: Optional[str]) -> Optional[Dict[str, Any]]:
     """None where no image was asked for, or no runtime has it. Of its environment only what says its CUDA: the rest may be secret."""
     if image is None:
         return None
-    for runtime in runtimes:  # type: Runtime
+    runtime: Runtime
+    for runtime in runtimes:
         found = observe_image(host, runtime.name, image)
         if found is not None:
             return {

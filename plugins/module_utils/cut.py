@@ -19,7 +19,7 @@ LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
 MODULE_OPTIONS = "/etc/modprobe.d/"
 OWN_UNITS = "railwright-"  # no package brings them
 # A live change of the area needs what these areas have in the running kernel (the order of docs/architecture.md, "The driver stack").
-ORDER = {
+ORDER: Dict[str, Tuple[str, ...]] = {
     "stack": ("dkms",),
     "erdma": ("dkms", "stack"),
     "kernel_modules": ("dkms", "stack", "erdma"),
@@ -29,7 +29,7 @@ ORDER = {
     "ipoib": ("stack", "kernel_modules"),
     "containers": ("gpu_driver",),
     "opensm": ("stack", "kernel_modules"),
-}  # type: Dict[str, Tuple[str, ...]]
+}
 
 
 class Left(NamedTuple):
@@ -39,18 +39,18 @@ class Left(NamedTuple):
     cause: str
     reason: str
 
-    def as_dict(self):
-        # type: () -> Dict[str, Any]
+    def as_dict(self) -> Dict[str, Any]:
         change = self.change
         return {"key": change.key, "what": change.what, "area": change.area, "disruption": change.disruption, "cause": self.cause,
                 "reason": self.reason}
 
 
-def cut_plan(host, plan, consent, only=None, *, consented_only=False):
-    # type: (Host, Plan, Sequence[str], Optional[Sequence[str]], bool) -> Tuple[Plan, Tuple[Left, ...]]
+def cut_plan(
+    host: Host, plan: Plan, consent: Sequence[str], only: Optional[Sequence[str]] = None, *, consented_only: bool = False
+) -> Tuple[Plan, Tuple[Left, ...]]:
     """The plan with what is wanted (``only``: change keys; None means all), and what is left out of it."""
-    kept = []  # type: List[Change]
-    left = []  # type: List[Left]
+    kept: List[Change] = []
+    left: List[Left] = []
     for change in plan.changes:
         if only is not None and change.key not in only:
             left.append(Left(change, NOT_ASKED, "not asked for"))
@@ -65,8 +65,7 @@ def cut_plan(host, plan, consent, only=None, *, consented_only=False):
     return plan._replace(changes=tuple(kept)), tuple(left)
 
 
-def builds_on(host, change, earlier):
-    # type: (Host, Change, Change) -> bool
+def builds_on(host: Host, change: Change, earlier: Change) -> bool:
     """Whether ``change`` cannot be made, or would not hold, without ``earlier``."""
     if change.package is not None:
         return _package_builds_on(change, earlier)
@@ -79,14 +78,12 @@ def builds_on(host, change, earlier):
     return _shares_ground(change, earlier) or _comes_after(change, earlier)
 
 
-def _package_builds_on(change, earlier):
-    # type: (Change, Change) -> bool
+def _package_builds_on(change: Change, earlier: Change) -> bool:
     """Repositories hold packages and their pins; the packages of an area are of one set, and half of a set is none."""
     return earlier.area == "repositories" or (earlier.package is not None and earlier.area == change.area)
 
 
-def _shares_ground(change, earlier):
-    # type: (Change, Change) -> bool
+def _shares_ground(change: Change, earlier: Change) -> bool:
     """The same file, the files of a unit that is started, the options of a module that is loaded."""
     touched = _paths(earlier)
     if touched & _paths(change):
@@ -97,8 +94,7 @@ def _shares_ground(change, earlier):
     return any(argv[0] in LOADERS for argv in commands) and any(path.startswith(MODULE_OPTIONS) for path in touched)
 
 
-def _comes_after(change, earlier):
-    # type: (Change, Change) -> bool
+def _comes_after(change: Change, earlier: Change) -> bool:
     """In the running kernel; what is only for the next boot disturbs nobody now."""
     if for_next_boot(change) or for_next_boot(earlier):
         return False
@@ -108,24 +104,20 @@ def _comes_after(change, earlier):
     return change.area == "rxe" and earlier.what.startswith("MTU of ") and change.what.endswith(earlier.what[len("MTU of "):])
 
 
-def for_next_boot(change):
-    # type: (Change) -> bool
+def for_next_boot(change: Change) -> bool:
     return change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
 
 
-def _paths(change):
-    # type: (Change) -> FrozenSet[str]
+def _paths(change: Change) -> FrozenSet[str]:
     return frozenset(op.path for op in change.ops if op.kind in ("write", "remove"))
 
 
-def lacks_program(host, change):
-    # type: (Host, Change) -> bool
+def lacks_program(host: Host, change: Change) -> bool:
     """Whether the change runs a program, or starts a unit, that is not on the node: then a package is what brings it."""
     return any(_lacks(host, op) for op in change.ops if op.kind == "run")
 
 
-def _lacks(host, op):
-    # type: (Host, Op) -> bool
+def _lacks(host: Host, op: Op) -> bool:
     program = op.argv[0]
     if not (host.exists(program) if program.startswith("/") else host.which(program) is not None):
         return True
@@ -136,8 +128,7 @@ def _lacks(host, op):
                for unit in units)
 
 
-def template(unit):
-    # type: (str) -> str
+def template(unit: str) -> str:
     """The file of a unit: instances of ``name@.service`` have none of their own."""
     head, at, tail = unit.partition("@")
     return head + at + "." + tail.rpartition(".")[2] if at else unit

@@ -46,31 +46,26 @@ class Seen(NamedTuple):
     empty: bool = False  # no work runs on it
 
     @property
-    def done(self):
-        # type: () -> bool
+    def done(self) -> bool:
         """Nothing runs on it and nothing will: it may be changed. A node that is down can be that too."""
         return self.closed and self.empty
 
 
-def as_dict(seen):
-    # type: (Seen) -> Dict[str, Any]
+def as_dict(seen: Seen) -> Dict[str, Any]:
     return dict(seen._asdict(), jobs=list(seen.jobs[:KEPT]), holders=list(seen.holders[:KEPT]), done=seen.done)
 
 
-def whose(reason):
-    # type: (Optional[str]) -> str
+def whose(reason: Optional[str]) -> str:
     """Who drained a node for this reason. The drain of an earlier upgrade is ours too: the node then still waits for one."""
     return "us" if (reason or "").startswith(OURS) else "other"
 
 
-def is_of_run(reason, wanted):
-    # type: (Optional[str], str) -> bool
+def is_of_run(reason: Optional[str], wanted: str) -> bool:
     """Whether a reason is that of exactly this run: what another run has drained, another run gives back."""
     return reason == wanted or (reason or "").startswith(wanted + " ")
 
 
-def tool(host, name, scheduler):
-    # type: (Host, str, str) -> str
+def tool(host: Host, name: str, scheduler: str) -> str:
     """The path of a scheduler's program. Raises SchedulerError where there is none."""
     found = host.which(name)
     if found is not None:
@@ -83,8 +78,7 @@ def tool(host, name, scheduler):
         "upgrade_scheduler than %s" % (name, ", ".join(TOOL_DIRECTORIES), scheduler))
 
 
-def last_line(out, err):
-    # type: (str, str) -> str
+def last_line(out: str, err: str) -> str:
     """What a program said last, as one short line."""
-    lines = [line.strip() for line in (err.strip() or out.strip()).splitlines() if line.strip()]  # type: List[str]
+    lines: List[str] = [line.strip() for line in (err.strip() or out.strip()).splitlines() if line.strip()]
     return lines[-1][:300] if lines else "it said nothing"

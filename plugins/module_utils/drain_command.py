@@ -23,47 +23,41 @@ class Commands(NamedTuple):
     undrain: Tuple[str, ...]
 
 
-def words(command, node, reason):
-    # type: (Sequence[str], str, str) -> Tuple[str, ...]
+def words(command: Sequence[str], node: str, reason: str) -> Tuple[str, ...]:
     """The command for this node. One pass, so that a name that holds ``{reason}`` stays what it is."""
     values = {"node": node, "reason": reason}
     return tuple(_PLACE.sub(lambda match: values[match.group(1)], word) for word in command)
 
 
-def look(host, commands, names, reason, begun):
-    # type: (Host, Commands, Sequence[str], str, bool) -> List[Seen]
+def look(host: Host, commands: Commands, names: Sequence[str], reason: str, begun: bool) -> List[Seen]:
     """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is assumed."""
     return [_ask(host, commands, name, reason, begun) for name in names]
 
 
-def drain(host, commands, names, reason):
-    # type: (Host, Commands, Sequence[str], str) -> Tuple[List[Seen], bool]
+def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Run again by a resumed upgrade: the command must allow that."""
-    seen = []  # type: List[Seen]
+    seen: List[Seen] = []
     for name in names:
         refused = _order(host, commands.drain, name, reason, "upgrade_drain_command")
         seen.append(_ask(host, commands, name, reason, True) if refused is None else Seen("command", name, "unknown", message=refused))
     return seen, bool(names)
 
 
-def undrain(host, commands, names, reason):
-    # type: (Host, Commands, Sequence[str], str) -> Tuple[List[Seen], bool]
-    seen = []  # type: List[Seen]
+def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    seen: List[Seen] = []
     for name in names:
         refused = _order(host, commands.undrain, name, reason, "upgrade_undrain_command")
         seen.append(Seen("command", name, "available" if refused is None else "unknown", message=refused))
     return seen, bool(names)
 
 
-def _order(host, command, name, reason, key):
-    # type: (Host, Sequence[str], str, str, str) -> Optional[str]
+def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> Optional[str]:
     """None, or what was wrong."""
     answer = host.run(words(command, name, reason), SECONDS)
     return None if answer.ok else "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
 
 
-def _ask(host, commands, name, reason, closed):
-    # type: (Host, Commands, str, str, bool) -> Seen
+def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -> Seen:
     answer = host.run(words(commands.drained, name, reason), SECONDS)
     if answer.rc not in (0, NOT_YET):
         message = "upgrade_drained_command ended with %d for %s; allowed: 0 (empty), %d (not yet). It said: %s" % (

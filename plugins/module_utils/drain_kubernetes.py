@@ -44,15 +44,13 @@ class Pod(NamedTuple):
     leaving: bool  # its deletion has begun
 
     @property
-    def path(self):
-        # type: () -> str
+    def path(self) -> str:
         return "%s/%s" % (self.namespace, self.name)
 
 
-def parse_nodes(text):
-    # type: (str) -> Dict[str, Node]
+def parse_nodes(text: str) -> Dict[str, Node]:
     """``kubectl get nodes --output=json``. Raises SchedulerError for anything else."""
-    found = {}  # type: Dict[str, Node]
+    found: Dict[str, Node] = {}
     for item in _items(text, "nodes"):
         meta, spec = _part(item, "metadata"), _part(item, "spec")
         conditions = rows(_part(item, "status").get("conditions"))
@@ -64,10 +62,9 @@ def parse_nodes(text):
     return found
 
 
-def parse_pods(text):
-    # type: (str) -> List[Pod]
+def parse_pods(text: str) -> List[Pod]:
     """What holds a node: not what has ended, not the kubelet's own pods, not those of a DaemonSet, which would be put back at once."""
-    found = []  # type: List[Pod]
+    found: List[Pod] = []
     for item in _items(text, "pods"):
         meta = _part(item, "metadata")
         owners = [owner for owner in rows(meta.get("ownerReferences")) if owner.get("controller")]
@@ -79,8 +76,7 @@ def parse_pods(text):
     return found
 
 
-def _items(text, what):
-    # type: (str, str) -> List[Dict[str, Any]]
+def _items(text: str, what: str) -> List[Dict[str, Any]]:
     try:
         items = mapping(read_json(text)).get("items")
     except ValueError:
@@ -90,13 +86,11 @@ def _items(text, what):
     return items
 
 
-def _part(item, name):
-    # type: (Dict[str, Any], str) -> Dict[str, Any]
+def _part(item: Dict[str, Any], name: str) -> Dict[str, Any]:
     return mapping(item.get(name))
 
 
-def judge(node, pods):
-    # type: (Node, Sequence[Pod]) -> Seen
+def judge(node: Node, pods: Sequence[Pod]) -> Seen:
     """The node in words that all schedulers share. ``pods`` are those that hold it."""
     empty = not pods
     state = "down" if not node.ready else "available" if not node.closed else "drained" if empty else "draining"
@@ -107,27 +101,23 @@ def judge(node, pods):
                 reason, by, None, raw, node.closed, empty)
 
 
-def is_given_back(note):
-    # type: (Optional[str]) -> bool
+def is_given_back(note: Optional[str]) -> bool:
     """Whether the cordon is ours to lift."""
     return whose(note) == "us" and not (note or "").endswith(WAS_DOWN)
 
 
-def _words(pod):
-    # type: (Pod) -> str
+def _words(pod: Pod) -> str:
     why = "is ending" if pod.leaving else "is evicted" if pod.kind in MOVABLE else "is waited for: nothing would start it again elsewhere"
     return "pod %s (%s) %s" % (pod.path, "of a " + pod.kind if pod.kind else "without a controller", why)
 
 
-def look(host, names):
-    # type: (Host, Sequence[str]) -> List[Seen]
+def look(host: Host, names: Sequence[str]) -> List[Seen]:
     """Every node, in the order of ``names``. Pods are asked for where the node is closed: what runs on the others decides nothing."""
     nodes = _nodes(host)
     return [_see(host, nodes, name) for name in names]
 
 
-def _see(host, nodes, name):
-    # type: (Host, Dict[str, Node], str) -> Seen
+def _see(host: Host, nodes: Dict[str, Node], name: str) -> Seen:
     if name not in nodes:
         few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
         message = "Kubernetes has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
@@ -136,11 +126,10 @@ def _see(host, nodes, name):
     return judge(nodes[name], _pods(host, name) if nodes[name].closed else [])
 
 
-def drain(host, names, reason):
-    # type: (Host, Sequence[str], str) -> Tuple[List[Seen], bool]
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Cordon, and ask for the eviction of what may be evicted. Asked again, it goes on where it stands."""
     nodes = _nodes(host)
-    refused = {}  # type: Dict[str, str]
+    refused: Dict[str, str] = {}
     changed = False
     for name in sorted(set(names) & set(nodes)):
         note = _wanted_note(nodes[name], reason)
@@ -154,22 +143,20 @@ def drain(host, names, reason):
     return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
 
 
-def _wanted_note(node, reason):
-    # type: (Node, str) -> Optional[str]
+def _wanted_note(node: Node, reason: str) -> Optional[str]:
     """The note to cordon the node with; None where it is cordoned already. An earlier upgrade's cordon becomes this run's."""
     if node.closed:
         return reason if is_given_back(node.note) and not is_of_run(node.note, reason) else None
     return reason if node.ready else reason + WAS_DOWN
 
 
-def undrain(host, names, reason):
-    # type: (Host, Sequence[str], str) -> Tuple[List[Seen], bool]
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Let pods come again to what this very run has cordoned; a node that is not Ready waits until it is.
 
     Where somebody else has lifted the cordon its note goes: the next cordon would be taken for ours.
     """
     nodes = _nodes(host)
-    refused = {}  # type: Dict[str, str]
+    refused: Dict[str, str] = {}
     changed = False
     for name in sorted(set(names) & set(nodes)):
         node = nodes[name]
@@ -180,8 +167,7 @@ def undrain(host, names, reason):
     return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
 
 
-def _patch(host, node, closed, note):
-    # type: (Host, Node, bool, Optional[str]) -> Optional[str]
+def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optional[str]:
     """Cordon or uncordon, and the note, in one request that fails if the node has changed since it was read. None, or why not."""
     version = node.version
     for _again in range(TRIES):
@@ -200,8 +186,7 @@ def _patch(host, node, closed, note):
         "cordon" if closed else "uncordon", node.name, last_line(answer.out, answer.err))
 
 
-def _evict_all(host, pods, refused, name):
-    # type: (Host, Sequence[Pod], Dict[str, str], str) -> bool
+def _evict_all(host: Host, pods: Sequence[Pod], refused: Dict[str, str], name: str) -> bool:
     """Ask for the eviction of every pod that starts again elsewhere. Whether one was granted."""
     granted = False
     for pod in pods:
@@ -214,8 +199,7 @@ def _evict_all(host, pods, refused, name):
     return granted
 
 
-def _evict(host, pod):
-    # type: (Host, Pod) -> Result
+def _evict(host: Host, pod: Pod) -> Result:
     """With the pod's uid: another pod may have its name by now."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": pod.namespace, "name": pod.name},
             "deleteOptions": {"preconditions": {"uid": pod.uid}}}
@@ -223,18 +207,15 @@ def _evict(host, pod):
     return host.run((_kubectl(host), "create", "--raw", path, "--filename", "-"), SECONDS, json.dumps(body))
 
 
-def _nodes(host):
-    # type: (Host) -> Dict[str, Node]
+def _nodes(host: Host) -> Dict[str, Node]:
     return parse_nodes(_get(host, ("nodes",)))
 
 
-def _pods(host, name):
-    # type: (Host, str) -> List[Pod]
+def _pods(host: Host, name: str) -> List[Pod]:
     return parse_pods(_get(host, ("pods", "--all-namespaces", "--field-selector=spec.nodeName=" + name)))
 
 
-def _get(host, what):
-    # type: (Host, Tuple[str, ...]) -> str
+def _get(host: Host, what: Tuple[str, ...]) -> str:
     answer = host.run((_kubectl(host), "get") + what + ("--output=json",), SECONDS, limit=ANSWER_LIMIT)
     if answer.ok:
         return answer.out
@@ -242,6 +223,5 @@ def _get(host, what):
     raise (SchedulerAway if away else SchedulerError)("kubectl get %s failed: %s" % (what[0], last_line(answer.out, answer.err)))
 
 
-def _kubectl(host):
-    # type: (Host) -> str
+def _kubectl(host: Host) -> str:
     return tool(host, "kubectl", "kubernetes")

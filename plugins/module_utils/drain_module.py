@@ -13,8 +13,7 @@ STEP_S = 5.0
 Answer = TypeVar("Answer")
 
 
-def run_drain(module):
-    # type: (Any) -> None
+def run_drain(module: Any) -> None:
     params = module.params
     mode = "look" if module.check_mode else params["mode"]
     try:
@@ -25,8 +24,7 @@ def run_drain(module):
     module.exit_json(changed=changed, drains=[as_dict(item) for item in seen])
 
 
-def check(params):
-    # type: (Dict[str, Any]) -> None
+def check(params: Dict[str, Any]) -> None:
     """What a name or a reason may not hold, whatever the scheduler. Raises RailwrightError."""
     if params["mode"] == "look" and params["reason"] is None:
         params["reason"] = OURS + "look"
@@ -37,8 +35,9 @@ def check(params):
         raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN, by which a drain of ours is known" % (params["reason"], OURS))
 
 
-def patiently(ask, seconds, sleep=time.sleep, clock=time.monotonic):
-    # type: (Callable[[], Answer], float, Callable[[float], None], Callable[[], float]) -> Answer
+def patiently(
+    ask: Callable[[], Answer], seconds: float, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic
+) -> Answer:
     """Ask again while the scheduler is away, for so long: it restarts, or its backup takes over."""
     end = clock() + seconds
     while True:
@@ -50,8 +49,7 @@ def patiently(ask, seconds, sleep=time.sleep, clock=time.monotonic):
         sleep(STEP_S)
 
 
-def act(host, mode, params):
-    # type: (Host, str, Dict[str, Any]) -> Tuple[List[Seen], bool]
+def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
     names, reason = params["nodes"], params["reason"]
     if params["scheduler"] == "command":
         return _by_command(host, mode, params)
@@ -63,8 +61,7 @@ def act(host, mode, params):
     return (drain_kubernetes.undrain if mode == "undrain" else drain_kubernetes.drain)(host, names, reason)
 
 
-def _by_command(host, mode, params):
-    # type: (Host, str, Dict[str, Any]) -> Tuple[List[Seen], bool]
+def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
     names, reason, given = params["nodes"], params["reason"], params["commands"] or {}
     commands = drain_command.Commands(*(tuple(given.get(name) or ()) for name in drain_command.Commands._fields))
     if not all(commands):

@@ -38,8 +38,7 @@ class Node(NamedTuple):
     reason: Optional[str]
 
     @property
-    def raw(self):
-        # type: () -> str
+    def raw(self) -> str:
         return "+".join(self.words) + ("" if self.responds else " (not responding)")
 
 
@@ -52,10 +51,9 @@ class Job(NamedTuple):
     nodes: Tuple[str, ...]
 
 
-def parse_nodes(text):
-    # type: (str) -> Dict[str, Node]
+def parse_nodes(text: str) -> Dict[str, Node]:
     """``scontrol --all --oneliner show nodes`` by node name; lines that are none are left out."""
-    found = {}  # type: Dict[str, Node]
+    found: Dict[str, Node] = {}
     for line in text.splitlines():
         name, state = _NAME.match(line), _STATE.search(line)
         if name is None or state is None:
@@ -67,8 +65,7 @@ def parse_nodes(text):
     return found
 
 
-def _reason(rest):
-    # type: (str) -> Optional[str]
+def _reason(rest: str) -> Optional[str]:
     match = _REASON.search(rest)
     if match is None:
         return None
@@ -77,10 +74,9 @@ def _reason(rest):
     return text.strip() or None
 
 
-def parse_jobs(text):
-    # type: (str) -> List[Job]
+def parse_jobs(text: str) -> List[Job]:
     """``squeue --format=%i|%T|%N|%u``: what holds nodes now. Raises SchedulerError for a line that cannot be read: it may be a job."""
-    jobs = []  # type: List[Job]
+    jobs: List[Job] = []
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -97,8 +93,7 @@ def parse_jobs(text):
     return jobs
 
 
-def judge(node, jobs):
-    # type: (Node, Sequence[Job]) -> Seen
+def judge(node: Node, jobs: Sequence[Job]) -> Seen:
     """The node in words that all schedulers share. Empty only where both say so, the node's state and the queue.
 
     A suspended job leaves its node IDLE, and a queue may hide the jobs of others (PrivateData).
@@ -121,23 +116,20 @@ def judge(node, jobs):
         None, node.raw, closed, empty)
 
 
-def look(host, names):
-    # type: (Host, Sequence[str]) -> List[Seen]
+def look(host: Host, names: Sequence[str]) -> List[Seen]:
     """Every node, in the order of ``names``; one that Slurm does not have is unknown, with a message."""
     nodes, jobs = _ask(host)
     return [judge(nodes[name], jobs) if name in nodes else _unknown(name, nodes) for name in names]
 
 
-def _unknown(name, nodes):
-    # type: (str, Dict[str, Node]) -> Seen
+def _unknown(name: str, nodes: Dict[str, Node]) -> Seen:
     few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
     message = "Slurm has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
         name, few or "none at all")
     return Seen("slurm", name, "unknown", message=message)
 
 
-def drain(host, names, reason):
-    # type: (Host, Sequence[str], str) -> Tuple[List[Seen], bool]
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Keep new jobs from the nodes; with it, whether anything was changed. What others have drained keeps their reason.
 
     A node that is down is drained as well, or a job could start as soon as it comes back; the reason that it has stays, so that nobody
@@ -148,8 +140,7 @@ def drain(host, names, reason):
     return _carry_out(host, names, {name: ["State=DRAIN", "Reason=" + text] for name, text in wanted.items() if text is not None})
 
 
-def _drain_reason(node, jobs, reason):
-    # type: (Node, Sequence[Job], str) -> Optional[str]
+def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]:
     """The reason to drain the node with; None where it is drained already. An earlier upgrade's drain becomes this run's."""
     seen = judge(node, jobs)
     if seen.closed:
@@ -159,18 +150,16 @@ def _drain_reason(node, jobs, reason):
     return reason
 
 
-def undrain(host, names, reason):
-    # type: (Host, Sequence[str], str) -> Tuple[List[Seen], bool]
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Let jobs come again to what this very run has drained; a node that does not answer is not touched: it would be down at once."""
     nodes, _jobs = _ask(host)
     ours = [name for name in names if name in nodes and "DRAIN" in nodes[name].words and is_of_run(nodes[name].reason, reason)]
     return _carry_out(host, names, {name: ["State=RESUME"] for name in ours if nodes[name].responds})
 
 
-def _carry_out(host, names, orders):
-    # type: (Host, Sequence[str], Dict[str, List[str]]) -> Tuple[List[Seen], bool]
+def _carry_out(host: Host, names: Sequence[str], orders: Dict[str, List[str]]) -> Tuple[List[Seen], bool]:
     """One scontrol a node, since each has its own answer; then what has come of it."""
-    refused = {}  # type: Dict[str, str]
+    refused: Dict[str, str] = {}
     for name in sorted(orders):
         said = _update(host, name, orders[name])
         if said is not None:
@@ -178,8 +167,7 @@ def _carry_out(host, names, orders):
     return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], len(refused) < len(orders)
 
 
-def _update(host, name, settings):
-    # type: (Host, str, List[str]) -> Optional[str]
+def _update(host: Host, name: str, settings: List[str]) -> Optional[str]:
     """None, or why Slurm refused. ``name`` is one that slurmctld has listed."""
     answer = host.run((tool(host, "scontrol", "slurm"), "update", "NodeName=" + name) + tuple(settings), SECONDS)
     if answer.ok:
@@ -190,23 +178,20 @@ def _update(host, name, settings):
     return "Slurm refused %s for %s: %s" % (settings[0], name, said)
 
 
-def _ask(host):
-    # type: (Host) -> Tuple[Dict[str, Node], List[Job]]
+def _ask(host: Host) -> Tuple[Dict[str, Node], List[Job]]:
     """Nodes and jobs. The queue is read last, so that no job can have begun between it and the state that closes the node."""
     nodes = parse_nodes(_must(host, ("scontrol", "--all", "--oneliner", "show", "nodes")))
     jobs = parse_jobs(_must(host, ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u")))
     return nodes, jobs
 
 
-def _must(host, argv):
-    # type: (Host, Sequence[str]) -> str
+def _must(host: Host, argv: Sequence[str]) -> str:
     answer = host.run((tool(host, argv[0], "slurm"),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
     if answer.ok:
         return answer.out
     raise (SchedulerAway if is_away(answer) else SchedulerError)("%s failed: %s" % (argv[0], last_line(answer.out, answer.err)))
 
 
-def is_away(answer):
-    # type: (Result) -> bool
+def is_away(answer: Result) -> bool:
     """Whether slurmctld gave no answer at all: it restarts, or its backup takes over."""
     return answer.rc == 124 or _AWAY.search(answer.err + answer.out) is not None

@@ -5,7 +5,6 @@ The plan is the one that ``apply`` would carry out and the verdicts are those of
 answer is small on purpose: hundreds of nodes are asked every hour, and a clean one has nothing to say.
 """
 
-from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .area_list import AREAS
@@ -43,8 +42,7 @@ class Finding(NamedTuple):
     by: str
 
 
-def observe_drift(host, node, spec, management=None, now=None):
-    # type: (Host, str, Spec, Optional[str], Optional[float]) -> Dict[str, Any]
+def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
     plan = make_plan(host, spec, None, management, now)
     verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
@@ -60,8 +58,7 @@ def observe_drift(host, node, spec, management=None, now=None):
     }
 
 
-def of_plan(host, plan):
-    # type: (Host, Plan) -> List[Finding]
+def of_plan(host: Host, plan: Plan) -> List[Finding]:
     known = origins(host, plan.changes)
     found = []
     for change in plan.changes:
@@ -71,10 +68,9 @@ def of_plan(host, plan):
     return found + of_problems(plan.problems)
 
 
-def of_problems(problems):
-    # type: (Sequence[Problem]) -> List[Finding]
+def of_problems(problems: Sequence[Problem]) -> List[Finding]:
     """One a subject, with everything that is said of it. A rail without a device is a verdict of its own: rail.device."""
-    said = OrderedDict()  # type: OrderedDict[Tuple[str, str], List[str]]
+    said: Dict[Tuple[str, str], List[str]] = {}
     for item in problems:
         if not item.message.startswith("no device with "):
             said.setdefault((item.area, item.subject), []).append(item.message)
@@ -82,8 +78,7 @@ def of_problems(problems):
             for (area, subject), messages in said.items()]
 
 
-def of_verdicts(verdicts, changes):
-    # type: (Sequence[Verdict], Sequence[Change]) -> List[Finding]
+def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change]) -> List[Finding]:
     found = []
     for item in verdicts:
         if item.status not in ("fail", "warn") or doubled(item, changes):
@@ -94,29 +89,26 @@ def of_verdicts(verdicts, changes):
     return found
 
 
-def doubled(verdict, changes):
-    # type: (Verdict, Sequence[Change]) -> bool
+def doubled(verdict: Verdict, changes: Sequence[Change]) -> bool:
     """Whether a change of the plan says the same: of its area, and about the same rail where the verdict names one."""
     own = [change for change in changes if change.area == DOUBLES.get(verdict.check)]
     about = [change for change in own if verdict.subject in change.what]
     return bool(about) or (bool(own) and "(" not in verdict.subject)
 
 
-def of_carriers(host, spec, plan, carriers):
-    # type: (Host, Spec, Plan, Sequence[Carrier]) -> List[Finding]
+def of_carriers(host: Host, spec: Spec, plan: Plan, carriers: Sequence[Carrier]) -> List[Finding]:
     """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
     desired = nccl.desired(spec, plan.identity)
     wanted = dict(nccl.variables_of(desired, nccl.observe(host, desired)))
     drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == nccl.NAME]  # file PATH, file PATH (NCCL_IB_HCA)
-    found = []  # type: List[Finding]
+    found: List[Finding] = []
     for carrier in carriers:
         if carrier.variables is not None:
             found += of_carrier(host, carrier, wanted, drifted, (desired.profile_path, desired.conf_path))
     return found
 
 
-def of_carrier(host, carrier, wanted, drifted, ours):
-    # type: (Host, Carrier, Dict[str, str], Sequence[str], Sequence[str]) -> List[Finding]
+def of_carrier(host: Host, carrier: Carrier, wanted: Dict[str, str], drifted: Sequence[str], ours: Sequence[str]) -> List[Finding]:
     has = effective(host, carrier, wanted)
     found = []
     for name in sorted(set(has) | set(wanted)):
@@ -133,8 +125,7 @@ def of_carrier(host, carrier, wanted, drifted, ours):
     return found
 
 
-def _origin(host, lines):
-    # type: (Host, Sequence[str]) -> Origin
+def _origin(host: Host, lines: Sequence[str]) -> Origin:
     if not lines:
         return UNKNOWN
     return Origin(host.mtime(lines[-1].rpartition(":")[0]), "set in " + ", ".join(lines))

@@ -21,18 +21,16 @@ RAW_TYPES = {"CA": "1: CA", "RNIC": "4: RNIC"}
 WORDS = {"N": "default (iWARP-like)", "Y": "compat or ofed (RoCE-compatible)"}
 
 
-def mode_of(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def mode_of(spec: Spec, identity: Identity) -> Optional[str]:
     """The mode that the inventory wants on this node, never auto; None where the fabric is not eRDMA."""
     if spec.fabric != "erdma":
         return None
-    wanted = spec["erdma_mode"]  # type: str
+    wanted: str = spec["erdma_mode"]
     if wanted != AUTO:
         return wanted
     return OFED if identity.gpus else COMPAT
 
 
-def letter_of_type(node_type):
-    # type: (Optional[str]) -> Optional[str]
+def letter_of_type(node_type: Optional[str]) -> Optional[str]:
     """The letter of compat_mode that a device's node_type tells."""
     return next((letter for letter, name in NODE_TYPES.items() if name == node_type), None)

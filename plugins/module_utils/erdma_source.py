@@ -33,29 +33,24 @@ class Source(NamedTuple):
     sha256: Optional[str]
 
     @property
-    def directory(self):
-        # type: () -> str
+    def directory(self) -> str:
         """Where DKMS looks for it."""
         return directory(self.version)
 
     @property
-    def file(self):
-        # type: () -> str
+    def file(self) -> str:
         return "%s/%s-%s.tar.gz" % (CACHE, self.artifact, self.version)
 
 
-def directory(version):
-    # type: (str) -> str
+def directory(version: str) -> str:
     return "/usr/src/%s-%s" % (MODULE, version)
 
 
-def dkms_name(version):
-    # type: (str) -> str
+def dkms_name(version: str) -> str:
     return "%s/%s" % (MODULE, version)
 
 
-def artifact_of(version):
-    # type: (Optional[str]) -> Optional[str]
+def artifact_of(version: Optional[str]) -> Optional[str]:
     """The row of a release; None where the catalogue has none for it. The public source is one commit, and has no other release."""
     source = find(OPEN)
     if version is None or (source is not None and version == source.version):
@@ -65,10 +60,9 @@ def artifact_of(version):
     return INSTALLER if re.match(r"[1-9]", version) else None
 
 
-def source_of(spec):
-    # type: (Spec) -> Optional[Source]
+def source_of(spec: Spec) -> Optional[Source]:
     """The archive that the inventory asks for; None where the catalogue has no such release."""
-    version = spec["erdma_driver_version"]  # type: Optional[str]
+    version: Optional[str] = spec["erdma_driver_version"]
     artifact = find(artifact_of(version) or "")
     if artifact is None:
         return None
@@ -78,8 +72,7 @@ def source_of(spec):
     return Source(wanted, artifact.name, mirrored(located(artifact, wanted), spec["artifact_mirror"]), sha256)
 
 
-def dkms_conf(version):
-    # type: (str) -> str
+def dkms_conf(version: str) -> str:
     """No MAKE that begins with make: DKMS would put KERNELRELEASE behind it, which the makefile that CMake writes passes on."""
     return HEADER + (
         'PACKAGE_NAME="%s"\n'
@@ -93,8 +86,7 @@ def dkms_conf(version):
         'NO_WEAK_MODULES="yes"\n' % (MODULE, version, BUILD_SCRIPT, MODULE))
 
 
-def build_script(version, *, mad):
-    # type: (str, bool) -> str
+def build_script(version: str, *, mad: bool) -> str:
     """``mad``: what compat mode needs beside the parameter. On top of OFED the source's own makefile sets it.
 
     CMake 4 refuses the version that the source asks for, unless it is told; older ones do not know the variable. The module gets a
@@ -111,6 +103,5 @@ def build_script(version, *, mad):
         "make -C build\n" % (" ".join(settings), version))
 
 
-def has_mad(script):
-    # type: (Optional[str]) -> bool
+def has_mad(script: Optional[str]) -> bool:
     return script is not None and MAD in script

@@ -25,8 +25,7 @@ SECONDS = 300.0
 SHOWN = 10
 
 
-def wanted(host, spec):
-    # type: (Host, Spec) -> Optional[Source]
+def wanted(host: Host, spec: Spec) -> Optional[Source]:
     """The archive that has to be brought before DKMS can build; None where it is there, or none is wanted. Raises RailwrightError."""
     asked = desired(spec, observe_identity(host, None))
     choice = observe(host, asked).choice
@@ -40,15 +39,13 @@ def wanted(host, spec):
     return source
 
 
-def look(host, source):
-    # type: (Host, Source) -> Dict[str, Any]
+def look(host: Host, source: Source) -> Dict[str, Any]:
     """What the role is told. ``missing``: the source has to be unpacked."""
     missing = not host.exists("%s/%s" % (source.directory, NEEDED[0]))
     return dict(source._asdict(), directory=source.directory, file=source.file, missing=missing)
 
 
-def unpack(host, source):
-    # type: (Host, Source) -> None
+def unpack(host: Host, source: Source) -> None:
     """The archive is the pinned one, and the driver's source lies where DKMS looks, or nothing does."""
     check_brought(host, source.file, source.artifact, str(source.sha256))
     part = staging(source)
@@ -65,22 +62,19 @@ def unpack(host, source):
     must(host, ("mv", "-T", "--", found, source.directory), "put %s in place" % source.directory)
 
 
-def clean(host, source):
-    # type: (Host, Source) -> None
+def clean(host: Host, source: Source) -> None:
     """Neither the archive nor what was unpacked of it stays."""
     must(host, ("rm", "-rf", "--", staging(source)), "remove " + staging(source), SECONDS)
     host.remove(source.file)
     host.rmdir(CACHE)
 
 
-def staging(source):
-    # type: (Source) -> str
+def staging(source: Source) -> str:
     """Beside its place, so that a rename puts it there; DKMS looks at no name with a dot in front."""
     return "/usr/src/.%s.part" % source.directory.rpartition("/")[2]
 
 
-def source_in(host, root):
-    # type: (Host, str) -> Optional[str]
+def source_in(host: Host, root: str) -> Optional[str]:
     """The first directory, uppermost first, that is a source of the driver."""
     level = [root]
     for _depth in range(DEPTH + 1):
@@ -91,18 +85,16 @@ def source_in(host, root):
     return None
 
 
-def directories(host, path):
-    # type: (Host, str) -> List[str]
+def directories(host: Host, path: str) -> List[str]:
     """Real ones: a link in an archive leads nowhere."""
     names = [name for name in host.listdir(path) if parse.is_name(name)]
     return [full for full in ["%s/%s" % (path, name) for name in names] if host.readlink(full) is None and host.listdir(full)]
 
 
-def listed(host, root):
-    # type: (Host, str) -> str
+def listed(host: Host, root: str) -> str:
     """What the archive holds, two levels deep, bounded."""
-    names = []  # type: List[str]
+    names: List[str] = []
     for path in [root] + directories(host, root):
         names += ["%s/%s" % (path[len(root) + 1:], name) if path != root else name for name in host.listdir(path) if parse.is_name(name)]
-    shown = tuple(names[:SHOWN])  # type: Tuple[str, ...]
+    shown: Tuple[str, ...] = tuple(names[:SHOWN])
     return ", ".join(shown) + (" and %d more" % (len(names) - SHOWN) if len(names) > SHOWN else "") if names else "nothing"

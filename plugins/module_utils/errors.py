@@ -9,8 +9,7 @@ class RailwrightError(Exception):
 class ApplyError(RailwrightError):
     """An effect failed. ``rolled_back`` tells whether everything before it was taken back."""
 
-    def __init__(self, message, rolled_back):
-        # type: (str, bool) -> None
+    def __init__(self, message: str, rolled_back: bool) -> None:
         super().__init__(message)
         self.rolled_back = rolled_back
 

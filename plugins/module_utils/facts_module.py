@@ -11,15 +11,13 @@ from .observe.facts import observe_facts
 from .observe.identity import observe_identity
 
 
-def connection_address():
-    # type: () -> Optional[str]
+def connection_address() -> Optional[str]:
     """The node's own address in the controller's ssh connection; where sudo has dropped it, a parent process has it."""
     fields = os.environ.get("SSH_CONNECTION", "").split()
     return fields[2] if len(fields) == 4 else ancestors_connection_address(Host())
 
 
-def run_facts(module):
-    # type: (Any) -> None
+def run_facts(module: Any) -> None:
     """The facts under their own name; the action plugin makes them a host fact too."""
     host = Host()
     try:

@@ -27,22 +27,18 @@ class Opening(NamedTuple):
     sources: Tuple[str, ...]
 
     @property
-    def packets(self):
-        # type: () -> Packets
+    def packets(self) -> Packets:
         return Packets(self.interface, self.protocol, (self.port, self.port) if self.port else ALL_PORTS, self.sources)
 
     @property
-    def family(self):
-        # type: () -> str
+    def family(self) -> str:
         return self.packets.family
 
-    def words(self):
-        # type: () -> str
+    def words(self) -> str:
         port = " port %d" % self.port if self.port else ""
         return "%s: %s%s from %s" % (self.interface, self.protocol, port, ", ".join(self.sources))
 
-    def conditions(self):
-        # type: () -> List[Dict[str, Any]]
+    def conditions(self) -> List[Dict[str, Any]]:
         """As a rule of ours asks it, in the form of the facts object."""
         asked = [("iif", [self.interface]), ("saddr", list(self.sources)), ("protocol", [self.protocol])]
         if self.port:
@@ -50,36 +46,31 @@ class Opening(NamedTuple):
         return [{"what": what, "not": False, "in": values} for what, values in asked]
 
 
-def peers_of(spec):
-    # type: (Spec) -> Tuple[str, ...]
+def peers_of(spec: Spec) -> Tuple[str, ...]:
     """The inventory's list, else what the controller found in the inventory."""
     return tuple(spec["firewall_peers"] or spec["firewall_derived"]["peers"])
 
 
-def bootstrap_interface(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def bootstrap_interface(spec: Spec, identity: Identity) -> Optional[str]:
     """Where NCCL's bootstrap and MPI go; a name that the node has no interface of is none."""
     wanted = spec["bootstrap_interface"] or management_interface(spec, identity)
     return wanted if wanted in [nic.name for nic in identity.nics] else None
 
 
-def openings(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Opening, ...]
+def openings(spec: Spec, identity: Identity) -> Tuple[Opening, ...]:
     groups = by_family(peers_of(spec))
     interface = bootstrap_interface(spec, identity)
     found = [Opening(interface, "tcp", 0, group) for group in groups] if interface is not None else []
     return tuple(found + [Opening(rail, "udp", ROCE_PORT, group) for rail in software_rails(spec, identity) for group in groups])
 
 
-def software_rails(spec, identity):
-    # type: (Spec, Identity) -> List[str]
+def software_rails(spec: Spec, identity: Identity) -> List[str]:
     if spec.rdma_stack != "soft_roce":
         return []
     return sorted({target.netdev for target in match_rails(spec, identity)[0] if target.netdev is not None})
 
 
-def worst(chains, wanted):
-    # type: (Sequence[Mapping[str, Any]], Sequence[Opening]) -> Fate
+def worst(chains: Sequence[Mapping[str, Any]], wanted: Sequence[Opening]) -> Fate:
     """What is stopped before what cannot be judged; open when all of it comes in."""
     found = [fate(chains, opening.packets) for opening in wanted]
     for status in (CLOSED, UNKNOWN):
@@ -89,12 +80,11 @@ def worst(chains, wanted):
     return Fate(OPEN, "")
 
 
-def same(conditions):
-    # type: (Sequence[Mapping[str, Any]]) -> Tuple[Any, ...]
+def same(conditions: Sequence[Mapping[str, Any]]) -> Tuple[Any, ...]:
     """Equal for conditions that mean the same; the family of addresses follows from the addresses."""
     found = []
     for item in conditions:
-        values = list(item["in"])  # type: List[Any]
+        values: List[Any] = list(item["in"])
         if item["what"] == "saddr":
             values = merged([place for place in map(span, values) if place is not None])
         elif item["what"] == "protocol":  # nft prints the number where /etc/protocols is missing (no netbase)

@@ -35,15 +35,14 @@ class _Seat(NamedTuple):
     numa_node: Optional[int]
 
 
-def near_pairs(host, identity, facts, rails):
-    # type: (Host, Identity, Mapping[str, Any], Sequence[Mapping[str, Any]]) -> List[Pair]
+def near_pairs(host: Host, identity: Identity, facts: Mapping[str, Any], rails: Sequence[Mapping[str, Any]]) -> List[Pair]:
     """``rails`` as ``checks.node.rail_views`` gives them; one without an RDMA device, or without the GID that it needs, is left out.
 
     So is one that only RDMA-CM connects: both ends of this traffic are on one node, out of band.
     """
     gpus = [_Seat(gpu.pci, _place(host, gpu.pci), gpu.numa_node) for gpu in sorted(identity.gpus, key=_bus_order)]
     devices = {hca.get("name"): hca for hca in facts.get("hcas") or []}
-    usable = {}  # type: Dict[str, Mapping[str, Any]]
+    usable: Dict[str, Mapping[str, Any]] = {}
     for rail in rails:
         reachable = rail["gid_index"] is not None or not (rail["gid_needed"] or rail.get("rdma_cm"))
         if rail["hca"] in devices and rail["port"] is not None and reachable:
@@ -57,11 +56,10 @@ def near_pairs(host, identity, facts, rails):
     return pairs
 
 
-def _matched(gpus, hcas):
-    # type: (Sequence[_Seat], Sequence[_Seat]) -> List[Tuple[_Seat, _Seat]]
+def _matched(gpus: Sequence[_Seat], hcas: Sequence[_Seat]) -> List[Tuple[_Seat, _Seat]]:
     if not gpus or not hcas:
         return []
-    found = []  # type: List[Tuple[_Seat, _Seat]]
+    found: List[Tuple[_Seat, _Seat]] = []
     for hca in hcas:
         taken = [gpu.name for gpu, _hca in found]
         found.append((max(gpus, key=lambda gpu: _nearness(gpu, hca) + (-taken.count(gpu.name),)), hca))
@@ -71,8 +69,7 @@ def _matched(gpus, hcas):
     return found
 
 
-def _nearness(one, other):
-    # type: (_Seat, _Seat) -> Tuple[int, bool]
+def _nearness(one: _Seat, other: _Seat) -> Tuple[int, bool]:
     """How many bridges they share, then whether they are on one NUMA node: a higher value is nearer."""
     shared = 0
     for mine, theirs in zip(one.place, other.place):
@@ -82,13 +79,11 @@ def _nearness(one, other):
     return shared, one.numa_node is not None and one.numa_node == other.numa_node and one.numa_node >= 0
 
 
-def _place(host, address):
-    # type: (Host, Optional[str]) -> Tuple[str, ...]
+def _place(host: Host, address: Optional[str]) -> Tuple[str, ...]:
     """From the link of the function: ../../../devices/pci0000:16/0000:16:01.0/0000:18:00.0."""
     link = host.readlink(PCI_DEVICES + address) if pci_address(address) is not None and address is not None else None
     return tuple(part for part in (link or "").split("/") if part.startswith("pci") or pci_address(part) is not None)
 
 
-def _bus_order(gpu):
-    # type: (Gpu) -> str
+def _bus_order(gpu: Gpu) -> str:
     return gpu.pci

@@ -25,8 +25,9 @@ LOOPBACK = "127.0.0.1"  # only the connection data go over it; the traffic goes 
 HELP_SECONDS = 10.0
 
 
-def measure(host, node, path, pairs, options, port, minimum):
-    # type: (Host, str, str, Sequence[Pair], Options, int, Optional[float]) -> List[Verdict]
+def measure(
+    host: Host, node: str, path: str, pairs: Sequence[Pair], options: Options, port: int, minimum: Optional[float]
+) -> List[Verdict]:
     """A verdict for every pair, one after the other: two at once would share a GPU or an HCA."""
     tool = host.which(TOOLS[TEST])
     lacking = "it is not installed" if tool is None else missing_in(host.run([tool, "--help"], HELP_SECONDS).out, path)
@@ -36,8 +37,7 @@ def measure(host, node, path, pairs, options, port, minimum):
     return [_judged(node, pair, minimum, *_pair(host, pair, path, tool, options, port)) for pair in pairs]
 
 
-def missing_in(text, path):
-    # type: (str, str) -> Optional[str]
+def missing_in(text: str, path: str) -> Optional[str]:
     """What this build of perftest lacks for the path, by its own help; None when it has all."""
     if "--use_cuda=" not in text and "--use_cuda " not in text:
         return "it is built without CUDA"
@@ -46,13 +46,11 @@ def missing_in(text, path):
     return None
 
 
-def where_of(node, pair):
-    # type: (str, Pair) -> Where
+def where_of(node: str, pair: Pair) -> Where:
     return Where(node, pair.hca, pair.port, "GPU %s and %s" % (pair.gpu, pair.rail))
 
 
-def _judged(node, pair, minimum, found, why):
-    # type: (str, Pair, Optional[float], Optional[float], str) -> Verdict
+def _judged(node: str, pair: Pair, minimum: Optional[float], found: Optional[float], why: str) -> Verdict:
     where = where_of(node, pair)
     if found is None:
         return verdict(CHECK, where, "fail", "traffic from GPU memory" if minimum is None else minimum, None, "%s: %s" % (TOOLS[TEST], why))
@@ -63,8 +61,7 @@ def _judged(node, pair, minimum, found, why):
     return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s" % (number(found), side))
 
 
-def command(host, pair, path, tool, options, port, server=None):
-    # type: (Host, Pair, str, str, Options, int, Optional[str]) -> List[str]
+def command(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int, server: Optional[str] = None) -> List[str]:
     """Pinned to the HCA's NUMA node where that can be done: from the wrong one an 8-GPU node has been seen at a tenth."""
     test = Measurement(TEST, pair.rail, pair.hca, pair.port, pair.gid_index, port, LOOPBACK)
     check_test(test)
@@ -74,8 +71,7 @@ def command(host, pair, path, tool, options, port, server=None):
     return ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"] + pinned + list(arguments(test, options, tool, server, extra))
 
 
-def _pair(host, pair, path, tool, options, port):
-    # type: (Host, Pair, str, str, Options, int) -> Any
+def _pair(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int) -> Any:
     """(figure, "") or (None, why)."""
     if port in listening(host):
         return None, "TCP port %d is in use on this node; set validate_port to a free range" % port
@@ -96,8 +92,7 @@ def _pair(host, pair, path, tool, options, port):
         host.remove(log)
 
 
-def _comes_up(host, server, port):
-    # type: (Host, Server, int) -> bool
+def _comes_up(host: Host, server: Server, port: int) -> bool:
     """CUDA is initialised before the server listens; waits for the slow one, not for the dead."""
     deadline = time.monotonic() + READY_S * 2
     while port not in listening(host):
@@ -107,8 +102,7 @@ def _comes_up(host, server, port):
     return True
 
 
-def pairs_from(rows):
-    # type: (Sequence[Mapping[str, Any]]) -> List[Pair]
+def pairs_from(rows: Sequence[Mapping[str, Any]]) -> List[Pair]:
     """Pairs that went over the controller as JSON."""
     return [
         Pair(str(row["gpu"]), int(row["number"]), str(row["hca"]), int(row["port"]), row.get("gid_index"), str(row["rail"]),
@@ -117,7 +111,6 @@ def pairs_from(rows):
     ]
 
 
-def options_from(values):
-    # type: (Mapping[str, Any]) -> Options
-    fields = {name: int(values[name]) for name in Options._fields}  # type: Dict[str, int]
+def options_from(values: Mapping[str, Any]) -> Options:
+    fields: Dict[str, int] = {name: int(values[name]) for name in Options._fields}
     return Options(**fields)

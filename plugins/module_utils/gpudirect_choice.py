@@ -78,8 +78,7 @@ class Choice(NamedTuple):
     problem: Optional[str] = None  # the inventory asks for a path that cannot work here
 
 
-def choose(evidence, wanted=AUTO):
-    # type: (Evidence, str) -> Choice
+def choose(evidence: Evidence, wanted: str = AUTO) -> Choice:
     """The path for one node. ``wanted``: the inventory's gpudirect_path."""
     nothing = _nothing_to_connect(evidence)
     if nothing is not None:
@@ -100,15 +99,13 @@ def choose(evidence, wanted=AUTO):
     return Choice(NONE, "no path is known to work here: " + why, _others(found, NONE))
 
 
-def nv_peer_mem_release(stack, stack_version):
-    # type: (Optional[str], Optional[str]) -> str
+def nv_peer_mem_release(stack: Optional[str], stack_version: Optional[str]) -> str:
     """1.2 and 1.3 are for OFED 5.1 and newer only, before that (4.9 LTS) 1.0-9 is right. DOCA-OFED counts anew, all of it is later."""
     version = numbers(stack_version)
     return "1.0-9" if stack == "mlnx_ofed" and version and version < NV_PEER_MEM_OFED else "1.3-0"
 
 
-def _nothing_to_connect(evidence):
-    # type: (Evidence) -> Optional[str]
+def _nothing_to_connect(evidence: Evidence) -> Optional[str]:
     if not evidence.gpus:
         return "this node has no NVIDIA GPU"
     if not evidence.hcas:
@@ -119,22 +116,19 @@ def _nothing_to_connect(evidence):
     return None
 
 
-def _driver(evidence):
-    # type: (Evidence) -> Optional[int]
+def _driver(evidence: Evidence) -> Optional[int]:
     """The branch: 580 of 580.95.05."""
     version = numbers(evidence.driver)
     return version[0] if version else None
 
 
-def _against_driver(evidence, path):
-    # type: (Evidence, str) -> List[Refusal]
+def _against_driver(evidence: Evidence, path: str) -> List[Refusal]:
     if _driver(evidence) is not None:
         return []
     return [Refusal(path, "no NVIDIA driver is installed, and the inventory asks for none (gpu_driver_branch)")]
 
 
-def _against_dmabuf(evidence):
-    # type: (Evidence) -> List[Refusal]
+def _against_dmabuf(evidence: Evidence) -> List[Refusal]:
     """Everything that speaks against DMA-BUF; [] when nothing does."""
     lacking = _against_driver(evidence, DMABUF)
     if lacking:
@@ -143,8 +137,7 @@ def _against_dmabuf(evidence):
     return [Refusal(DMABUF, why) for why in whys] + _hca_side(evidence)
 
 
-def _gpu_side(evidence):
-    # type: (Evidence) -> List[str]
+def _gpu_side(evidence: Evidence) -> List[str]:
     found = []
     branch = _driver(evidence) or 0
     if branch < OPEN_DRIVER:
@@ -162,8 +155,7 @@ def _gpu_side(evidence):
     return found
 
 
-def _kernel_side(evidence):
-    # type: (Evidence) -> List[str]
+def _kernel_side(evidence: Evidence) -> List[str]:
     """An HCA that takes dma-buf on this kernel has answered for the kernel too."""
     found = []
     answered = all(hca.dmabuf for hca in evidence.hcas)
@@ -178,8 +170,7 @@ def _kernel_side(evidence):
     return found
 
 
-def _hca_side(evidence):
-    # type: (Evidence) -> List[Refusal]
+def _hca_side(evidence: Evidence) -> List[Refusal]:
     found = []
     refusing = [hca.name for hca in evidence.hcas if hca.dmabuf is False]
     if refusing:
@@ -195,8 +186,7 @@ def _hca_side(evidence):
     return found
 
 
-def _against_stack(evidence, path):
-    # type: (Evidence, str) -> List[Refusal]
+def _against_stack(evidence: Evidence, path: str) -> List[Refusal]:
     """Peer memory clients register with ib_core of OFED; the kernel's own has no such interface."""
     found = []
     if evidence.stack not in OFED_STACKS:
@@ -208,8 +198,7 @@ def _against_stack(evidence, path):
     return found
 
 
-def _against_peermem(evidence):
-    # type: (Evidence) -> List[Refusal]
+def _against_peermem(evidence: Evidence) -> List[Refusal]:
     lacking = _against_driver(evidence, PEERMEM)
     if lacking:
         return lacking
@@ -220,8 +209,7 @@ def _against_peermem(evidence):
     return found + _against_stack(evidence, PEERMEM)
 
 
-def _against_nv_peer_mem(evidence):
-    # type: (Evidence) -> List[Refusal]
+def _against_nv_peer_mem(evidence: Evidence) -> List[Refusal]:
     lacking = _against_driver(evidence, NV_PEER_MEM)
     if lacking:
         return lacking
@@ -232,8 +220,7 @@ def _against_nv_peer_mem(evidence):
     return found + _against_stack(evidence, NV_PEER_MEM)
 
 
-def _others(found, chosen):
-    # type: (Dict[str, List[Refusal]], str) -> Tuple[Refusal, ...]
+def _others(found: Dict[str, List[Refusal]], chosen: str) -> Tuple[Refusal, ...]:
     """Every path that is not taken, with all that speaks against it."""
     refused = []
     for path in PATHS:
@@ -248,13 +235,11 @@ def _others(found, chosen):
     return tuple(refused)
 
 
-def _preferred(chosen, path):
-    # type: (str, str) -> bool
+def _preferred(chosen: str, path: str) -> bool:
     return chosen in PATHS and PATHS.index(chosen) < PATHS.index(path)
 
 
-def _reason(path, evidence, found):
-    # type: (str, Evidence, Mapping[str, Sequence[Refusal]]) -> str
+def _reason(path: str, evidence: Evidence, found: Mapping[str, Sequence[Refusal]]) -> str:
     """Why this one, in a sentence."""
     names = spoken([hca.name for hca in evidence.hcas])
     if path == DMABUF:

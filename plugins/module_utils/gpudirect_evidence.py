@@ -44,8 +44,7 @@ class Row(NamedTuple):
     source: str
 
 
-def wants_of(spec, identity):
-    # type: (Optional[Spec], Identity) -> Wants
+def wants_of(spec: Optional[Spec], identity: Identity) -> Wants:
     hcas, by = _hcas(spec, identity)
     wants = Wants(
         spec["gpudirect_path"] if spec is not None else AUTO, len(identity.gpus), turing_or_newer([gpu.device_id for gpu in identity.gpus]),
@@ -64,8 +63,7 @@ def wants_of(spec, identity):
     return wants if spec.rdma_stack == AUTO and not has_nvidia_hca(identity) else wants._replace(stack=stack_of(spec, identity))
 
 
-def evidence_of(wants, facts):
-    # type: (Wants, Mapping[str, Any]) -> Tuple[Evidence, List[Row]]
+def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[Row]]:
     """``facts`` as ``observe_facts`` gives them; gpudirect, gpu_driver and stack are read."""
     gpudirect = facts.get("gpudirect") or {}
     driver, flavour, driver_source = _driver(wants, facts.get("gpu_driver") or {})
@@ -99,8 +97,7 @@ def evidence_of(wants, facts):
     return evidence, rows + [Row("virtual", wants.virtual, "CPU flags, DMI")]
 
 
-def _peermem_rows(gpudirect):
-    # type: (Mapping[str, Any]) -> List[Row]
+def _peermem_rows(gpudirect: Mapping[str, Any]) -> List[Row]:
     build = gpudirect.get("peermem_build") or {}
     return [
         Row("peer memory interface of ib_core", gpudirect.get("peer_memory_interface"), "/sys/kernel/mm/memory_peers"),
@@ -110,26 +107,22 @@ def _peermem_rows(gpudirect):
     ]
 
 
-def _stack_stays(wants, found):
-    # type: (Wants, Mapping[str, Any]) -> bool
+def _stack_stays(wants: Wants, found: Mapping[str, Any]) -> bool:
     return wants.stack is None or found.get("name") in (wants.stack, None)
 
 
-def _asked(how, error):
-    # type: (str, Optional[str]) -> str
+def _asked(how: str, error: Optional[str]) -> str:
     return "%s (no answer: %s)" % (how, error) if error else how
 
 
-def _every(answers, count):
-    # type: (Mapping[str, Optional[bool]], int) -> Optional[bool]
+def _every(answers: Mapping[str, Optional[bool]], count: int) -> Optional[bool]:
     """True when every GPU answered yes, False when one said no; None while somebody has not answered."""
     if False in answers.values():
         return False
     return True if len(answers) >= count > 0 and all(answers.values()) else None
 
 
-def _driver(wants, found):
-    # type: (Wants, Mapping[str, Any]) -> Tuple[Optional[str], Optional[str], str]
+def _driver(wants: Wants, found: Mapping[str, Any]) -> Tuple[Optional[str], Optional[str], str]:
     """(version, flavour, where from). What lies on disk is what the next boot loads, so it comes before what is loaded."""
     if wants.driver is not None:
         return wants.driver, wants.flavour, INVENTORY + " (gpu_driver_branch)"
@@ -139,8 +132,7 @@ def _driver(wants, found):
     return found.get("version"), found.get("flavour"), "/proc/driver/nvidia/version"
 
 
-def _stack(wants, found):
-    # type: (Wants, Mapping[str, Any]) -> Tuple[Optional[str], Optional[str], str]
+def _stack(wants: Wants, found: Mapping[str, Any]) -> Tuple[Optional[str], Optional[str], str]:
     if wants.stack is None:
         return found.get("name"), found.get("version"), found.get("source") or "no package and no module tells"
     if wants.stack in OFED_STACKS:
@@ -148,11 +140,10 @@ def _stack(wants, found):
     return wants.stack, None, INVENTORY + " (rdma_stack)"
 
 
-def _hcas(spec, identity):
-    # type: (Optional[Spec], Identity) -> Tuple[Tuple[Tuple[str, Optional[str]], ...], str]
+def _hcas(spec: Optional[Spec], identity: Identity) -> Tuple[Tuple[Tuple[str, Optional[str]], ...], str]:
     """The devices that count: the rails', else the best kind that is there (an on-board NIC may do RDMA too, and nobody means it)."""
     if spec is not None and spec.rails:
-        found = {}  # type: Dict[str, Optional[str]]
+        found: Dict[str, Optional[str]] = {}
         for target in match_rails(spec, identity)[0]:
             if target.hca is not None:
                 found[target.hca.name] = target.hca.driver
@@ -168,6 +159,5 @@ def _hcas(spec, identity):
     return _named(hardware or list(identity.hcas)), "/sys/class/infiniband"
 
 
-def _named(hcas):
-    # type: (List[Hca]) -> Tuple[Tuple[str, Optional[str]], ...]
+def _named(hcas: List[Hca]) -> Tuple[Tuple[str, Optional[str]], ...]:
     return tuple((hca.name, hca.driver) for hca in hcas)

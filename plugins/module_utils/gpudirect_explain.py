@@ -13,8 +13,7 @@ from .observe.identity import observe_identity
 from .spec.model import Spec
 
 
-def explain(host, spec):
-    # type: (Host, Optional[Spec]) -> Dict[str, Any]
+def explain(host: Host, spec: Optional[Spec]) -> Dict[str, Any]:
     """``spec`` None: a node by itself, without an inventory that asks for anything."""
     identity = observe_identity(host)
     wants = wants_of(spec, identity)
@@ -32,14 +31,12 @@ def explain(host, spec):
     }
 
 
-def explain_tree(path):
-    # type: (str) -> Dict[str, Any]
+def explain_tree(path: str) -> Dict[str, Any]:
     """Of a captured tree."""
     return explain(TreeHost(path), None)
 
 
-def needed_source(host, spec):
-    # type: (Host, Spec) -> Optional[Dict[str, str]]
+def needed_source(host: Host, spec: Spec) -> Optional[Dict[str, str]]:
     """The archive that the role has to bring before DKMS can build nv_peer_mem; None where it is there or not needed."""
     wanted = desired(spec, observe_identity(host))
     observed = observe(host, wanted)

@@ -17,20 +17,17 @@ class Source(NamedTuple):
     sha256: Optional[str]
 
 
-def dkms_version(release):
-    # type: (str) -> str
+def dkms_version(release: str) -> str:
     """PACKAGE_VERSION of the release's dkms.conf: 1.0 of 1.0-9."""
     return release.partition("-")[0]
 
 
-def directory(release):
-    # type: (str) -> str
+def directory(release: str) -> str:
     """Where DKMS looks for it."""
     return "/usr/src/nv_peer_mem-" + dkms_version(release)
 
 
-def source_of(spec, release):
-    # type: (Spec, str) -> Optional[Source]
+def source_of(spec: Spec, release: str) -> Optional[Source]:
     """The archive of a release; None when the catalogue does not have it."""
     artifact = find(ARTIFACTS.get(release, ""))
     if artifact is None:

@@ -9,15 +9,13 @@ from typing import Optional, Sequence, Tuple
 FIRST_TURING = 0x1E00
 
 
-def numbers(version):
-    # type: (Optional[str]) -> Tuple[int, ...]
+def numbers(version: Optional[str]) -> Tuple[int, ...]:
     """The numbers that a version begins with: (5, 14, 0) of 5.14.0-570.el9; () of what has none."""
     found = re.match(r"[0-9]{1,18}(?:\.[0-9]{1,18})*", version or "")
     return tuple(int(part) for part in found.group(0).split(".")) if found else ()
 
 
-def spoken(words):
-    # type: (Sequence[str]) -> str
+def spoken(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``; of more than four only the first ones by name."""
     names = [str(word) for word in words]
     if len(names) > 4:
@@ -25,8 +23,7 @@ def spoken(words):
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "none"
 
 
-def turing_or_newer(device_ids):
-    # type: (Sequence[str]) -> Optional[bool]
+def turing_or_newer(device_ids: Sequence[str]) -> Optional[bool]:
     """Whether every GPU is; None when there is none, or an id cannot be read."""
     found = []
     for text in device_ids:

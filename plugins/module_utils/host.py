@@ -32,8 +32,7 @@ FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
-def _environment():
-    # type: () -> Dict[str, str]
+def _environment() -> Dict[str, str]:
     """What every command gets: the C locale, and the directories that ``which`` looks in."""
     return dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
 
@@ -43,8 +42,7 @@ class Host(Writer):
 
     live = True
 
-    def read_bytes(self, path, limit=READ_LIMIT):
-        # type: (str, int) -> Optional[bytes]
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         """The first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too).
 
         What sysfs gives an ordinary user is shorter, not an error: 64 bytes of PCI configuration space.
@@ -54,7 +52,7 @@ class Host(Writer):
         except (OSError, ValueError):
             return None
         try:
-            chunks = []  # type: List[bytes]
+            chunks: List[bytes] = []
             left = limit
             while left > 0:
                 chunk = os.read(fd, min(65536, left))
@@ -68,22 +66,19 @@ class Host(Writer):
         finally:
             os.close(fd)
 
-    def read(self, path, limit=READ_LIMIT):
-        # type: (str, int) -> Optional[str]
+    def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
         """The text of a file (its first ``limit`` bytes), or None when it is absent or unreadable."""
         data = self.read_bytes(path, limit)
         return None if data is None else data.decode("utf-8", "replace")
 
-    def line(self, path):
-        # type: (str) -> Optional[str]
+    def line(self, path: str) -> Optional[str]:
         """A one-value file stripped of white space; None when absent, unreadable or empty."""
         text = self.read(path)
         if text is None:
             return None
         return text.strip() or None
 
-    def listdir(self, path):
-        # type: (str) -> List[str]
+    def listdir(self, path: str) -> List[str]:
         """The names in a directory, of more than ``NAMES_LIMIT`` any so many; [] when it is absent or unreadable."""
         try:
             with os.scandir(self.path(path)) as entries:
@@ -91,54 +86,47 @@ class Host(Writer):
         except (OSError, ValueError):
             return []
 
-    def exists(self, path):
-        # type: (str) -> bool
+    def exists(self, path: str) -> bool:
         try:
             return os.path.exists(self.path(path))
         except (OSError, ValueError):
             return False
 
-    def readlink(self, path):
-        # type: (str) -> Optional[str]
+    def readlink(self, path: str) -> Optional[str]:
         try:
             return os.readlink(self.path(path))
         except (OSError, ValueError):
             return None
 
-    def mode(self, path):
-        # type: (str) -> Optional[int]
+    def mode(self, path: str) -> Optional[int]:
         """Permission bits of a file, or None when it is absent."""
         try:
             return stat.S_IMODE(os.stat(self.path(path)).st_mode)
         except (OSError, ValueError):
             return None
 
-    def mtime(self, path):
-        # type: (str) -> Optional[float]
+    def mtime(self, path: str) -> Optional[float]:
         """When the content of a file last changed, in seconds since the epoch; None when it is absent."""
         try:
             return os.stat(self.path(path)).st_mtime
         except (OSError, ValueError):
             return None
 
-    def size(self, path):
-        # type: (str) -> Optional[int]
+    def size(self, path: str) -> Optional[int]:
         """Bytes of a file, or None when it is absent."""
         try:
             return os.stat(self.path(path)).st_size
         except (OSError, ValueError):
             return None
 
-    def free_bytes(self, path):
-        # type: (str) -> Optional[int]
+    def free_bytes(self, path: str) -> Optional[int]:
         try:
             info = os.statvfs(self.path(path))
         except (OSError, ValueError):
             return None
         return info.f_bavail * info.f_frsize
 
-    def which(self, tool):
-        # type: (str) -> Optional[str]
+    def which(self, tool: str) -> Optional[str]:
         """The node's own path of a tool; sbin is searched for ordinary users too."""
         for directory in SEARCH_PATH.split(":"):
             full = directory + "/" + tool
@@ -149,8 +137,7 @@ class Host(Writer):
                 continue
         return None
 
-    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
-        # type: (Sequence[str], float, Optional[str], int) -> Result
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command without a shell, in the C locale, in a session of its own. Never raises.
 
         It takes no longer than its time (s), but for the seconds in which ``host_run.py`` ends it, and says no more than ``limit`` bytes
@@ -158,8 +145,9 @@ class Host(Writer):
         """
         return run_bounded(argv, _environment(), timeout, stdin, limit)
 
-    def spawn(self, argv, log, environment=None, owner=None):
-        # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
+    def spawn(
+        self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
+    ) -> int:
         """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError.
 
         ``environment``: all that it gets, in place of ours; ``owner`` (name, uid, gid): whose rights the log is made with.
@@ -173,14 +161,15 @@ class Host(Writer):
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid
 
-    def exchange(self, netdev, protocol, frames, seconds, limit, wanted):
-        # type: (str, int, Sequence[bytes], float, int, Callable[[bytes], bool]) -> List[bytes]
+    def exchange(
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+    ) -> List[bytes]:
         """Send Ethernet frames out of an interface, and gather the wanted ones of a protocol that come in. Raises OSError.
 
         They are spread over the first half of the time, so that the last one can be answered too. It ends after
         ``seconds``, whatever comes in, or with ``limit`` frames.
         """
-        found = []  # type: List[bytes]
+        found: List[bytes] = []
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:  # protocol 0: deaf until it is bound
             raw.bind((netdev, protocol))
             begin = time.monotonic()
@@ -200,16 +189,14 @@ class Host(Writer):
                     found += [frame] if wanted(frame) else []
         return found
 
-    def signal_group(self, leader, number):
-        # type: (int, int) -> None
+    def signal_group(self, leader: int, number: int) -> None:
         """Signal a process group that ``spawn`` made; one that has ended already is no error."""
         try:
             os.killpg(leader, number)
         except ProcessLookupError:
             return
 
-    def signal_process(self, pid, number):
-        # type: (int, int) -> None
+    def signal_process(self, pid: int, number: int) -> None:
         """Signal one process; one that has ended already, or is another user's, is no error."""
         try:
             os.kill(pid, number)
@@ -217,34 +204,30 @@ class Host(Writer):
             return
 
     @staticmethod
-    def process():
-        # type: () -> int
+    def process() -> int:
         """Our own process, which is never among those that are to be ended."""
         return os.getpid()
 
     @staticmethod
-    def login():
-        # type: () -> str
+    def login() -> str:
         """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
         return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
 
     @contextlib.contextmanager
-    def shielded(self):
-        # type: () -> Iterator[None]
+    def shielded(self) -> Iterator[None]:
         """What is inside is finished, or undone, though the connection breaks: sshd then hangs up on us.
 
         Commands that run inside inherit it, so that none of them ends half-way either.
         """
         numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(number, signal.SIG_IGN) for number in numbers]  # type: List[Any]
+        before: List[Any] = [signal.signal(number, signal.SIG_IGN) for number in numbers]
         try:
             yield
         finally:
             for number, handler in zip(numbers, before):
                 signal.signal(number, handler)
 
-    def owner(self, path):
-        # type: (str) -> Optional[Tuple[str, int, int]]
+    def owner(self, path: str) -> Optional[Tuple[str, int, int]]:
         """(name, uid, gid) for ``acting_as``; None when it is absent, or its owner is in no user list."""
         try:
             state = os.lstat(self.path(path))
@@ -252,16 +235,14 @@ class Host(Writer):
         except (OSError, ValueError, KeyError):
             return None
 
-    def modified(self, path):
-        # type: (str) -> float
+    def modified(self, path: str) -> float:
         """When a file was last written, 0.0 when it is absent."""
         try:
             return os.stat(self.path(path)).st_mtime
         except (OSError, ValueError):
             return 0.0
 
-    def lock(self, path):
-        # type: (str) -> Optional[int]
+    def lock(self, path: str) -> Optional[int]:
         """Take an exclusive lock that ends with this process; None when another one has it. Raises OSError when there can be none."""
         fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -275,8 +256,7 @@ class Host(Writer):
         return fd
 
     @staticmethod
-    def unlock(lock):
-        # type: (int) -> None
+    def unlock(lock: int) -> None:
         os.close(lock)
 
 
@@ -285,13 +265,11 @@ class TreeHost(Host):
 
     live = False
 
-    def __init__(self, root):
-        # type: (str) -> None
+    def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
-        self._directories = {}  # type: Dict[str, str]
+        self._directories: Dict[str, str] = {}
 
-    def path(self, path):
-        # type: (str) -> str
+    def path(self, path: str) -> str:
         """Resolve inside the tree: absolute links start at its root, ``..`` stops there."""
         parent, _slash, name = path.rstrip("/").rpartition("/")
         if name in ("..", "."):
@@ -303,10 +281,9 @@ class TreeHost(Host):
             return self._resolve(path)
         return full
 
-    def _resolve(self, path):
-        # type: (str) -> str
+    def _resolve(self, path: str) -> str:
         pending = [part for part in path.split("/") if part][::-1]
-        current = []  # type: List[str]
+        current: List[str] = []
         links = 0
         while pending:
             part = pending.pop()
@@ -328,29 +305,25 @@ class TreeHost(Host):
             current.append(part)
         return os.path.join(self.root, *current)
 
-    def readlink(self, path):
-        # type: (str) -> Optional[str]
+    def readlink(self, path: str) -> Optional[str]:
         parent, _slash, name = path.rstrip("/").rpartition("/")
         try:
             return os.readlink(os.path.join(self._resolve(parent), name))
         except (OSError, ValueError):
             return None
 
-    def which(self, tool):
-        # type: (str) -> Optional[str]
+    def which(self, tool: str) -> Optional[str]:
         """A captured tree has a tool when it has its file or a recording of it."""
         found = super().which(tool)
         if found is not None:
             return found
         return "/usr/bin/" + tool if self._recordings(tool) else None
 
-    def _recordings(self, tool):
-        # type: (str) -> List[str]
+    def _recordings(self, tool: str) -> List[str]:
         names = self.listdir("/cmd")
         return [name for name in names if name == tool or name.startswith((tool + "_", tool + "."))]
 
-    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
-        # type: (Sequence[str], float, Optional[str], int) -> Result
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
         """The recording of exactly this command line; see ``recording_name``."""
         for name in (recording_name(argv), recording_name(argv) + ".txt"):
             text = self.read("/cmd/" + name)
@@ -358,25 +331,24 @@ class TreeHost(Host):
                 return Result(0, text, "")
         return Result(127, "", "%s: not recorded" % argv[0])
 
-    def spawn(self, argv, log, environment=None, owner=None):
-        # type: (Sequence[str], str, Optional[Dict[str, str]], Optional[Tuple[str, int, int]]) -> int
+    def spawn(
+        self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
+    ) -> int:
         raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
 
-    def exchange(self, netdev, protocol, frames, seconds, limit, wanted):
-        # type: (str, int, Sequence[bytes], float, int, Callable[[bytes], bool]) -> List[bytes]
+    def exchange(
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+    ) -> List[bytes]:
         raise OSError(errno.EPERM, "a captured tree has no network", netdev)
 
-    def signal_group(self, leader, number):
-        # type: (int, int) -> None
+    def signal_group(self, leader: int, number: int) -> None:
         raise OSError(errno.EPERM, "a captured tree has no processes")
 
-    def signal_process(self, pid, number):
-        # type: (int, int) -> None
+    def signal_process(self, pid: int, number: int) -> None:
         raise OSError(errno.EPERM, "a captured tree has no processes")
 
 
-def recording_name(argv):
-    # type: (Sequence[str]) -> str
+def recording_name(argv: Sequence[str]) -> str:
     """The file under ``cmd/`` that holds a command's output: ``ip -j addr`` is ``ip_-j_addr``."""
-    parts = (os.path.basename(argv[0]),) + tuple(argv[1:])  # type: Tuple[str, ...]
+    parts: Tuple[str, ...] = (os.path.basename(argv[0]),) + tuple(argv[1:])
     return "_".join(part.replace("/", "-") for part in parts)

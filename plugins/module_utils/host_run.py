@@ -23,8 +23,7 @@ POLL_SECONDS = 0.02
 CHUNK = 65536
 
 
-def run_bounded(argv, environment, timeout, stdin, limit):
-    # type: (Sequence[str], Dict[str, str], float, Optional[str], int) -> Result
+def run_bounded(argv: Sequence[str], environment: Dict[str, str], timeout: float, stdin: Optional[str], limit: int) -> Result:
     """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts.
 
     What has said more than ``limit`` bytes on one of its streams is ended, and nothing of it is kept: half of an answer is no answer.
@@ -44,8 +43,7 @@ def run_bounded(argv, environment, timeout, stdin, limit):
     return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
 
 
-def _ended_by_itself(process, talk, timeout):
-    # type: (subprocess.Popen[bytes], _Talk, float) -> bool
+def _ended_by_itself(process: "subprocess.Popen[bytes]", talk: "_Talk", timeout: float) -> bool:
     """Whether it did so in its time; otherwise it and its children are ended."""
     try:
         with _hanging_up_with(process):
@@ -58,8 +56,7 @@ def _ended_by_itself(process, talk, timeout):
     return over
 
 
-def _end(process, talk):
-    # type: (subprocess.Popen[bytes], _Talk) -> None
+def _end(process: "subprocess.Popen[bytes]", talk: "_Talk") -> None:
     """Who is killed gives nothing back: a login shell in the middle of `pyenv init` leaves a lock, and every later login waits for it."""
     try:
         _signal(process, signal.SIGTERM)
@@ -76,31 +73,27 @@ def _end(process, talk):
 class _Talk:
     """What goes into a command and comes out of it. ``communicate`` of subprocess, but what was read so far can be had at any time."""
 
-    def __init__(self, process, data, limit):
-        # type: (subprocess.Popen[bytes], bytes, int) -> None
+    def __init__(self, process: "subprocess.Popen[bytes]", data: bytes, limit: int) -> None:
         self.process = process
         self.data = memoryview(data)
         self.limit = limit
         self.cut = False  # it has said more than that; from then on it is heard, and nothing is kept
         self.streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
-        self.said = {}  # type: Dict[Any, List[bytes]]
-        self.sizes = {}  # type: Dict[Any, int]
+        self.said: Dict[Any, List[bytes]] = {}
+        self.sizes: Dict[Any, int] = {}
         self.selector = selectors.PollSelector()
 
-    def __enter__(self):
-        # type: () -> _Talk
+    def __enter__(self) -> "_Talk":
         for stream in self.streams:
             self.selector.register(stream, selectors.EVENT_WRITE if stream is self.process.stdin else selectors.EVENT_READ)
         return self
 
-    def __exit__(self, *_exception):
-        # type: (*object) -> None
+    def __exit__(self, *_exception: object) -> None:
         self.selector.close()
         for stream in self.streams:
             stream.close()
 
-    def until(self, deadline):
-        # type: (float) -> bool
+    def until(self, deadline: float) -> bool:
         """Whether before the deadline everything was read, and the command has ended. No longer than until it has said too much."""
         known = self.cut
         while self.selector.get_map():
@@ -120,12 +113,10 @@ class _Talk:
             return False
         return True
 
-    def text(self, stream):
-        # type: (Any) -> str
+    def text(self, stream: Any) -> str:
         return b"".join(self.said.get(stream, [])).decode("utf-8", "replace")
 
-    def _read(self, stream):
-        # type: (Any) -> None
+    def _read(self, stream: Any) -> None:
         chunk = os.read(stream.fileno(), CHUNK)
         if not chunk:
             self._end(stream)
@@ -137,8 +128,7 @@ class _Talk:
         else:
             self.said.setdefault(stream, []).append(chunk)
 
-    def _write(self, stream):
-        # type: (Any) -> None
+    def _write(self, stream: Any) -> None:
         try:
             self.data = self.data[os.write(stream.fileno(), self.data[:select.PIPE_BUF]):]
         except BrokenPipeError:  # it does not want the rest
@@ -146,14 +136,12 @@ class _Talk:
         if not self.data:
             self._end(stream)
 
-    def _end(self, stream):
-        # type: (Any) -> None
+    def _end(self, stream: Any) -> None:
         self.selector.unregister(stream)
         stream.close()
 
 
-def _signal(process, number):
-    # type: (subprocess.Popen[bytes], int) -> bool
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
     """Whether anybody is there to hear it."""
     try:
         os.killpg(process.pid, number)
@@ -163,8 +151,7 @@ def _signal(process, number):
 
 
 @contextlib.contextmanager
-def _hanging_up_with(process):
-    # type: (subprocess.Popen[bytes]) -> Iterator[None]
+def _hanging_up_with(process: "subprocess.Popen[bytes]") -> Iterator[None]:
     """A terminal that hangs up tells only its own session, so we hand that on before we end of it.
 
     Where we do not end of it (``Host.shielded``) the command has inherited that, and goes on as well.
@@ -173,8 +160,7 @@ def _hanging_up_with(process):
         yield
         return
 
-    def hand_on(number, _frame):
-        # type: (int, Any) -> None
+    def hand_on(number: int, _frame: Any) -> None:
         _signal(process, number)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -36,8 +36,7 @@ class Result(NamedTuple):
     err: str
 
     @property
-    def ok(self):
-        # type: () -> bool
+    def ok(self) -> bool:
         return self.rc == 0
 
 
@@ -57,17 +56,14 @@ class Snapshot(NamedTuple):
 class Writer:
     """Changes files of a node. ``Host`` adds reading and running."""
 
-    def path(self, path):
-        # type: (str) -> str
+    def path(self, path: str) -> str:
         """Where a node's path lies on this machine."""
         return path
 
-    def run(self, argv, timeout=30.0, stdin=None, limit=OUTPUT_LIMIT):
-        # type: (Sequence[str], float, Optional[str], int) -> Result
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
         raise NotImplementedError
 
-    def snapshot(self, path):
-        # type: (str) -> Optional[Snapshot]
+    def snapshot(self, path: str) -> Optional[Snapshot]:
         """A regular file as it is, or None when there is none. Raises OSError where ``read`` would shrug:
         a file that cannot be read whole cannot be put back, so it must not be touched."""
         full = self.path(path)
@@ -86,8 +82,7 @@ class Writer:
             raise OSError(errno.EFBIG, "is too large to keep a copy of", path)
         return Snapshot(content, stat.S_IMODE(state.st_mode), (state.st_uid, state.st_gid), link, attributes)
 
-    def restore(self, path, kept):
-        # type: (str, Optional[Snapshot]) -> None
+    def restore(self, path: str, kept: Optional[Snapshot]) -> None:
         """Make a file what ``snapshot`` saw. Raises OSError."""
         full = self.path(path)
         if kept is None:
@@ -101,13 +96,11 @@ class Writer:
             self._unlink(os.path.realpath(full))  # the link led nowhere before
         return None
 
-    def write(self, path, content, mode=0o644):
-        # type: (str, str, int) -> None
+    def write(self, path: str, content: str, mode: int = 0o644) -> None:
         """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
         self._replace(path, content.encode("utf-8"), mode, None)
 
-    def sweep(self, path):
-        # type: (str) -> None
+    def sweep(self, path: str) -> None:
         """Remove what a writer that died left beside a file. For who knows that it died, and that no other one is at work."""
         directory = os.path.dirname(os.path.realpath(self.path(path)))
         for name in os.listdir(directory) if os.path.isdir(directory) else ():
@@ -115,8 +108,7 @@ class Writer:
                 with contextlib.suppress(OSError):  # it harms nobody: nothing reads files of this name
                     os.unlink(os.path.join(directory, name))
 
-    def create(self, path, content, mode=0o644):
-        # type: (str, str, int) -> bool
+    def create(self, path: str, content: str, mode: int = 0o644) -> bool:
         """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
         full = self.path(path)
         directory = os.path.dirname(full)
@@ -136,8 +128,9 @@ class Writer:
         self._sync_directory(directory)
         return True
 
-    def _replace(self, path, content, mode, owner, attributes=None):
-        # type: (str, bytes, int, Optional[Tuple[int, int]], Optional[Attributes]) -> None
+    def _replace(
+        self, path: str, content: bytes, mode: int, owner: Optional[Tuple[int, int]], attributes: Optional[Attributes] = None
+    ) -> None:
         full = os.path.realpath(self.path(path))  # keep the operator's link, replace what it names
         directory = os.path.dirname(full)
         made = self._make(directory)
@@ -158,8 +151,7 @@ class Writer:
         if not labelled and os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", "-R", made or full))  # the policy may want another label than the directory's
 
-    def _make(self, directory):
-        # type: (str) -> Optional[str]
+    def _make(self, directory: str) -> Optional[str]:
         """A directory and those above it, their names on the disk; the first that was not there."""
         missing = []
         while not os.path.isdir(directory):
@@ -172,8 +164,7 @@ class Writer:
         return missing[-1] if missing else None
 
     @staticmethod
-    def _like(fd, full, owner, attributes):
-        # type: (int, str, Optional[Tuple[int, int]], Optional[Attributes]) -> bool
+    def _like(fd: int, full: str, owner: Optional[Tuple[int, int]], attributes: Optional[Attributes]) -> bool:
         """Owner and attributes of the file that is about to be replaced, where nothing else is given. Whether it has its SELinux label
         by that: False for a new file."""
         try:
@@ -189,14 +180,12 @@ class Writer:
         return True
 
     @staticmethod
-    def user():
-        # type: () -> int
+    def user() -> int:
         """Whose rights this process has."""
         return os.geteuid()
 
     @contextlib.contextmanager
-    def acting_as(self, name, uid, gid):
-        # type: (str, int, int) -> Iterator[None]
+    def acting_as(self, name: str, uid: int, gid: int) -> Iterator[None]:
         """What is inside touches files with a user's rights, as in a home: root would follow the links that the user put there."""
         if os.geteuid() != 0 or uid == 0:
             yield
@@ -212,8 +201,7 @@ class Writer:
             os.setegid(group)
             os.setgroups(groups)
 
-    def make_directory(self, path, mode, owner=None):
-        # type: (str, int, Optional[Tuple[int, int]]) -> None
+    def make_directory(self, path: str, mode: int, owner: Optional[Tuple[int, int]] = None) -> None:
         """One directory; one that is there already keeps its mode and its owner. ``owner`` is to be had as root only. Raises OSError."""
         full = self.path(path)
         if os.path.isdir(full):
@@ -226,21 +214,18 @@ class Writer:
         if os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", full))
 
-    def remove(self, path):
-        # type: (str) -> None
+    def remove(self, path: str) -> None:
         """A file that is gone also after a power cut; one that is not there is no error."""
         self._unlink(self.path(path))
 
-    def _unlink(self, full):
-        # type: (str) -> None
+    def _unlink(self, full: str) -> None:
         try:
             os.unlink(full)
         except FileNotFoundError:
             return
         self._sync_directory(os.path.dirname(full))
 
-    def rmdir(self, path):
-        # type: (str) -> None
+    def rmdir(self, path: str) -> None:
         """Remove a directory if it is empty; anything else is left alone."""
         try:
             os.rmdir(self.path(path))
@@ -248,8 +233,7 @@ class Writer:
             if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
                 raise
 
-    def set_value(self, path, value):
-        # type: (str, str) -> None
+    def set_value(self, path: str, value: str) -> None:
         """Write a kernel attribute in place. Raises OSError with the kernel's answer."""
         fd = os.open(self.path(path), os.O_WRONLY | os.O_CLOEXEC)
         try:
@@ -258,8 +242,7 @@ class Writer:
             os.close(fd)
 
     @staticmethod
-    def _sync_directory(directory):
-        # type: (str) -> None
+    def _sync_directory(directory: str) -> None:
         """So that the names in it outlive a power cut."""
         try:
             fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -271,8 +254,7 @@ class Writer:
             os.close(fd)
 
 
-def _attributes(file):
-    # type: (Union[int, str]) -> Attributes
+def _attributes(file: Union[int, str]) -> Attributes:
     """What ls does not show of a file; nothing on a file system that has no such thing. Raises OSError."""
     try:
         names = os.listxattr(file)
@@ -288,8 +270,7 @@ def _attributes(file):
     return tuple(found)
 
 
-def _give(fd, wanted):
-    # type: (int, Iterable[Tuple[str, bytes]]) -> None
+def _give(fd: int, wanted: Iterable[Tuple[str, bytes]]) -> None:
     """These and no others: a directory's default ACL would open a file that had none. Raises OSError."""
     here, values = dict(_attributes(fd)), dict(wanted)
     for name in here:

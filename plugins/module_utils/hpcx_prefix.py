@@ -35,14 +35,12 @@ class Wanted(NamedTuple):
     file: str  # where the archive is brought to
 
     @property
-    def staging(self):
-        # type: () -> str
+    def staging(self) -> str:
         """Beside its place, so that a rename puts it there; no name of a release, so that nobody takes it for one."""
         return "%s/.%s.part" % (HPCX_PREFIX, self.version)
 
 
-def wanted(spec, identity):
-    # type: (Spec, Identity) -> Optional[Wanted]
+def wanted(spec: Spec, identity: Identity) -> Optional[Wanted]:
     """None where the inventory wants none. Raises RailwrightError with one line where it cannot be had."""
     if spec["mpi_install"] != "hpcx":
         return None
@@ -59,8 +57,7 @@ def wanted(spec, identity):
     return Wanted(version, "%s/%s" % (HPCX_PREFIX, version), artifact.name, url, sha256, "%s/%s-%s.tbz" % (CACHE, artifact.name, version))
 
 
-def in_place(host, hpcx):
-    # type: (Host, Wanted) -> bool
+def in_place(host: Host, hpcx: Wanted) -> bool:
     """Whether it lies there whole. Raises RailwrightError where something else lies in its place."""
     if not host.exists(hpcx.directory):
         return False
@@ -68,7 +65,7 @@ def in_place(host, hpcx):
         found = read_json(host.read("%s/%s" % (hpcx.directory, MANIFEST), 65536) or "")
     except ValueError:
         found = None
-    wrong = None  # type: Optional[str]
+    wrong: Optional[str] = None
     if not isinstance(found, dict):
         wrong = "it has no manifest of railwright's (%s)" % MANIFEST
     elif found.get("artifact_sha256") != hpcx.sha256:
@@ -80,16 +77,14 @@ def in_place(host, hpcx):
     return True
 
 
-def as_result(host, hpcx):
-    # type: (Host, Wanted) -> Dict[str, Any]
+def as_result(host: Host, hpcx: Wanted) -> Dict[str, Any]:
     """What the role is told. ``missing``: it has to be unpacked; ``needed``: that, or the link leads elsewhere."""
     missing = not in_place(host, hpcx)
     linked = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT)) == hpcx.version
     return dict(hpcx._asdict(), missing=missing, needed=missing or not linked)
 
 
-def unpack(host, hpcx):
-    # type: (Host, Wanted) -> None
+def unpack(host: Host, hpcx: Wanted) -> None:
     """The archive that was brought is the pinned one, and its content lies beside its place."""
     check_brought(host, hpcx.file, hpcx.artifact, hpcx.sha256)
     must(host, ("install", "-d", "-m", "0755", "--", HPCX_PREFIX), "make " + HPCX_PREFIX)
@@ -102,8 +97,7 @@ def unpack(host, hpcx):
          "unpack HPC-X", UNPACK_SECONDS)
 
 
-def place(host, hpcx):
-    # type: (Host, Wanted) -> None
+def place(host: Host, hpcx: Wanted) -> None:
     """What was unpacked becomes the directory of its release, once its own mpirun starts from where it lies."""
     answers = [row for row in found_mpi(host, hpcx.staging) if row.kind != MPICH]
     if not answers:
@@ -118,8 +112,7 @@ def place(host, hpcx):
     _forget_archive(host, hpcx)
 
 
-def link(host, hpcx):
-    # type: (Host, Wanted) -> None
+def link(host: Host, hpcx: Wanted) -> None:
     """``current`` leads to it from one moment to the next."""
     if not in_place(host, hpcx):
         raise RailwrightError("%s is not there" % hpcx.directory)
@@ -128,15 +121,13 @@ def link(host, hpcx):
     must(host, ("mv", "-T", "--", part, "%s/%s" % (HPCX_PREFIX, CURRENT)), "make the link " + CURRENT)
 
 
-def clean(host, hpcx):
-    # type: (Host, Wanted) -> None
+def clean(host: Host, hpcx: Wanted) -> None:
     """After an error: nothing of it is left, and no directory that was made for it."""
     must(host, ("rm", "-rf", "--", hpcx.staging), "remove " + hpcx.staging, 300.0)
     _forget_archive(host, hpcx)
     host.rmdir(HPCX_PREFIX)
 
 
-def _forget_archive(host, hpcx):
-    # type: (Host, Wanted) -> None
+def _forget_archive(host: Host, hpcx: Wanted) -> None:
     host.remove(hpcx.file)
     host.rmdir(CACHE)

@@ -39,8 +39,7 @@ DOCUMENT_LIMIT = 256 * 1024 * 1024  # it holds whole files
 class Journal:
     """Entries in the order of their effects; each is JSON and enough to undo it."""
 
-    def __init__(self, host, run_id, token=""):
-        # type: (Host, str, str) -> None
+    def __init__(self, host: Host, run_id: str, token: str = "") -> None:
         """``token``: the controller's own name for this run, by which it asks for it again (confirm.py)."""
         if not run_id or not all(char.isalnum() or char in "-_.:" for char in run_id) or run_id.startswith("."):
             raise RailwrightError("run id %r: letters, digits and -_.: only" % run_id)
@@ -49,16 +48,15 @@ class Journal:
         self.base = run_id
         self.run_id = unused(host, run_id)
         self.path = document_path(self.run_id)
-        self.entries = []  # type: List[Dict[str, Any]]
+        self.entries: List[Dict[str, Any]] = []
         self.state = APPLYING
         self.token = token
         self.seconds = 0  # how long it waits for its confirmation, if it does
         self.boot = host.line(BOOT_ID)
-        self.reboots = ()  # type: Sequence[str]  # keys of the changes that only a reboot made, or makes, effective
-        self.undid = ()  # type: Sequence[str]  # a rollback: the restore points that it undoes
+        self.reboots: Sequence[str] = ()  # keys of the changes that only a reboot made, or makes, effective
+        self.undid: Sequence[str] = ()  # a rollback: the restore points that it undoes
 
-    def record(self, key, op, disruption="none", left=None):
-        # type: (str, Op, str, Optional[str]) -> Dict[str, Any]
+    def record(self, key: str, op: Op, disruption: str = "none", left: Optional[str] = None) -> Dict[str, Any]:
         """Write down how to undo ``op``; call before executing it. Raises OSError when that cannot be known or written.
 
         ``left``: digest of the file that the effect leaves, where it is not the op's own content.
@@ -84,50 +82,45 @@ class Journal:
             raise
         return entry
 
-    def done(self, entry):
-        # type: (Dict[str, Any]) -> None
+    def done(self, entry: Dict[str, Any]) -> None:
         """Its effect has happened. A kernel file may read otherwise than it was written; on disk with the next entry, or the end."""
         entry["done"] = True
         if entry["kind"] == "value":
             entry["left"] = self._host.line(entry["path"])
 
-    def close(self, state):
-        # type: (str) -> None
+    def close(self, state: str) -> None:
         """``state``: applied, unconfirmed, rolled back, or rollback incomplete."""
         self.state = state
         self.save()
 
-    def save(self):
-        # type: () -> None
-        document = {"version": 1, "run": self.run_id, "base": self.base, "number": self.number, "state": self.state, "boot": self.boot,
-                    "reboots": list(self.reboots), "undid": list(self.undid), "entries": self.entries}  # type: Dict[str, Any]
+    def save(self) -> None:
+        document: Dict[str, Any] = {
+            "version": 1, "run": self.run_id, "base": self.base, "number": self.number, "state": self.state, "boot": self.boot,
+            "reboots": list(self.reboots), "undid": list(self.undid), "entries": self.entries}
         if self.token:
             document.update(token=self.token, seconds=self.seconds)
         write_document(self._host, self.path, document)
 
 
-def write_document(host, path, document):
-    # type: (Host, str, Dict[str, Any]) -> None
+def write_document(host: Host, path: str, document: Dict[str, Any]) -> None:
     host.write(path, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
 
 
-def document_path(run):
-    # type: (str) -> str
+def document_path(run: str) -> str:
     return "%s/%s/journal.json" % (ROOT, run)
 
 
-def set_state(host, path, document, state, troubles=()):
-    # type: (Host, str, Dict[str, Any], str, Sequence[str]) -> None
+def set_state(host: Host, path: str, document: Dict[str, Any], state: str, troubles: Sequence[str] = ()) -> None:
     """Close the journal of an apply that has ended. ``troubles``: what could not be taken back."""
     write_document(host, path, dict(document, state=state, **({"troubles": list(troubles)} if troubles else {})))
 
 
-def as_json(kept):
-    # type: (Optional[Snapshot]) -> Dict[str, Any]
+def as_json(kept: Optional[Snapshot]) -> Dict[str, Any]:
     """Text stays readable for a person who restores by hand; any other bytes, and those of attributes, are base64."""
     if kept is None:
         return {"content": None, "encoding": "utf-8", "mode": None, "owner": None, "link": None, "attributes": {}}
-    content, encoding = None, "utf-8"  # type: Optional[str], str
+    content: Optional[str] = None
+    encoding: str = "utf-8"
     if kept.content is not None:
         try:
             content = kept.content.decode("utf-8")
@@ -138,24 +131,22 @@ def as_json(kept):
             "attributes": attributes}
 
 
-def snapshot_of(entry):
-    # type: (Dict[str, Any]) -> Optional[Snapshot]
+def snapshot_of(entry: Dict[str, Any]) -> Optional[Snapshot]:
     """The file that an entry keeps; None when there was none."""
     if entry["content"] is None and entry["link"] is None:
         return None
-    content = None  # type: Optional[bytes]
+    content: Optional[bytes] = None
     if entry["content"] is not None:
         content = base64.b64decode(entry["content"]) if entry["encoding"] == "base64" else entry["content"].encode("utf-8")
-    attributes = None  # type: Optional[Attributes]
+    attributes: Optional[Attributes] = None
     if "attributes" in entry:
         attributes = tuple((name, base64.b64decode(value)) for name, value in sorted(entry["attributes"].items()))
     return Snapshot(content, entry["mode"], (entry["owner"][0], entry["owner"][1]), entry["link"], attributes)
 
 
-def missing_directories(host, path):
-    # type: (Host, str) -> List[str]
+def missing_directories(host: Host, path: str) -> List[str]:
     """The directories that a write would make, the deepest first: the order in which an undo removes them."""
-    found = []  # type: List[str]
+    found: List[str] = []
     directory = path.rpartition("/")[0]
     while directory and not host.exists(directory):
         found.append(directory)
@@ -163,14 +154,12 @@ def missing_directories(host, path):
     return found
 
 
-def new_run_id():
-    # type: () -> str
+def new_run_id() -> str:
     """For who was given none; random, since two controllers may ask in the same second."""
     return "%s-%s" % (time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), secrets.token_hex(4))
 
 
-def unused(host, run_id):
-    # type: (Host, str) -> str
+def unused(host: Host, run_id: str) -> str:
     """The run id, numbered when it is taken: several roles of one run apply one after the other."""
     name, number = run_id, 1
     while host.exists("%s/%s" % (ROOT, name)):
@@ -179,13 +168,12 @@ def unused(host, run_id):
     return name
 
 
-def mark_interrupted(host):
-    # type: (Host) -> List[str]
+def mark_interrupted(host: Host) -> List[str]:
     """Restore points of applies that died half-way (kill -9, power loss). Call with the lock held: nobody is at work on them.
 
     The plan that follows shows what they left undone; what they did is in their journal.
     """
-    found = []  # type: List[str]
+    found: List[str] = []
     for name in host.listdir(ROOT):
         path = document_path(name)
         document = load(host, path)
@@ -197,15 +185,13 @@ def mark_interrupted(host):
     return found
 
 
-def sweep(host, entry):
-    # type: (Host, Dict[str, Any]) -> None
+def sweep(host: Host, entry: Dict[str, Any]) -> None:
     """Remove what the writer of this entry left beside its file if it died before the end. With the lock held."""
     if entry["kind"] in ("write", "remove") and not entry["done"]:
         host.sweep(entry["path"])
 
 
-def load(host, path):
-    # type: (Host, str) -> Optional[Dict[str, Any]]
+def load(host: Host, path: str) -> Optional[Dict[str, Any]]:
     try:
         document = json.loads(host.read(path, DOCUMENT_LIMIT) or "")
     except ValueError:
@@ -213,11 +199,10 @@ def load(host, path):
     return document if isinstance(document, dict) else None
 
 
-def prune(host):
-    # type: (Host) -> None
+def prune(host: Host) -> None:
     """Drop the restore points of the oldest runs beyond ``KEEP``, but none that somebody may still have to restore from."""
     found = points(host)
-    runs = []  # type: List[str]
+    runs: List[str] = []
     for point in reversed(found):
         if point.base not in runs:
             runs.append(point.base)
@@ -241,14 +226,12 @@ class Point(NamedTuple):
     packages: Dict[str, Any]  # the record, {} where there is none
 
 
-def points(host):
-    # type: (Host) -> List[Point]
+def points(host: Host) -> List[Point]:
     """The oldest first."""
     return sorted((read_point(host, name) for name in host.listdir(ROOT)), key=lambda point: (point.number, point.written, point.name))
 
 
-def read_point(host, name):
-    # type: (Host, str) -> Point
+def read_point(host: Host, name: str) -> Point:
     paths = document_path(name), "%s/%s/%s" % (ROOT, name, PACKAGES)
     document, packages = load(host, paths[0]) or {}, load(host, paths[1]) or {}
     number = document.get("number") or packages.get("number") or 0
@@ -256,25 +239,21 @@ def read_point(host, name):
                  max(host.modified(path) for path in paths), document, packages)
 
 
-def base_of(name):
-    # type: (str) -> str
+def base_of(name: str) -> str:
     head, dot, tail = name.rpartition(".")
     return head if dot and tail.isdigit() else name
 
 
-def next_number(host):
-    # type: (Host) -> int
+def next_number(host: Host) -> int:
     return 1 + max((point.number for point in points(host)), default=0)
 
 
-def digest(content):
-    # type: (Optional[bytes]) -> Optional[str]
+def digest(content: Optional[bytes]) -> Optional[str]:
     """Of a file as it is; None: there is none."""
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
-def newest_first(host):
-    # type: (Host) -> List[str]
+def newest_first(host: Host) -> List[str]:
     """The journals on this node, by the time of their last entry."""
     paths = [document_path(name) for name in host.listdir(ROOT)]
     return sorted(paths, key=lambda path: (host.modified(path), path), reverse=True)

@@ -18,8 +18,7 @@ _END_OF_URL = "/?#\"'<>\\"
 _OPEN = ("key", "what")  # of a change: others refer to it by these
 
 
-def secret_name(name):
-    # type: (str) -> bool
+def secret_name(name: str) -> bool:
     """Whether what has this name is probably a secret. ``key`` alone is not: plans, lists and files are full of keys. Nor is a path."""
     if "/" in name:
         return False
@@ -29,8 +28,7 @@ def secret_name(name):
     return any(part.rstrip("s").endswith(_SECRET) for part in parts)
 
 
-def masked(value):
-    # type: (Any) -> Any
+def masked(value: Any) -> Any:
     """The same JSON value, fit to be shown."""
     if isinstance(value, str):
         return masked_text(value)
@@ -41,16 +39,14 @@ def masked(value):
     return value
 
 
-def masked_value(name, value):
-    # type: (str, Any) -> Any
+def masked_value(name: str, value: Any) -> Any:
     """The value of one name; what is absent, or a mere yes or no, tells nothing."""
     if value is None or isinstance(value, bool) or not secret_name(name):
         return masked(value)
     return HIDDEN
 
 
-def masked_change(change):
-    # type: (Change) -> Change
+def masked_change(change: Change) -> Change:
     """What is shown of an effect is masked, and its ops stay as they are. Of packages and reboots, which have none, other steps take it."""
     if change.external:
         return change
@@ -58,10 +54,9 @@ def masked_change(change):
     return change._replace(before=masked_value(name, change.before), after=masked_value(name, change.after))
 
 
-def _words(words):
-    # type: (Any) -> List[Any]
+def _words(words: Any) -> List[Any]:
     """Of a command line, say: the word after ``--password`` is one."""
-    found = []  # type: List[Any]
+    found: List[Any] = []
     after = False
     for word in words:
         found.append(HIDDEN if after and isinstance(word, str) else masked(word))
@@ -69,14 +64,12 @@ def _words(words):
     return found
 
 
-def masked_text(text):
-    # type: (str) -> str
+def masked_text(text: str) -> str:
     """Each line by itself."""
     return "\n".join(_line(_without_user(line)) for line in text.split("\n"))
 
 
-def _without_user(line):
-    # type: (str) -> str
+def _without_user(line: str) -> str:
     first, *rest = line.split("://")
     found = [first]
     for part in rest:
@@ -86,10 +79,9 @@ def _without_user(line):
     return "://".join(found)
 
 
-def _line(line):
-    # type: (str) -> str
+def _line(line: str) -> str:
     """The value ends with the line, for it may hold blanks; in the query of a URL with the next ``&`` or blank."""
-    found = []  # type: List[str]
+    found: List[str] = []
     done = 0
     for at, char in enumerate(line):
         if at < done or char not in "=:":
@@ -107,8 +99,7 @@ def _line(line):
     return "".join(found) + line[done:]
 
 
-def _name_before(line, at):
-    # type: (str, int) -> Tuple[str, str]
+def _name_before(line: str, at: int) -> Tuple[str, str]:
     """The name that ends before ``at``, quotes and a blank aside, and the character before it."""
     end = at
     while end > 0 and at - end < 2 and line[end - 1] in " \t" + _QUOTES:

@@ -27,25 +27,21 @@ class GidPort(NamedTuple):
     address: Optional[str]
 
     @property
-    def label(self):
-        # type: () -> str
+    def label(self) -> str:
         return "%s port %d" % (self.hca, self.port)
 
 
-def release(version):
-    # type: (str) -> Tuple[int, int]
+def release(version: str) -> Tuple[int, int]:
     """(2, 21) of 2.21.5; what is no version is older than all."""
     parts = version.split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) > 1 and is_digits(parts[0]) and is_digits(parts[1]) else (0, 0)
 
 
-def finds_it(version):
-    # type: (str) -> bool
+def finds_it(version: str) -> bool:
     return release(version) >= FINDS_IT
 
 
-def selected(value, identity, addresses):
-    # type: (str, Identity, Mapping[Tuple[str, int], Optional[str]]) -> Tuple[GidPort, ...]
+def selected(value: str, identity: Identity, addresses: Mapping[Tuple[str, int], Optional[str]]) -> Tuple[GidPort, ...]:
     """The ports that a value of NCCL_IB_HCA selects of the node's ('': all); those of InfiniBand have no index."""
     found = []
     for hca in identity.hcas:
@@ -56,8 +52,7 @@ def selected(value, identity, addresses):
     return tuple(found)
 
 
-def listed(value, hca, port):
-    # type: (str, Hca, int) -> bool
+def listed(value: str, hca: Hca, port: int) -> bool:
     """Whether NCCL takes a port: ``mlx5`` is a beginning, ``=mlx5_0:1`` a name with a port, ``^`` turns it round (src/misc/utils.cc)."""
     negated = value.startswith("^")
     names = value[1:] if negated else value
@@ -74,8 +69,7 @@ def listed(value, hca, port):
     return matches != negated
 
 
-def right_indexes(gids, address):
-    # type: (Optional[List[Dict[str, Any]]], Optional[str]) -> List[int]
+def right_indexes(gids: Optional[List[Dict[str, Any]]], address: Optional[str]) -> List[int]:
     """Indexes of RoCE v2 GIDs that hold the rail's address; where it has none, any address but a link-local one."""
     entries = gids or []
     if address is not None:
@@ -85,14 +79,12 @@ def right_indexes(gids, address):
     return [int(entry["index"]) for entry in entries if entry.get("type") == ROCE_V2]
 
 
-def holds(gids, address):
-    # type: (Optional[List[Dict[str, Any]]], Optional[str]) -> bool
+def holds(gids: Optional[List[Dict[str, Any]]], address: Optional[str]) -> bool:
     """Whether an address is in a table at all, of whatever type."""
     return address is not None and bool(gids_holding({"gids": gids}, address))
 
 
-def judge_index(index, gids, port):
-    # type: (int, Optional[List[Dict[str, Any]]], GidPort) -> Tuple[str, str]
+def judge_index(index: int, gids: Optional[List[Dict[str, Any]]], port: GidPort) -> Tuple[str, str]:
     """(pass, fail or unknown; the sentence) about one index of one port."""
     if gids is None:
         return "unknown", "the GID table of %s cannot be read" % port.label
@@ -107,8 +99,7 @@ def judge_index(index, gids, port):
     return "fail", "index %d of %s %s, not %s%s" % (index, port.label, described(gids, index), wanted, where)
 
 
-def described(gids, index):
-    # type: (List[Dict[str, Any]], int) -> str
+def described(gids: List[Dict[str, Any]], index: int) -> str:
     """``holds 10.0.0.1 (RoCE v2)``, ``holds a link-local GID (IB/RoCE v1)``, ``is empty``."""
     entry = _entry(gids, index)
     if entry is None:
@@ -116,8 +107,7 @@ def described(gids, index):
     return "holds %s (%s)" % (address_of_gid(entry.get("gid")) or "a link-local GID", entry.get("type") or "of unknown type")
 
 
-def automatic(gids, variables):
-    # type: (List[Dict[str, Any]], Mapping[str, str]) -> Optional[int]
+def automatic(gids: List[Dict[str, Any]], variables: Mapping[str, str]) -> Optional[int]:
     """The index that NCCL 2.21 and later takes of a port's table; None where it stays at 0 and 0 is empty."""
     wanted6 = variables.get("NCCL_IB_ADDR_FAMILY", "AF_INET") == "AF_INET6"
     version = variables.get("NCCL_IB_ROCE_VERSION_NUM", "2")
@@ -133,48 +123,41 @@ def automatic(gids, variables):
     return int(current["index"]) if current is not None else None
 
 
-def _entry(gids, index):
-    # type: (List[Dict[str, Any]], int) -> Optional[Dict[str, Any]]
+def _entry(gids: List[Dict[str, Any]], index: int) -> Optional[Dict[str, Any]]:
     return next((entry for entry in gids if entry.get("index") == index), None)
 
 
-def _is6(entry):
-    # type: (Optional[Mapping[str, Any]]) -> bool
+def _is6(entry: Optional[Mapping[str, Any]]) -> bool:
     """An empty slot counts as IPv6 to NCCL: it is no mapped IPv4 address."""
     address = _address(entry) if entry is not None else None
     return address is None or address.ipv4_mapped is None
 
 
-def _address(entry):
-    # type: (Mapping[str, Any]) -> Optional[ipaddress.IPv6Address]
+def _address(entry: Mapping[str, Any]) -> Optional[ipaddress.IPv6Address]:
     try:
         return ipaddress.IPv6Address(str(entry.get("gid")))
     except ValueError:
         return None
 
 
-def _usable(entry):
-    # type: (Optional[Mapping[str, Any]]) -> bool
+def _usable(entry: Optional[Mapping[str, Any]]) -> bool:
     return entry is not None and address_of_gid(entry.get("gid")) is not None
 
 
-def _version(entry):
-    # type: (Optional[Mapping[str, Any]]) -> int
+def _version(entry: Optional[Mapping[str, Any]]) -> int:
     return _VERSIONS.get(str(entry.get("type")), 0) if entry is not None else 0
 
 
-def _prefix(text, wanted6):
-    # type: (Optional[str], bool) -> Any
+def _prefix(text: Optional[str], wanted6: bool) -> Any:
     """The range as a network; NCCL ignores one that is none of the family."""
     try:
-        network = ipaddress.ip_network(text or "", strict=False)  # type: Any
+        network: Any = ipaddress.ip_network(text or "", strict=False)
     except ValueError:
         return None
     return network if (network.version == 6) == wanted6 else None
 
 
-def _within(entry, prefix):
-    # type: (Mapping[str, Any], Any) -> bool
+def _within(entry: Mapping[str, Any], prefix: Any) -> bool:
     address = _address(entry)
     if prefix is None or address is None:
         return prefix is None

@@ -47,20 +47,17 @@ class Wanted(NamedTuple):
     node: str  # its host name: the prefix may lie on a file system that nodes share
 
     @property
-    def staging(self):
-        # type: () -> str
+    def staging(self) -> str:
         """Beside its place, so that a rename puts it there."""
         parent, _slash, name = self.directory.rpartition("/")
         return "%s/.%s.%s.part" % (parent, name, self.node)
 
     @property
-    def link(self):
-        # type: () -> str
+    def link(self) -> str:
         return self.directory.rpartition("/")[0] + "/" + CURRENT
 
 
-def wanted(host, spec, identity):
-    # type: (Host, Spec, Identity) -> Optional[Wanted]
+def wanted(host: Host, spec: Spec, identity: Identity) -> Optional[Wanted]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
     install = spec["nccl_install"]
     if install not in ("wheel", "source") or not identity.gpus:
@@ -68,7 +65,7 @@ def wanted(host, spec, identity):
     version = spec["nccl_version"] or NCCL_RELEASE
     toolkit = find_nvcc(host, spec["cuda_version"])
     driver = driver_on_disk(host, identity.kernel).version or loaded_driver(host).version
-    codes = ()  # type: Tuple[str, ...]
+    codes: Tuple[str, ...] = ()
     if install == "source":
         home, release = _toolkit(spec, toolkit)
         cuda = release.partition(".")[0]
@@ -88,8 +85,7 @@ def wanted(host, spec, identity):
                   release, codes, re.sub(r"[^A-Za-z0-9.-]", "-", identity.hostname))
 
 
-def _toolkit(spec, found):
-    # type: (Spec, Optional[Dict[str, Any]]) -> Tuple[str, str]
+def _toolkit(spec: Spec, found: Optional[Dict[str, Any]]) -> Tuple[str, str]:
     """CUDA_HOME and its release, of the toolkit that the inventory wants where it names one."""
     asked = spec["cuda_version"]
     if found is None or (asked is not None and found["version"] != asked):
@@ -98,8 +94,7 @@ def _toolkit(spec, found):
     return str(found["home"]), str(found["version"])
 
 
-def _codes(host, identity, supported):
-    # type: (Host, Identity, List[str]) -> Tuple[str, ...]
+def _codes(host: Host, identity: Identity, supported: List[str]) -> Tuple[str, ...]:
     """Compute capabilities without their dot: what the driver says, else the catalogue."""
     rows = smi_rows(host, ("compute_cap",))
     told = [row[0] for row in rows] if rows is not None else [compute_capability(gpu) for gpu in identity.gpus]
@@ -114,15 +109,13 @@ def _codes(host, identity, supported):
     return tuple(sorted(found, key=int))
 
 
-def _check_tools(host):
-    # type: (Host) -> None
+def _check_tools(host: Host) -> None:
     missing = [package for tool, package in TOOLS if host.which(tool) is None]
     if missing:
         raise RailwrightError("nccl_install source needs %s: not on this node; railwright apply installs the compiler" % ", ".join(missing))
 
 
-def _cuda_of_wheel(spec, toolkit, driver):
-    # type: (Spec, Optional[Dict[str, Any]], Optional[str]) -> str
+def _cuda_of_wheel(spec: Spec, toolkit: Optional[Dict[str, Any]], driver: Optional[str]) -> str:
     """What the inventory says, else the node's toolkit, else the newest that its driver runs."""
     cuda = wanted_cuda(spec) or (str(toolkit["version"]).partition(".")[0] if toolkit else cuda_for_driver(driver or ""))
     if not cuda:
@@ -131,15 +124,13 @@ def _cuda_of_wheel(spec, toolkit, driver):
     return cuda
 
 
-def _check_driver(driver, cuda):
-    # type: (Optional[str], str) -> None
+def _check_driver(driver: Optional[str], cuda: str) -> None:
     if driver is not None and not driver_fits(cuda, driver):
         raise RailwrightError("NCCL for CUDA %s needs driver %s or newer, this node has %s; set gpu_driver_branch to a newer one, or an "
                               "older cuda_version" % (cuda, minimum_driver(cuda), driver))
 
 
-def _artifact(spec, name, version):
-    # type: (Spec, str, str) -> Tuple[Optional[str], str]
+def _artifact(spec: Spec, name: str, version: str) -> Tuple[Optional[str], str]:
     """(URL, sha256). The catalogue's checksum is of its own release only, and a wheel's URL too: it is made of the wheel."""
     artifact = find(name)
     if artifact is None:
@@ -152,14 +143,12 @@ def _artifact(spec, name, version):
     return url, sha256
 
 
-def gencode(codes):
-    # type: (Tuple[str, ...]) -> str
+def gencode(codes: Tuple[str, ...]) -> str:
     """NVCC_GENCODE of NCCL's Makefile."""
     return " ".join("-gencode=arch=compute_%s,code=sm_%s" % (code, code) for code in codes)
 
 
-def manifest(library, release, sha256):
-    # type: (Wanted, str, str) -> str
+def manifest(library: Wanted, release: str, sha256: str) -> str:
     """What the directory says of itself; ``release``: of the CUDA that the file says it was built with, ``sha256``: of that file."""
     found = {
         "name": "nccl", "version": library.version, "cuda": release, "install": library.install, "artifact": library.artifact,
@@ -168,8 +157,7 @@ def manifest(library, release, sha256):
     return json.dumps(found, indent=1, sort_keys=True) + "\n"
 
 
-def in_place(host, library):
-    # type: (Host, Wanted) -> bool
+def in_place(host: Host, library: Wanted) -> bool:
     """Whether it lies there whole. Raises RailwrightError where something else lies in its place."""
     if not host.exists(library.directory):
         return False
@@ -177,7 +165,7 @@ def in_place(host, library):
         found = read_json(host.read(library.directory + "/" + MANIFEST, 65536) or "")
     except ValueError:
         found = None
-    wrong = None  # type: Optional[str]
+    wrong: Optional[str] = None
     if not isinstance(found, dict) or not isinstance(found.get("files"), dict):
         wrong = "it has no manifest of railwright's (%s)" % MANIFEST
     elif found.get("artifact_sha256") != library.sha256:
@@ -189,8 +177,7 @@ def in_place(host, library):
     return True
 
 
-def make_argv(library, jobs):
-    # type: (Wanted, int) -> List[str]
+def make_argv(library: Wanted, jobs: int) -> List[str]:
     """The build: the library and its headers, without the static library and the tools beside it.
 
     CUDA's version is told: the Makefile asks ``which`` for it, and small installations have none.
@@ -201,16 +188,14 @@ def make_argv(library, jobs):
             "CUDA_MAJOR=" + major, "CUDA_MINOR=" + minor]
 
 
-def build_jobs(host):
-    # type: (Host) -> int
+def build_jobs(host: Host) -> int:
     """As many compilers as there are CPUs, and memory: one for GPU code takes up to 2 GiB."""
     cpus = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and is_digits(name[3:])])
     free = re.search(r"^MemAvailable: +([0-9]{1,18}) kB$", host.read("/proc/meminfo") or "", re.MULTILINE)
     return max(1, min(cpus, int(free.group(1)) // (2 * 1024 * 1024) if free is not None else cpus))
 
 
-def as_result(library, host):
-    # type: (Wanted, Host) -> Dict[str, Any]
+def as_result(library: Wanted, host: Host) -> Dict[str, Any]:
     """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
     missing = not in_place(host, library)
     linked = host.readlink(library.link) == library.directory.rpartition("/")[2]

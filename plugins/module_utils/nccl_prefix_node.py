@@ -15,8 +15,7 @@ BUILD_SECONDS = 4 * 3600.0
 _FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
 
 
-def unpack(host, library):
-    # type: (Host, Wanted) -> None
+def unpack(host: Host, library: Wanted) -> None:
     """The file that was brought is the pinned one, and its content lies beside the place where it belongs."""
     check_brought(host, library.file, library.artifact, library.sha256)
     parent = library.directory.rpartition("/")[0]
@@ -35,15 +34,13 @@ def unpack(host, library):
              "unpack the source", 600.0)
 
 
-def build(host, library):
-    # type: (Host, Wanted) -> None
+def build(host: Host, library: Wanted) -> None:
     """Of a source the library; a wheel needs none. It takes long where cores are few."""
     if library.install == "source":
         told(host, make_argv(library, build_jobs(host)), "build NCCL", BUILD_SECONDS)
 
 
-def place(host, library):
-    # type: (Host, Wanted) -> None
+def place(host: Host, library: Wanted) -> None:
     """What was unpacked (and built) becomes the directory of its release, once the library itself says that it is that release."""
     staging = library.staging
     if library.install == "wheel":
@@ -76,8 +73,7 @@ def place(host, library):
     forget_file(host, library)
 
 
-def link(host, library):
-    # type: (Host, Wanted) -> None
+def link(host: Host, library: Wanted) -> None:
     """``current`` leads to it from one moment to the next."""
     if not in_place(host, library):
         raise RailwrightError("%s is not there" % library.directory)
@@ -86,23 +82,20 @@ def link(host, library):
     must(host, ("mv", "-T", "--", part, library.link), "make " + library.link)
 
 
-def clean(host, library):
-    # type: (Host, Wanted) -> None
+def clean(host: Host, library: Wanted) -> None:
     """After an error: nothing of it is left, and no directory that was made for it."""
     must(host, ("rm", "-rf", "--", library.staging), "remove " + library.staging, 300.0)
     forget_file(host, library)
     host.rmdir(library.directory.rpartition("/")[0])
 
 
-def forget_file(host, library):
-    # type: (Host, Wanted) -> None
+def forget_file(host: Host, library: Wanted) -> None:
     """The wheel or archive is not needed any more."""
     host.remove(library.file)
     host.rmdir(CACHE)
 
 
-def _check_metadata(host, library):
-    # type: (Host, Wanted) -> None
+def _check_metadata(host: Host, library: Wanted) -> None:
     """The wheel's own word on what it is: somebody may have vouched for the wrong one."""
     place_of = library.staging + "/wheel"
     names = [name for name in host.listdir(place_of) if name.endswith(".dist-info")]

@@ -21,19 +21,15 @@ SHOWN = ("msg", "notes", "plan", "problems", "refused", "before", "after", "diff
 class NodeModule(AnsibleModule):
     """Takes what AnsibleModule takes."""
 
-    def log(self, msg, log_args=None):
-        # type: (str, Optional[Any]) -> None
+    def log(self, msg: str, log_args: Optional[Any] = None) -> None:
         """All that AnsibleModule has to log comes through here: nothing is."""
 
-    def exit_json(self, **kwargs):
-        # type: (**Any) -> None
+    def exit_json(self, **kwargs: Any) -> None:
         super(NodeModule, self).exit_json(**fit(kwargs))
 
-    def fail_json(self, msg, **kwargs):
-        # type: (str, **Any) -> None
+    def fail_json(self, msg: str, **kwargs: Any) -> None:
         super(NodeModule, self).fail_json(masked(msg), **fit(kwargs))
 
 
-def fit(result):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def fit(result: Dict[str, Any]) -> Dict[str, Any]:
     return dict({name: masked(value) if name in SHOWN else value for name, value in result.items()}, invocation={})

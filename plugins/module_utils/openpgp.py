@@ -23,10 +23,9 @@ _WHITE = re.compile(rb"\s+")
 _CRC = re.compile(rb"\n=[A-Za-z0-9+/]{4}\s*\Z")
 
 
-def fingerprints(data):
-    # type: (bytes) -> Tuple[str, ...]
+def fingerprints(data: bytes) -> Tuple[str, ...]:
     """Of every primary key, in order, upper case, each once."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for tag, body in packets(data):
         value = _fingerprint(body) if tag == PRIMARY else None
         if value is not None and value not in found:
@@ -34,22 +33,20 @@ def fingerprints(data):
     return tuple(found)
 
 
-def packets(data):
-    # type: (bytes) -> List[Tuple[int, bytes]]
+def packets(data: bytes) -> List[Tuple[int, bytes]]:
     """Tag and content of every packet, from armour (one block or several) or from the binary form; up to the first that is broken."""
-    found = []  # type: List[Tuple[int, bytes]]
+    found: List[Tuple[int, bytes]] = []
     for binary in _dearmoured(data):
         found.extend((tag, binary[start:end]) for tag, start, end in _walk(binary))
     return found
 
 
-def extract(data, fingerprint):
-    # type: (bytes, str) -> Optional[str]
+def extract(data: bytes, fingerprint: str) -> Optional[str]:
     """The key with this fingerprint and what belongs to it (user ids, signatures, subkeys) as one armoured block; None: not there.
 
     Vendors publish keyrings with several keys; only the pinned one is given to the package manager.
     """
-    found = []  # type: List[Tuple[int, bytes]]
+    found: List[Tuple[int, bytes]] = []
     inside = False
     for tag, body in packets(data):
         if tag == PRIMARY:
@@ -59,8 +56,7 @@ def extract(data, fingerprint):
     return _armoured(found) if found else None
 
 
-def _armoured(found):
-    # type: (Sequence[Tuple[int, bytes]]) -> str
+def _armoured(found: Sequence[Tuple[int, bytes]]) -> str:
     binary = b"".join(_new_packet(tag, body) for tag, body in found)
     text = base64.b64encode(binary).decode("ascii")
     lines = [text[at:at + 64] for at in range(0, len(text), 64)]
@@ -68,9 +64,8 @@ def _armoured(found):
     return "\n".join(["-----BEGIN PGP PUBLIC KEY BLOCK-----", ""] + lines + ["=" + crc, "-----END PGP PUBLIC KEY BLOCK-----", ""])
 
 
-def _blocks(data):
-    # type: (bytes) -> List[bytes]
-    found = []  # type: List[bytes]
+def _blocks(data: bytes) -> List[bytes]:
+    found: List[bytes] = []
     begin = _BEGIN.search(data)
     while begin is not None:
         end = data.find(_END, begin.end())
@@ -81,12 +76,11 @@ def _blocks(data):
     return found
 
 
-def _dearmoured(data):
-    # type: (bytes) -> List[bytes]
+def _dearmoured(data: bytes) -> List[bytes]:
     blocks = _blocks(data)
     if not blocks:
         return [data] if data[:1] and data[0] & 0x80 else []
-    found = []  # type: List[bytes]
+    found: List[bytes] = []
     for block in blocks:
         body = _BODY.search(block)
         text = _CRC.sub(b"", b"\n" + (body.group(1) if body is not None else block).strip())
@@ -97,8 +91,7 @@ def _dearmoured(data):
     return found
 
 
-def _walk(data):
-    # type: (bytes) -> Iterator[Tuple[int, int, int]]
+def _walk(data: bytes) -> Iterator[Tuple[int, int, int]]:
     """Tag, start and end of each packet."""
     at = 0
     while at < len(data) and data[at] & 0x80:
@@ -113,8 +106,7 @@ def _walk(data):
         at = start + size
 
 
-def _new_length(data, at):
-    # type: (bytes, int) -> Optional[Tuple[int, int]]
+def _new_length(data: bytes, at: int) -> Optional[Tuple[int, int]]:
     """Where the content starts and its size; None for lengths in parts, which a key never has."""
     if at >= len(data):
         return None
@@ -128,8 +120,7 @@ def _new_length(data, at):
     return None
 
 
-def _old_length(data, at):
-    # type: (bytes, int) -> Optional[Tuple[int, int]]
+def _old_length(data: bytes, at: int) -> Optional[Tuple[int, int]]:
     kind = data[at] & 3
     if kind == 3:  # to the end of the file
         return at + 1, len(data) - at - 1
@@ -139,13 +130,11 @@ def _old_length(data, at):
     return at + 1 + width, int.from_bytes(data[at + 1:at + 1 + width], "big")
 
 
-def _new_packet(tag, body):
-    # type: (int, bytes) -> bytes
+def _new_packet(tag: int, body: bytes) -> bytes:
     return bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body
 
 
-def _fingerprint(body):
-    # type: (bytes) -> Optional[str]
+def _fingerprint(body: bytes) -> Optional[str]:
     """Version 4 (SHA-1) and version 6 (SHA-256); older ones have no fingerprint worth trusting."""
     if not body or body[0] not in _FORMS:
         return None
@@ -153,8 +142,7 @@ def _fingerprint(body):
     return hashlib.new(digest, head + len(body).to_bytes(width, "big") + body).hexdigest().upper() if len(body) < 1 << 8 * width else None
 
 
-def _crc24(data):
-    # type: (bytes) -> int
+def _crc24(data: bytes) -> int:
     value = 0xB704CE
     for byte in data:
         value ^= byte << 16

@@ -16,8 +16,7 @@ from .spec.model import Spec
 from .types import Change, Identity
 
 
-def downloads(spec, identity, changes):
-    # type: (Spec, Identity, Sequence[Change]) -> List[Dict[str, Any]]
+def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List[Dict[str, Any]]:
     """``{"url", "dest", "checksum"}`` for ansible.builtin.get_url; the checksum of what the proof compares is empty."""
     wanted = [change.key for change in changes]
     rows = [
@@ -33,15 +32,13 @@ def downloads(spec, identity, changes):
     return rows
 
 
-def unsigned_package(spec, identity, changes):
-    # type: (Spec, Identity, Sequence[Change]) -> Optional[aiacc.AiaccPackage]
+def unsigned_package(spec: Spec, identity: Identity, changes: Sequence[Change]) -> Optional[aiacc.AiaccPackage]:
     """The package without a signature that the changes install, if they do."""
     if not any(change.package == aiacc.PACKAGE and change.after is not None for change in changes):
         return None
     return aiacc.package_of(spec, identity.platform.package_manager)
 
 
-def needs_proof(changes):
-    # type: (Sequence[Change]) -> bool
+def needs_proof(changes: Sequence[Change]) -> bool:
     """Whether the package step has anything to do: packages, or what packages come from."""
     return any(change.package is not None or change.area == repositories.NAME for change in changes)

@@ -29,8 +29,7 @@ class Holder(NamedTuple):
     command: str
 
 
-def wait_for_locks(host, manager, seconds):
-    # type: (Host, str, float) -> None
+def wait_for_locks(host: Host, manager: str, seconds: float) -> None:
     """Return when nobody holds the package manager; raise RailwrightError with the holder after ``seconds``."""
     deadline = time.monotonic() + seconds
     while True:
@@ -43,8 +42,7 @@ def wait_for_locks(host, manager, seconds):
         time.sleep(POLL_SECONDS)
 
 
-def lock_holder(host, manager):
-    # type: (Host, str) -> Optional[Holder]
+def lock_holder(host: Host, manager: str) -> Optional[Holder]:
     locks = _record_locks(host)
     for path in RECORD_LOCKS.get(manager, ()):
         inode = host.run(("stat", "-L", "-c", "%i", path)).out.strip() if host.exists(path) else ""
@@ -58,14 +56,12 @@ def lock_holder(host, manager):
     return None
 
 
-def command_of(host, pid):
-    # type: (Host, int) -> str
+def command_of(host: Host, pid: int) -> str:
     """The command line of a process, printable and short."""
     words = (host.read("/proc/%d/cmdline" % pid, 4096) or "").replace("\0", " ").strip()
     return re.sub(r"[^\x20-\x7e]", "?", words)[:120] or "unknown"
 
 
-def _record_locks(host):
-    # type: (Host) -> List[Tuple[int, str]]
+def _record_locks(host: Host) -> List[Tuple[int, str]]:
     """Process and inode of every write lock; a process of another container has the number 0 or -1 and cannot be named."""
     return [(int(pid), inode) for pid, inode in _LOCK_LINE.findall(host.read("/proc/locks") or "")]

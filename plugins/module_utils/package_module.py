@@ -24,8 +24,7 @@ _TELLING = re.compile(
 _ANY_FAILURE = "E: Sub-process "
 
 
-def run_packages(module):
-    # type: (Any) -> None
+def run_packages(module: Any) -> None:
     params = module.params
     if params["spec"] is None or params["packages"] is None:
         module.fail_json(msg="rdma_packages got no spec: its action plugin did not run; call it as railwright.rdma.rdma_packages")
@@ -45,16 +44,14 @@ def run_packages(module):
     module.exit_json(changed=False, steps=list(proof.steps), later=bool(later), resolved=as_dicts(proof))
 
 
-def parted(steps, after_file):
-    # type: (Sequence[Dict[str, Any]], bool) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]
+def parted(steps: Sequence[Dict[str, Any]], after_file: bool) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
     """What can be proved now, and what only when a package file is installed that brings a repository of its own."""
     last = max((index for index, step in enumerate(steps) if step["state"] == "file"), default=len(steps) - 1) + 1
     now, later = list(steps[:last]), list(steps[last:])
     return (later, []) if after_file else (now, later)
 
 
-def prove(host, spec, steps, *, download=True):
-    # type: (Host, Spec, Sequence[Dict[str, Any]], bool) -> Proof
+def prove(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: bool = True) -> Proof:
     """Raises RailwrightError with one line when the steps cannot be carried out."""
     case = make_case(host, spec, steps)._replace(download=download)
     check_keys(case)
@@ -67,8 +64,7 @@ def prove(host, spec, steps, *, download=True):
         return prover(host, case, root)
 
 
-def explain_failure(host, text):
-    # type: (Host, str) -> str
+def explain_failure(host: Host, text: str) -> str:
     """One line about a package task that failed, and the end of make.log where a DKMS build is what broke."""
     telling = list(dict.fromkeys(one_line(found) for found in _TELLING.findall(text)))
     telling.sort(key=lambda found: found.startswith(_ANY_FAILURE))
@@ -77,13 +73,12 @@ def explain_failure(host, text):
     return "\n".join([message] + broken_builds(host))
 
 
-def broken_builds(host):
-    # type: (Host) -> List[str]
+def broken_builds(host: Host) -> List[str]:
     """Of every module that DKMS knows and has not installed for the running kernel, the end of the log of its last build."""
     kernel = observe_identity(host, None).kernel
     builds = dkms_builds(host)
     done = [(build.module, build.version) for build in builds if build.kernel == kernel and build.state == INSTALLED]
-    found = []  # type: List[str]
+    found: List[str] = []
     for build in builds:
         if (build.module, build.version) in done or build.state not in (ADDED, "broken", "built"):
             continue

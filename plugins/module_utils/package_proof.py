@@ -62,18 +62,15 @@ class Case(NamedTuple):
     allowed: Tuple[str, ...]
     download: bool = True  # the packages too, not only what is known of them
 
-    def names(self, *states):
-        # type: (str) -> List[str]
+    def names(self, *states: str) -> List[str]:
         return [name for step in self.steps if step["state"] in states for name in step["names"]]
 
-    def supplier(self, name):
-        # type: (str) -> Optional[Repository]
+    def supplier(self, name: str) -> Optional[Repository]:
         """The repository that a package must come from, whatever others have under its name. A name with a version is nobody's."""
         return next((row for row in self.repositories if name in row.supplies), None)
 
 
-def make_case(host, spec, steps):
-    # type: (Host, Spec, Sequence[Dict[str, Any]]) -> Case
+def make_case(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]]) -> Case:
     identity = observe_identity(host, None)
     wanted = repositories.desired(spec, identity)
     observed = repositories.observe(host, wanted)
@@ -81,8 +78,7 @@ def make_case(host, spec, steps):
     return Case(identity, tuple(steps), wanted.repositories, tuple(changes), observed.staged, tuple(spec["rdma_stack_allow_removal"]))
 
 
-def check_keys(case):
-    # type: (Case) -> None
+def check_keys(case: Case) -> None:
     """Every key that will be put into place is the pinned one."""
     planned = [change.key for change in case.changes]
     for row in case.repositories:
@@ -96,14 +92,12 @@ def check_keys(case):
             row.name, row.key_url, what, row.fingerprint, repositories.fingerprint_key(row.name)))
 
 
-def wait(host, case, seconds):
-    # type: (Host, Case, float) -> None
+def wait(host: Host, case: Case, seconds: float) -> None:
     wait_for_locks(host, case.identity.platform.package_manager, seconds)
 
 
 @contextlib.contextmanager
-def overlay(host):
-    # type: (Host) -> Iterator[str]
+def overlay(host: Host) -> Iterator[str]:
     """A directory that apt's own user may read; gone afterwards, whatever happened."""
     run_checked(host, ("install", "-d", "-m", "0755", CACHE))
     root = run_checked(host, ("mktemp", "-d", CACHE + "/proof-XXXXXX")).strip()
@@ -114,8 +108,7 @@ def overlay(host):
         host.run(("rm", "-rf", "--", root), COPY_SECONDS)
 
 
-def place_files(host, case, places):
-    # type: (Host, Case, Mapping[str, str]) -> None
+def place_files(host: Host, case: Case, places: Mapping[str, str]) -> None:
     """The files that the repositories' changes would write and remove, below the overlay. ``places``: real directory to overlay's."""
     for op in (op for change in case.changes for op in change.ops):
         target = moved(op.path, places)
@@ -128,24 +121,21 @@ def place_files(host, case, places):
             host.remove(target)
 
 
-def moved(path, places):
-    # type: (str, Mapping[str, str]) -> Optional[str]
+def moved(path: str, places: Mapping[str, str]) -> Optional[str]:
     for real, private in places.items():
         if path.startswith(real + "/"):
             return private + path[len(real):]
     return None
 
 
-def copy(host, source, target):
-    # type: (Host, str, str) -> None
+def copy(host: Host, source: str, target: str) -> None:
     """A directory's content, if there is one."""
     run_checked(host, ("install", "-d", "-m", "0755", target))
     if host.exists(source):
         run_checked(host, ("cp", "-a", "--reflink=auto", source + "/.", target), COPY_SECONDS)
 
 
-def run_checked(host, argv, seconds=60.0):
-    # type: (Host, Sequence[str], float) -> str
+def run_checked(host: Host, argv: Sequence[str], seconds: float = 60.0) -> str:
     result = host.run(argv, seconds)
     if not result.ok:
         raise RailwrightError("the package step cannot be proved; nothing was changed: %s: exit %d: %s" % (
@@ -153,8 +143,7 @@ def run_checked(host, argv, seconds=60.0):
     return result.out
 
 
-def check_removals(case, lost):
-    # type: (Case, Sequence[Tuple[str, str]]) -> None
+def check_removals(case: Case, lost: Sequence[Tuple[str, str]]) -> None:
     """Refuse what would be removed beside the plan's own removals, the stack's own packages and what the inventory allows."""
     planned = case.names("absent")
     others = sorted("%s %s" % (name, version) for name, version in set(lost)
@@ -164,8 +153,7 @@ def check_removals(case, lost):
                               "that is meant" % ", ".join(others))
 
 
-def own_package(case, name, version):
-    # type: (Case, str, str) -> bool
+def own_package(case: Case, name: str, version: str) -> bool:
     """A package of the stacks that change here, or of the driver where the driver changes."""
     globs = [glob for row in VENDOR_STACKS for glob in row.family]
     if any(step["area"] in ("gpu_driver", "cuda") for step in case.steps):
@@ -174,8 +162,7 @@ def own_package(case, name, version):
     return marked(version) or name in inbox or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
 
 
-def check_room(host, download, installed, cache):
-    # type: (Host, int, int, str) -> None
+def check_room(host: Host, download: int, installed: int, cache: str) -> None:
     """Room for the downloads and for what is unpacked; one sum where both lie on the same file system."""
     free, room = host.free_bytes(cache), host.free_bytes("/usr")
     if free is None or room is None:
@@ -188,14 +175,12 @@ def check_room(host, download, installed, cache):
                 path, left // 1048576, (needed + SLACK) // 1048576))
 
 
-def size_of(number, unit):
-    # type: (str, str) -> int
+def size_of(number: str, unit: str) -> int:
     """``12.3``, ``M`` (or ``MB``): apt's thousands and dnf's 1024s are near enough for a disk."""
     return int((outside.number(number.replace(",", "")) or 0.0) * UNITS[unit[:1].lower()])
 
 
-def repository_of(case, text):
-    # type: (Case, str) -> str
+def repository_of(case: Case, text: str) -> str:
     """Which repository a message of the package manager speaks of, for people."""
     for row in case.repositories:
         place = row.url.rstrip("/")
@@ -204,16 +189,13 @@ def repository_of(case, text):
     return "a repository"
 
 
-def one_line(text, limit=400):
-    # type: (str, int) -> str
+def one_line(text: str, limit: int = 400) -> str:
     return " ".join(text.split())[:limit]
 
 
-def as_dicts(proof):
-    # type: (Proof) -> List[Dict[str, Any]]
+def as_dicts(proof: Proof) -> List[Dict[str, Any]]:
     return [{"name": row.name, "from": row.before, "to": row.after, "origin": row.origin} for row in proof.resolved]
 
 
-def staged_path(name):
-    # type: (str) -> str
+def staged_path(name: str) -> str:
     return STAGED % name

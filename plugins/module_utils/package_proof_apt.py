@@ -61,8 +61,7 @@ class Simulated(NamedTuple):
     removals: Dict[str, str]
 
 
-def prove_apt(host, case, root):
-    # type: (Host, Case, str) -> Proof
+def prove_apt(host: Host, case: Case, root: str) -> Proof:
     prover = AptProver(host, case, root)
     prover.prepare()
     removed = prover.remove()
@@ -83,18 +82,16 @@ def prove_apt(host, case, root):
 class AptProver:
     """One overlay, from its files to the downloaded packages."""
 
-    def __init__(self, host, case, root):
-        # type: (Host, Case, str) -> None
+    def __init__(self, host: Host, case: Case, root: str) -> None:
         self.host, self.case, self.root = host, case, root
         self.etc, self.lists, self.status, self.archives = root + "/etc", root + "/lists", root + "/status", root + "/cache/archives"
         self.updated = False
-        self.names = []  # type: List[str]  # what apt-get is asked to install
-        self.needed = []  # type: List[str]  # by a package without a signature
-        self.exact = []  # type: List[str]  # older versions that a meta package wants
-        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
+        self.names: List[str] = []  # what apt-get is asked to install
+        self.needed: List[str] = []  # by a package without a signature
+        self.exact: List[str] = []  # older versions that a meta package wants
+        self.versions: Dict[str, str] = {}  # of packages that go back to the distribution, or must come from one repository
 
-    def prepare(self):
-        # type: () -> None
+    def prepare(self) -> None:
         host = self.host
         copy(host, "/etc/apt", self.etc)
         place_files(host, self.case, {"/etc/apt": self.etc})
@@ -104,8 +101,7 @@ class AptProver:
         # A copy in any case: beside the real one may lie the journal of an interrupted dpkg, which is repaired before the step.
         self.host.write(self.status, self.host.read(DPKG_STATUS, DPKG_LIMIT) or "")
 
-    def refresh(self):
-        # type: () -> None
+    def refresh(self) -> None:
         """The indexes. After the removals, as in the role: with the new ones apt would rather upgrade what stands on a removed package."""
         host = self.host
         ours = [name for name in host.listdir(self.etc + "/sources.list.d") if name.startswith("railwright-")]
@@ -118,14 +114,12 @@ class AptProver:
         if self.updated:
             self.check_ours(ours)
 
-    def check_ours(self, ours):
-        # type: (Sequence[str]) -> None
+    def check_ours(self, ours: Sequence[str]) -> None:
         """After an update of everything, ours are still judged alone: somebody else's broken source is not our business."""
         if ours:
             self.update(("-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=%s/ours" % self.root), strict=True)
 
-    def options(self):
-        # type: () -> Tuple[str, ...]
+    def options(self) -> Tuple[str, ...]:
         values = {
             "Dir::Etc::sourcelist": self.etc + "/sources.list", "Dir::Etc::sourceparts": self.etc + "/sources.list.d",
             "Dir::Etc::preferences": self.etc + "/preferences", "Dir::Etc::preferencesparts": self.etc + "/preferences.d",
@@ -134,25 +128,21 @@ class AptProver:
         }
         return tuple(part for name in sorted(values) for part in ("-o", "%s=%s" % (name, values[name])))
 
-    def apt(self, *argv, seconds=RESOLVE_SECONDS):
-        # type: (str, float) -> Result
+    def apt(self, *argv: str, seconds: float = RESOLVE_SECONDS) -> Result:
         return self.host.run(("apt-get",) + self.options() + argv, seconds)
 
-    def update(self, extra, strict):
-        # type: (Sequence[str], bool) -> None
+    def update(self, extra: Sequence[str], strict: bool) -> None:
         result = self.apt("-q", *(NETWORK + tuple(extra) + ("update",)), seconds=UPDATE_SECONDS)
         troubles = _TROUBLE.findall(result.out + "\n" + result.err)
         if strict and (troubles or not result.ok):
             raise RailwrightError(self.explain_update("\n".join(troubles) or result.err or result.out))
 
-    def update_all(self):
-        # type: () -> None
+    def update_all(self) -> None:
         if not self.updated:
             self.updated = True
             self.update((), strict=False)
 
-    def explain_update(self, text):
-        # type: (str) -> str
+    def explain_update(self, text: str) -> str:
         place = repository_of(self.case, text)
         first = one_line(next((line for line in text.splitlines() if _BAD_SIGNATURE.search(line) or _BAD_INDEX.search(line)), text))
         if _BAD_SIGNATURE.search(text):
@@ -161,8 +151,7 @@ class AptProver:
             return "%s: its index is not the one that was signed; nothing was changed. apt: %s" % (place, first)
         return "%s cannot be read; nothing was changed. apt: %s" % (place, first)
 
-    def remove(self):
-        # type: () -> Dict[str, str]
+    def remove(self) -> Dict[str, str]:
         """What goes with the removals of the plan; the overlay's status file is what they leave."""
         text = self.host.read(DPKG_STATUS, DPKG_LIMIT) or ""
         there = {line[len("Package: "):] for line in text.splitlines() if line.startswith("Package: ")}
@@ -177,8 +166,7 @@ class AptProver:
         self.host.write(self.status, "\n\n".join(stanzas))
         return gone
 
-    def wanted(self):
-        # type: () -> List[str]
+    def wanted(self) -> List[str]:
         back = self.case.names("replaced")
         if [name for name in back if self.case.supplier(name) is None]:
             self.update_all()
@@ -186,12 +174,10 @@ class AptProver:
         self.versions = {name: self.right_version(name) for name in back + supplied}
         return [self.exactly(name) for name in self.case.names("present", "file") + back]
 
-    def exactly(self, name):
-        # type: (str) -> str
+    def exactly(self, name: str) -> str:
         return "%s=%s" % (name, self.versions[name]) if name in self.versions else name
 
-    def right_version(self, name):
-        # type: (str) -> str
+    def right_version(self, name: str) -> str:
         """The newest of the repository that must have it, else of the distribution's."""
         supplier = self.case.supplier(name)
         result = self.host.run(("apt-cache",) + self.options() + ("madison", name), RESOLVE_SECONDS)
@@ -204,8 +190,7 @@ class AptProver:
                 supplier.name, supplier.url, name))
         raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
 
-    def install(self, names):
-        # type: (Sequence[str]) -> Simulated
+    def install(self, names: Sequence[str]) -> Simulated:
         """Resolve; follow exact dependencies on older versions; look again with fresh indexes before giving up."""
         self.names = list(names)
         if not names:
@@ -220,24 +205,21 @@ class AptProver:
                 self.update_all()
         raise RailwrightError(self.explain(result))
 
-    def install_unsigned(self, found, names):
-        # type: (Simulated, List[str]) -> Simulated
+    def install_unsigned(self, found: Simulated, names: List[str]) -> Simulated:
         """With the packages that such a file needs: they come before it, in a step of their own, as any other package does."""
         whole = self.install(names + self.case.names("unsigned"))
         self.needed = ["%s=%s" % (name, after) for name, (_before, after, origin) in sorted(whole.installs.items())
                        if name not in found.installs and origin != LOCAL]
         return whole
 
-    def follow(self, text):
-        # type: (str) -> bool
-        known = {name.partition("=")[0] for name in self.names + self.exact}  # type: Set[str]
+    def follow(self, text: str) -> bool:
+        known: Set[str] = {name.partition("=")[0] for name in self.names + self.exact}
         rows = [(name.partition(":")[0], version) for name, version in _EXACT.findall(text)]
         more = {"%s=%s" % (name, version) for name, version in rows if name not in known}
         self.exact += sorted(more)
         return bool(more)
 
-    def fetch(self):
-        # type: () -> None
+    def fetch(self) -> None:
         """Room first, then every package, compared by apt with the signed index; what was fetched is handed to the real cache."""
         asked = LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)
         sizes = self.apt("--print-uris", "-q", *asked).out
@@ -259,15 +241,13 @@ class AptProver:
             run_checked(self.host, ("install", "-d", "-m", "0755", ARCHIVES))
             run_checked(self.host, ["mv", "-n", "--"] + debs + [ARCHIVES + "/"], 300.0)
 
-    def reuse(self):
-        # type: () -> None
+    def reuse(self) -> None:
         """What the node has downloaded already need not come again (links); apt compares it with the index all the same."""
         debs = ["%s/%s" % (ARCHIVES, name) for name in self.host.listdir(ARCHIVES) if name.endswith(".deb")]
         if debs:
             self.host.run(["cp", "-al", "--"] + debs + [self.archives + "/"], 300.0)
 
-    def explain(self, result):
-        # type: (Result) -> str
+    def explain(self, result: Result) -> str:
         text = result.out + "\n" + result.err
         held = re.search(r"held packages will be changed:\n((?:  .+\n)+)", text)
         if held is not None:
@@ -283,10 +263,9 @@ class AptProver:
         lines = [line for line in text.splitlines() if line.startswith("E: ")]
         return "apt cannot do the package step; nothing was changed: %s" % one_line(" ".join(lines) or text[-400:])
 
-    def steps(self):
-        # type: () -> List[Dict[str, Any]]
+    def steps(self) -> List[Dict[str, Any]]:
         """The plan's steps with what was found out: versions of what comes back, and exact older versions beside their meta package."""
-        found = []  # type: List[Dict[str, Any]]
+        found: List[Dict[str, Any]] = []
         last = max((index for index, step in enumerate(self.case.steps) if step["state"] == "present"), default=-1)
         for index, step in enumerate(self.case.steps):
             names = [self.exactly(name) for name in step["names"]] if step["state"] in ("present", "replaced") else list(step["names"])
@@ -298,15 +277,13 @@ class AptProver:
         return found
 
 
-def simulated(text):
-    # type: (str) -> Simulated
+def simulated(text: str) -> Simulated:
     """What ``apt-get -s`` says it would do."""
     rows = _INST.findall(text)
     installs = {name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}
     return Simulated(installs, dict(_REMV.findall(text)))
 
 
-def _package(stanza):
-    # type: (str) -> str
+def _package(stanza: str) -> str:
     found = re.search(r"^Package: (\S+)$", stanza, re.MULTILINE)
     return found.group(1) if found is not None else ""

@@ -54,8 +54,7 @@ class Table(NamedTuple):
     outgoing: Dict[str, str]
 
 
-def prove_dnf(host, case, root):
-    # type: (Host, Case, str) -> Proof
+def prove_dnf(host: Host, case: Case, root: str) -> Proof:
     prover = DnfProver(host, case, root)
     prover.prepare()
     removed = prover.remove()
@@ -78,16 +77,14 @@ def prove_dnf(host, case, root):
 class DnfProver:
     """One overlay, from its files to the downloaded and verified packages."""
 
-    def __init__(self, host, case, root):
-        # type: (Host, Case, str) -> None
+    def __init__(self, host: Host, case: Case, root: str) -> None:
         self.host, self.case, self.root = host, case, root
         self.repos, self.keys, self.plugins, self.cache = root + "/repos", root + "/keys", root + "/plugins", root + "/cache"
-        self.versions = {}  # type: Dict[str, str]  # of packages that go back to the distribution, or must come from one repository
-        self.needed = []  # type: List[str]  # by a package without a signature, which rpm alone puts into place
-        self.gone = []  # type: List[str]  # what the transaction removes: no package of that name comes
+        self.versions: Dict[str, str] = {}  # of packages that go back to the distribution, or must come from one repository
+        self.needed: List[str] = []  # by a package without a signature, which rpm alone puts into place
+        self.gone: List[str] = []  # what the transaction removes: no package of that name comes
 
-    def prepare(self):
-        # type: () -> None
+    def prepare(self) -> None:
         host = self.host
         for source, target in ((REPOS, self.repos), (PLUGINS, self.plugins), (CACHE, self.cache), (PERSIST, self.root + "/persist")):
             copy(host, source, target)
@@ -108,12 +105,12 @@ class DnfProver:
         if not result.ok:
             raise RailwrightError(self.explain_refresh(result))
 
-    def place_locks(self):
-        # type: () -> None
+    def place_locks(self) -> None:
         """The versionlock plugin reads the list as it will be."""
         path = VERSIONLOCK["dnf"][0]
         private = {path.rpartition("/")[0]: self.plugins}
-        for op in (op for change in self.case.changes for op in change.ops):  # type: Op
+        op: Op
+        for op in (op for change in self.case.changes for op in change.ops):
             target = moved(op.path, private)
             if op.kind == "write" and target is not None:
                 self.host.write(target, op.content, op.mode)
@@ -122,14 +119,12 @@ class DnfProver:
         if text is not None:
             self.host.write(settings, text.replace(path, self.plugins + "/versionlock.list"))
 
-    def dnf(self, *argv, seconds=RESOLVE_SECONDS):
-        # type: (str, float) -> Result
+    def dnf(self, *argv: str, seconds: float = RESOLVE_SECONDS) -> Result:
         values = ("reposdir=" + self.repos, "cachedir=" + self.cache, "pluginconfpath=" + self.plugins, "persistdir=%s/persist" % self.root,
                   "logdir=%s/log" % self.root, "keepcache=1", "clean_requirements_on_remove=0", "install_weak_deps=1")
         return self.host.run(("dnf",) + tuple("--setopt=" + value for value in values) + argv, seconds)
 
-    def explain_refresh(self, result):
-        # type: (Result) -> str
+    def explain_refresh(self, result: Result) -> str:
         text = result.err + "\n" + result.out
         place = self.place_of(text)
         lines = [line for line in text.splitlines() if line.startswith(("Error", "  - ", "Failed")) or "GPG signature" in line]
@@ -140,15 +135,13 @@ class DnfProver:
             return "%s: its index is not the one that its repomd.xml names; nothing was changed. dnf: %s" % (place, said)
         return "%s cannot be read; nothing was changed. dnf: %s" % (place, said)
 
-    def place_of(self, text):
-        # type: (str) -> str
+    def place_of(self, text: str) -> str:
         """Which repository dnf complains of: ours with its URL, somebody else's by its id."""
         found = re.search(r"repo(?:sitory)? '([^']+)'", text)
         place = repository_of(self.case, text)
         return place if found is None or place != "a repository" else "repository " + one_line(found.group(1), 80)
 
-    def remove(self):
-        # type: () -> Dict[str, str]
+    def remove(self) -> Dict[str, str]:
         """What goes with the removals of the plan."""
         names = [name for name in self.case.names("absent") if name in self.installed(self.case.names("absent"))]
         if not names:
@@ -159,19 +152,16 @@ class DnfProver:
             raise RailwrightError(self.explain(result))
         return table.outgoing
 
-    def wanted(self):
-        # type: () -> List[str]
+    def wanted(self) -> List[str]:
         back = self.case.names("replaced")
         supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
         self.versions = {name: self.right_version(name) for name in back + supplied}
         return [self.exactly(name) for name in self.case.names("present", "file") + back]
 
-    def exactly(self, name):
-        # type: (str) -> str
+    def exactly(self, name: str) -> str:
         return "%s-%s" % (name, self.versions[name]) if name in self.versions else name
 
-    def right_version(self, name):
-        # type: (str) -> str
+    def right_version(self, name: str) -> str:
         """The newest of the repository that must have it, else of the distribution's."""
         supplier = self.case.supplier(name)
         from_it = ("--repo=railwright-" + supplier.name,) if supplier is not None else ()
@@ -184,8 +174,7 @@ class DnfProver:
                 supplier.name, supplier.url, name))
         raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
 
-    def install(self, names, removed):
-        # type: (Sequence[str], Dict[str, str]) -> Tuple[Table, Tuple[int, int]]
+    def install(self, names: Sequence[str], removed: Dict[str, str]) -> Tuple[Table, Tuple[int, int]]:
         if not names:
             return Table({}, {}), (0, 0)
         returning = self.returning(removed)
@@ -205,16 +194,14 @@ class DnfProver:
         sizes = {name: size_of(number, unit) for name, number, unit in _SIZES.findall(result.out)}
         return table, (sizes.get("Total download size", 0), sizes.get("Installed size", 0))
 
-    def install_unsigned(self, found, names, removed):
-        # type: (Table, List[str], Dict[str, str]) -> Tuple[Table, Tuple[int, int], List[str]]
+    def install_unsigned(self, found: Table, names: List[str], removed: Dict[str, str]) -> Tuple[Table, Tuple[int, int], List[str]]:
         """With the packages that such a file needs: they come before it, in a step of their own, with their signatures checked."""
         whole, sizes = self.install(names + self.case.names("unsigned"), removed)
         self.needed = ["%s-%s" % (name, version) for name, (version, origin) in sorted(whole.incoming.items())
                        if name not in found.incoming and origin != COMMAND_LINE]
         return whole, sizes, names + self.needed
 
-    def returning(self, removed):
-        # type: (Dict[str, str]) -> Set[str]
+    def returning(self, removed: Dict[str, str]) -> Set[str]:
         """Names that the new stack has too. dnf takes no other version of a name that the same transaction removes (the role has two), so
         these are replaced instead, which comes to the same."""
         ours = ["--repo=railwright-" + row.name for row in self.case.repositories]
@@ -223,8 +210,7 @@ class DnfProver:
         result = self.dnf("-q", "repoquery", "--qf", "%{name}", *(ours + sorted(removed)))
         return set(result.out.split()) & set(removed)
 
-    def transaction(self, answer, names):
-        # type: (str, Sequence[str]) -> Result
+    def transaction(self, answer: str, names: Sequence[str]) -> Result:
         """One command, or one with the removals before it, as the role makes them one after the other."""
         seconds = RESOLVE_SECONDS if answer == "--assumeno" else DOWNLOAD_SECONDS
         flags = [answer] if answer == "--assumeno" else ["-y", answer]
@@ -234,8 +220,7 @@ class DnfProver:
         self.host.write(script, "remove %s\ninstall %s\nrun\n" % (" ".join(self.gone), " ".join(names)))
         return self.dnf(*(flags + ["shell", script]), seconds=seconds)
 
-    def fetch(self, names):
-        # type: (Sequence[str]) -> None
+    def fetch(self, names: Sequence[str]) -> None:
         """Every package, compared with the index by dnf, and its signature with the pinned key; then handed to the real cache."""
         before = self.trusted_keys()
         result = self.transaction("--downloadonly", names)
@@ -253,17 +238,14 @@ class DnfProver:
             if self.host.listdir("%s/%s/packages" % (self.cache, place)):
                 copy(self.host, "%s/%s/packages" % (self.cache, place), "%s/%s/packages" % (CACHE, place))
 
-    def trusted_keys(self):
-        # type: () -> Set[str]
+    def trusted_keys(self) -> Set[str]:
         out = self.host.run(("rpm", "-q", "gpg-pubkey", "--qf", "%{VERSION}-%{RELEASE}\\n"), 60.0).out
         return {line for line in out.splitlines() if re.match(r"[0-9a-f]+-[0-9a-f]+$", line)}
 
-    def key_of(self, name):
-        # type: (str) -> str
+    def key_of(self, name: str) -> str:
         return "%s/%s" % (self.keys, keyring_path("dnf", name).rpartition("/")[2])
 
-    def verify(self, repository, key):
-        # type: (str, str) -> None
+    def verify(self, repository: str, key: str) -> None:
         places = [name for name in self.host.listdir(self.cache) if name.startswith(repository + "-")]
         files = ["%s/%s/packages/%s" % (self.cache, place, name) for place in places
                  for name in self.host.listdir("%s/%s/packages" % (self.cache, place)) if name.endswith(".rpm")]
@@ -277,14 +259,12 @@ class DnfProver:
             raise RailwrightError("%s: %s is not signed by the pinned key; nothing was changed" % (
                 repository, ", ".join(line.partition(":")[0] for line in bad) or one_line(result.err)))
 
-    def installed(self, names):
-        # type: (Sequence[str]) -> Dict[str, str]
+    def installed(self, names: Sequence[str]) -> Dict[str, str]:
         out = self.host.run(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"] + list(names), 60.0).out if names else ""
         rows = [line.split() for line in out.splitlines()]
         return {row[0]: row[1] for row in rows if len(row) == 2}
 
-    def explain(self, result):
-        # type: (Result) -> str
+    def explain(self, result: Result) -> str:
         text = result.out + "\n" + result.err
         missing = _MISSING.search(text)
         if missing is not None:
@@ -297,9 +277,8 @@ class DnfProver:
             return "a needed version is excluded or locked (dnf versionlock list); nothing was changed. dnf: %s" % one_line(_errors(text))
         return "dnf cannot do the package step; nothing was changed: %s" % one_line(_errors(text))
 
-    def steps(self):
-        # type: () -> List[Dict[str, Any]]
-        found = []  # type: List[Dict[str, Any]]
+    def steps(self) -> List[Dict[str, Any]]:
+        found: List[Dict[str, Any]] = []
         for step in self.case.steps:
             back = step["state"] == "replaced"
             names = [self.exactly(name) for name in step["names"]] if back or step["state"] == "present" else list(step["names"])
@@ -309,13 +288,12 @@ class DnfProver:
         return found
 
 
-def parse_table(text):
-    # type: (str) -> Table
+def parse_table(text: str) -> Table:
     """dnf's table: ``name arch version repository size``, with long names on a line of their own."""
-    incoming = {}  # type: Dict[str, Tuple[str, str]]
-    outgoing = {}  # type: Dict[str, str]
-    section = None  # type: Optional[str]
-    words = []  # type: List[str]
+    incoming: Dict[str, Tuple[str, str]] = {}
+    outgoing: Dict[str, str] = {}
+    section: Optional[str] = None
+    words: List[str] = []
     for line in text.splitlines():
         replaced = _REPLACING.match(line)
         if replaced is not None:
@@ -336,8 +314,7 @@ def parse_table(text):
     return Table(incoming, outgoing)
 
 
-def _errors(text):
-    # type: (str) -> str
+def _errors(text: str) -> str:
     """What dnf says is wrong, without progress and tables."""
     lines = text.splitlines()
     start = next((index for index, line in enumerate(lines) if line.startswith("Error")), None)

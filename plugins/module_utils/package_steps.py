@@ -32,18 +32,17 @@ _BUILD = re.compile(r"(?:linux-headers-|kernel-devel-|kernel-headers).*|dkms")
 _FORMS = {"apt": ("=", "deb"), "zypper": ("=", "rpm"), "dnf": ("-", "rpm"), "yum": ("-", "rpm")}
 
 
-def package_steps(changes, manager):
-    # type: (Sequence[Change], str) -> Dict[str, Any]
+def package_steps(changes: Sequence[Change], manager: str) -> Dict[str, Any]:
     """``{"manager", "steps": [{"area", "state", "names"}]}``; names carry exact versions or globs."""
     joint, ending = _FORMS.get(manager, ("-", "rpm"))
     named = [(change, str(change.package)) for change in changes if change.package is not None]
-    steps = []  # type: List[Dict[str, Any]]
+    steps: List[Dict[str, Any]] = []
     removed = [name for change, name in named if change.after is None]
     if UNINSTALLER in removed:
         steps.append({"area": "packages", "state": "uninstall", "names": [], "argv": list(UNINSTALL)})
     if removed:
         steps.append({"area": "packages", "state": "absent", "names": removed})
-    done = []  # type: List[str]
+    done: List[str] = []
     for area in _areas([change for change, _name in named]):
         rows = [(change, name) for change, name in named if change.area == area and change.after is not None and name not in done]
         done += [name for _change, name in rows]
@@ -56,8 +55,7 @@ def package_steps(changes, manager):
     return {"manager": manager, "steps": steps}
 
 
-def _grouped(rows):
-    # type: (Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[Change, str]]]]
+def _grouped(rows: Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[Change, str]]]]:
     """What builds need, what comes back, what comes as a file, and the rest."""
     replaced = [row for row in rows if row[0].before is not None and row[0].after == PRESENT]
     offline = [row for row in rows if row[1] == OFFLINE]
@@ -67,9 +65,8 @@ def _grouped(rows):
     return [("present", build), ("replaced", replaced), ("file", offline), ("present", rest), ("unsigned", unsigned)]
 
 
-def _areas(changes):
-    # type: (Sequence[Change]) -> List[str]
-    found = []  # type: List[str]
+def _areas(changes: Sequence[Change]) -> List[str]:
+    found: List[str] = []
     for change in changes:
         if change.area not in found:
             found.append(change.area)

@@ -20,8 +20,7 @@ UNCHANGED = "; nothing was changed"
 _FIELDS = {"apt": ("dpkg-deb", "--show", "--showformat=${Package} ${Version}\\n"), "rpm": ("rpm", "-qp", "--qf", "%{NAME} %{VERSION}\\n")}
 
 
-def check_unsigned(host, spec, manager, steps):
-    # type: (Host, Spec, str, Sequence[object]) -> None
+def check_unsigned(host: Host, spec: Spec, manager: str, steps: Sequence[object]) -> None:
     """Raises RailwrightError with one line where the file is not the right one."""
     if not steps:
         return
@@ -39,8 +38,7 @@ def check_unsigned(host, spec, manager, steps):
             package.artifact, " ".join(found) or "no package of this system's kind", aiacc.PACKAGE, package.version, UNCHANGED))
 
 
-def described(host, manager, path):
-    # type: (Host, str, str) -> List[str]
+def described(host: Host, manager: str, path: str) -> List[str]:
     """[name, version] as the file says, [] for a file that is no package."""
     answer = host.run(_FIELDS["apt" if manager == "apt" else "rpm"] + (path,), QUERY_SECONDS)
     words = answer.out.split() if answer.ok else []

@@ -29,8 +29,7 @@ class Packets(NamedTuple):
     sources: Tuple[str, ...]
 
     @property
-    def family(self):
-        # type: () -> str
+    def family(self) -> str:
         return "ipv6" if self.sources and ":" in self.sources[0] else "ipv4"
 
 
@@ -39,8 +38,7 @@ class Fate(NamedTuple):
     by: str  # the rule or policy that stops it, or that cannot be judged
 
 
-def by_family(networks):
-    # type: (Iterable[str]) -> List[Tuple[str, ...]]
+def by_family(networks: Iterable[str]) -> List[Tuple[str, ...]]:
     """The networks of IPv4, then those of IPv6, as few as say the same; a family without any is left out."""
     parsed = [ipaddress.ip_network(text) for text in networks]
     four = ipaddress.collapse_addresses([item for item in parsed if isinstance(item, ipaddress.IPv4Network)])
@@ -48,8 +46,7 @@ def by_family(networks):
     return [group for group in (tuple(str(item) for item in four), tuple(str(item) for item in six)) if group]
 
 
-def span(text):
-    # type: (str) -> Optional[Span]
+def span(text: str) -> Optional[Span]:
     """(family, first, last) of an address, a network or a range of addresses."""
     first, dash, last = text.partition("-")
     try:
@@ -62,10 +59,9 @@ def span(text):
     return network.version, int(network.network_address), int(network.broadcast_address)
 
 
-def merged(spans):
-    # type: (Iterable[Span]) -> List[Span]
+def merged(spans: Iterable[Span]) -> List[Span]:
     """Sorted, with what touches or overlaps made one."""
-    found = []  # type: List[Span]
+    found: List[Span] = []
     for version, low, high in sorted(spans):
         if found and found[-1][0] == version and low <= found[-1][2] + 1:
             found[-1] = (version, found[-1][1], max(high, found[-1][2]))
@@ -74,8 +70,7 @@ def merged(spans):
     return found
 
 
-def covered(wanted, given):
-    # type: (Sequence[Span], Sequence[Span]) -> str
+def covered(wanted: Sequence[Span], given: Sequence[Span]) -> str:
     """How much of ``wanted`` lies in ``given``: all, part, nothing."""
     whole, some = True, False
     pool = merged(given)
@@ -86,10 +81,9 @@ def covered(wanted, given):
     return YES if whole and some else PART if some else NO
 
 
-def fate(chains, packets):
-    # type: (Sequence[Mapping[str, Any]], Packets) -> Fate
+def fate(chains: Sequence[Mapping[str, Any]], packets: Packets) -> Fate:
     """What becomes of the packets in all base chains together; the chain that stops them first is named."""
-    doubts = []  # type: List[str]
+    doubts: List[str] = []
     for chain in chains:
         if chain["hook"] and applies(chain, packets):
             found = fate_in(chain, chains, packets)
@@ -100,13 +94,11 @@ def fate(chains, packets):
     return Fate(UNKNOWN, doubts[0]) if doubts else Fate(OPEN, "")
 
 
-def applies(chain, packets):
-    # type: (Mapping[str, Any], Packets) -> bool
+def applies(chain: Mapping[str, Any], packets: Packets) -> bool:
     return {"ip": "ipv4", "ip6": "ipv6"}.get(chain["family"], packets.family) == packets.family
 
 
-def fate_in(base, chains, packets):
-    # type: (Mapping[str, Any], Sequence[Mapping[str, Any]], Packets) -> Fate
+def fate_in(base: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], packets: Packets) -> Fate:
     same = {chain["chain"]: chain for chain in chains if (chain["family"], chain["table"]) == (base["family"], base["table"])}
     walk = _Walk(same, packets)
     left = walk.chain(base["chain"], YES)
@@ -120,8 +112,7 @@ def fate_in(base, chains, packets):
 class _Walk:
     """One base chain. ``reach``: whether some of the packets surely (yes), perhaps (maybe) or no longer (no) come to a place."""
 
-    def __init__(self, chains, packets):
-        # type: (Dict[str, Mapping[str, Any]], Packets) -> None
+    def __init__(self, chains: Dict[str, Mapping[str, Any]], packets: Packets) -> None:
         self.chains = chains
         self.packets = packets
         self.sources = [found for found in map(span, packets.sources) if found is not None]
@@ -130,15 +121,13 @@ class _Walk:
         self.steps = self.depth = 0
         self.ended = 0  # how many rules ended the way of some packets: a chain that none of them ends gives back all
 
-    def stop(self, certain, where):
-        # type: (str, str) -> None
+    def stop(self, certain: str, where: str) -> None:
         if certain == YES:
             self.closed = self.closed or where
         else:
             self.doubt = self.doubt or where
 
-    def chain(self, name, reach):
-        # type: (str, str) -> str
+    def chain(self, name: str, reach: str) -> str:
         """What is left at the end of a chain."""
         self.depth += 1
         back = NO
@@ -156,8 +145,7 @@ class _Walk:
         self.depth -= 1
         return _more(back, reach)
 
-    def rule(self, rule, how, reach):
-        # type: (Mapping[str, Any], str, str) -> Tuple[str, str]
+    def rule(self, rule: Mapping[str, Any], how: str, reach: str) -> Tuple[str, str]:
         """(what goes on to the next rule, what goes back to the chain before) of a rule that fits some of the packets."""
         taken = YES if reach == YES and how in (YES, PART) else MAYBE
         rest = NO if how == YES else MAYBE if how == MAYBE else reach
@@ -181,13 +169,11 @@ class _Walk:
         # Behind a drop that perhaps fits, a later one stops the rest: either way they are stopped.
         return NO if how == YES else reach, NO
 
-    def end(self, certain, where):
-        # type: (str, str) -> None
+    def end(self, certain: str, where: str) -> None:
         self.ended += 1
         self.stop(certain, where)
 
-    def match(self, conditions):
-        # type: (Sequence[Mapping[str, Any]]) -> str
+    def match(self, conditions: Sequence[Mapping[str, Any]]) -> str:
         found = [self.condition(item) for item in conditions]
         for answer in (NO, MAYBE):
             if answer in found:
@@ -195,42 +181,36 @@ class _Walk:
         parts = found.count(PART)
         return YES if parts == 0 else PART if parts == 1 else MAYBE  # two parts may have nothing in common
 
-    def condition(self, item):
-        # type: (Mapping[str, Any]) -> str
-        asked = {
+    def condition(self, item: Mapping[str, Any]) -> str:
+        asked: Dict[str, Callable[[Sequence[str]], str]] = {
             "iif": self.interface, "saddr": self.source, "daddr": self.destination, "dport": self.port, "sport": self.origin,
             "protocol": lambda values: _yes(self.packets.protocol in [PROTOCOLS.get(text, text) for text in values] or "all" in values),
             "family": lambda values: _yes(self.packets.family in values),
             "state": lambda values: _yes("new" in values),
             "status": lambda values: NO,  # of NAT: the peers reach this node by its own addresses
             "type": lambda values: _yes(any(text in ("local", "host", "unicast") for text in values)),
-        }  # type: Dict[str, Callable[[Sequence[str]], str]]
+        }
         answer = asked[item["what"]](item["in"]) if item["what"] in asked else MAYBE
         return _OPPOSITE[answer] if item["not"] else answer
 
-    def interface(self, values):
-        # type: (Sequence[str]) -> str
+    def interface(self, values: Sequence[str]) -> str:
         name = self.packets.interface
         return _yes(any(name == text or (text.endswith("*") and name.startswith(text[:-1])) for text in values))
 
-    def source(self, values):
-        # type: (Sequence[str]) -> str
+    def source(self, values: Sequence[str]) -> str:
         given = [found for found in map(span, values) if found is not None]
         return covered(self.sources, given) if len(given) == len(values) else MAYBE
 
-    def port(self, values):
-        # type: (Sequence[str]) -> str
+    def port(self, values: Sequence[str]) -> str:
         given = [found for found in map(_ports, values) if found is not None]
         return covered([(0,) + self.packets.ports], given) if len(given) == len(values) else MAYBE
 
-    def origin(self, values):
-        # type: (Sequence[str]) -> str
+    def origin(self, values: Sequence[str]) -> str:
         """Ports that the peers send from are whatever their kernel hands out."""
         given = [found for found in map(_ports, values) if found is not None]
         return YES if covered([(0,) + ALL_PORTS], given) == YES else MAYBE
 
-    def destination(self, values):
-        # type: (Sequence[str]) -> str
+    def destination(self, values: Sequence[str]) -> str:
         """Which of its addresses they come to is not known, only that it is one that is unicast, and no link's own."""
         given = [text.partition("-")[0].partition("/")[0] for text in values]
         try:
@@ -242,19 +222,16 @@ class _Walk:
         return NO if all(item.is_multicast or item.is_link_local or str(item) == "255.255.255.255" for item in parsed) else MAYBE
 
 
-def _ports(text):
-    # type: (str) -> Optional[Span]
+def _ports(text: str) -> Optional[Span]:
     low, _dash, high = text.partition("-")
     if not is_digits(low) or not is_digits(high or low):
         return None
     return 0, int(low), int(high or low)
 
 
-def _yes(holds):
-    # type: (bool) -> str
+def _yes(holds: bool) -> str:
     return YES if holds else NO
 
 
-def _more(one, other):
-    # type: (str, str) -> str
+def _more(one: str, other: str) -> str:
     return next(item for item in (YES, MAYBE, NO) if item in (one, other))

@@ -52,8 +52,7 @@ class Options(NamedTuple):
     timeout: int
 
 
-def pairs(nodes, rounds=None):
-    # type: (Sequence[str], Optional[int]) -> List[List[Pair]]
+def pairs(nodes: Sequence[str], rounds: Optional[int] = None) -> List[List[Pair]]:
     """Rounds of disjoint (server, client) pairs: the circle method of a round-robin tournament.
 
     Within a round no node is in two pairs, so no measurement shares a node's links with
@@ -65,7 +64,7 @@ def pairs(nodes, rounds=None):
         return []
     circle = ordered + [""] if len(ordered) % 2 else list(ordered)  # '' sits out
     wanted = len(circle) - 1 if rounds is None else min(rounds, len(circle) - 1)
-    result = []  # type: List[List[Pair]]
+    result: List[List[Pair]] = []
     idle = set(ordered)
     for number in range(wanted):
         half = len(circle) // 2
@@ -81,8 +80,7 @@ def pairs(nodes, rounds=None):
     return result
 
 
-def tcp_port(base, index, name):
-    # type: (int, int, str) -> int
+def tcp_port(base: int, index: int, name: str) -> int:
     """Every rail and test has a port of its own, the same on every node, so a late server cannot meet the wrong client."""
     return base + index * len(TESTS) + TESTS.index(name)
 
@@ -92,8 +90,9 @@ MODES = "one end is iWARP and connects by RDMA-CM alone, the other is not: their
 CROSSED = "the two ends are on different networks: one hears another rail of the peer where this one should be (rail.swapped, rail.segment)"
 
 
-def plan_tests(client_rails, server_rails, base, crossed=()):
-    # type: (Rails, Rails, int, Sequence[str]) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]
+def plan_tests(
+    client_rails: Rails, server_rails: Rails, base: int, crossed: Sequence[str] = ()
+) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]:
     """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name.
 
     ``crossed``: rails of which the one end is known to be on another network than the other.
@@ -101,7 +100,9 @@ def plan_tests(client_rails, server_rails, base, crossed=()):
     # Only the set-up goes over it, the traffic over the HCA: any address that the client reaches will do.
     exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
     exchange = exchange or next((rail["exchange"] for rail in server_rails if rail.get("exchange")), None)
-    serving, asking, left = [], [], []  # type: List[Measurement], List[Measurement], List[Tuple[str, str]]
+    serving: List[Measurement] = []
+    asking: List[Measurement] = []
+    left: List[Tuple[str, str]] = []
     for index, rail in enumerate(client_rails):
         theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
         reason = CROSSED if rail["name"] in crossed else _cannot(rail, theirs, exchange)
@@ -118,14 +119,12 @@ def plan_tests(client_rails, server_rails, base, crossed=()):
     return serving, asking, left
 
 
-def _measurement(name, rail, port, address):
-    # type: (str, Mapping[str, Any], int, str) -> Measurement
+def _measurement(name: str, rail: Mapping[str, Any], port: int, address: str) -> Measurement:
     cm = bool(rail.get("rdma_cm"))
     return Measurement(name, rail["label"], rail["hca"], rail["port"], None if cm else rail["gid_index"], port, address, rdma_cm=cm)
 
 
-def _cannot(mine, theirs, exchange):
-    # type: (Mapping[str, Any], Optional[Mapping[str, Any]], Optional[str]) -> Optional[str]
+def _cannot(mine: Mapping[str, Any], theirs: Optional[Mapping[str, Any]], exchange: Optional[str]) -> Optional[str]:
     """Why a rail cannot be measured, or None."""
     if theirs is None:
         return "the peer has no rail of this name"
@@ -148,8 +147,7 @@ def _cannot(mine, theirs, exchange):
 QP_TIMEOUT = "18"
 
 
-def arguments(test, options, tool, server=None, extra=()):
-    # type: (Measurement, Options, str, Optional[str], Tuple[str, ...]) -> Tuple[str, ...]
+def arguments(test: Measurement, options: Options, tool: str, server: Optional[str] = None, extra: Tuple[str, ...] = ()) -> Tuple[str, ...]:
     """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
     argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F", "-u", QP_TIMEOUT]
     if test.rdma_cm:
@@ -168,20 +166,18 @@ def arguments(test, options, tool, server=None, extra=()):
     return tuple(argv + [server] if server is not None else argv)
 
 
-def life_time(tests, options):
-    # type: (Sequence[Measurement], Options) -> int
+def life_time(tests: Sequence[Measurement], options: Options) -> int:
     """Seconds after which a server ends by itself, whatever became of the controller: every test before it may use its whole time."""
     return len(tests) * options.timeout + 60
 
 
-def parse_table(text):
-    # type: (str) -> Dict[str, float]
+def parse_table(text: str) -> Dict[str, float]:
     """The last row below the last header, by column name; {} when there is none.
 
     Lines in between (CUDA prints some) and the number of lines before are of no matter.
     """
-    columns = []  # type: List[str]
-    row = {}  # type: Dict[str, float]
+    columns: List[str] = []
+    row: Dict[str, float] = {}
     for line in text.splitlines():
         if line.lstrip().startswith("#bytes"):
             columns = HEADER.findall(line)
@@ -192,8 +188,7 @@ def parse_table(text):
     return row
 
 
-def _numbers(line):
-    # type: (str) -> Optional[List[float]]
+def _numbers(line: str) -> Optional[List[float]]:
     fields = line.split()
     if not fields:
         return None
@@ -203,8 +198,7 @@ def _numbers(line):
         return None
 
 
-def parse_json(text, name):
-    # type: (Optional[str], str) -> Optional[float]
+def parse_json(text: Optional[str], name: str) -> Optional[float]:
     """The judged figure of a JSON report; None for what is no JSON (perftest 4.5) or lacks it."""
     if not text:
         return None
@@ -216,8 +210,7 @@ def parse_json(text, name):
     return None if isinstance(value, str) else number_of(value)
 
 
-def figure(name, table_text, json_text):
-    # type: (str, str, Optional[str]) -> Optional[float]
+def figure(name: str, table_text: str, json_text: Optional[str]) -> Optional[float]:
     """The judged figure of a test; the JSON report first, else the table. 0 is no figure: nothing moved."""
     value = parse_json(json_text, name)
     if value is None:
@@ -225,8 +218,7 @@ def figure(name, table_text, json_text):
     return value if value is not None and value > 0 else None
 
 
-def reason(rc, out, err, address):
-    # type: (int, str, str, str) -> str
+def reason(rc: int, out: str, err: str, address: str) -> str:
     """Why a client failed, in one line: the first line on stderr that says something."""
     if rc in (124, 137):
         return "no end in time; server %s" % address

@@ -42,8 +42,7 @@ class Server(NamedTuple):
     argv: List[str]
 
 
-def check_test(test):
-    # type: (Measurement) -> None
+def check_test(test: Measurement) -> None:
     """Device names become paths here, the address the last word of a command line; they came from a node once, maybe from another one."""
     if not DEVICE.match(test.hca) or test.hca.startswith("."):
         raise RailwrightError("%r is no name of an RDMA device" % test.hca)
@@ -55,16 +54,16 @@ def check_test(test):
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 
 
-def check_port(port):
-    # type: (Watched) -> None
+def check_port(port: Watched) -> None:
     """Names become paths and words of a command line here."""
     for name in (port.hca,) + port.netdevs:
         if not parse.is_name(name):
             raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
 
 
-def start(host, node, peer, tests, ports, options):
-    # type: (Host, str, str, Sequence[Measurement], Sequence[Watched], Options) -> Tuple[List[Verdict], List[int]]
+def start(
+    host: Host, node: str, peer: str, tests: Sequence[Measurement], ports: Sequence[Watched], options: Options
+) -> Tuple[List[Verdict], List[int]]:
     """Take the counters' baseline of ``ports`` and start a server for every test.
 
     Returns the verdicts of those that did not start, and the ports on which the others listen.
@@ -72,9 +71,9 @@ def start(host, node, peer, tests, ports, options):
     stop_servers(host)
     for port in ports:
         check_port(port)
-    record = {"servers": [], "counters": {_key(port): snapshot(host, port, COUNTERS) for port in ports}}  # type: Dict[str, Any]
+    record: Dict[str, Any] = {"servers": [], "counters": {_key(port): snapshot(host, port, COUNTERS) for port in ports}}
     host.write(RECORD, json.dumps(record), 0o600)
-    started = []  # type: List[Tuple[Measurement, Server, str]]
+    started: List[Tuple[Measurement, Server, str]] = []
     verdicts = []
     taken = listening(host)
     for test in tests:
@@ -98,8 +97,7 @@ def start(host, node, peer, tests, ports, options):
     return verdicts, open_ports
 
 
-def _why_not(host, test, taken):
-    # type: (Host, Measurement, Sequence[int]) -> Optional[str]
+def _why_not(host: Host, test: Measurement, taken: Sequence[int]) -> Optional[str]:
     if host.which(TOOLS[test.name]) is None:
         return "%s is not installed" % TOOLS[test.name]
     if test.tcp_port in taken:
@@ -107,15 +105,13 @@ def _why_not(host, test, taken):
     return None
 
 
-def _not_started(node, peer, test, why):
-    # type: (str, str, Measurement, str) -> Verdict
+def _not_started(node: str, peer: str, test: Measurement, why: str) -> Verdict:
     expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
     where = Where(node, test.hca, test.port, "%s for %s" % (test.rail, peer))
     return verdict("perftest.server", where, "fail", expected, None, why)
 
 
-def _wait(host, started):
-    # type: (Host, Sequence[Tuple[Measurement, Server, str]]) -> List[int]
+def _wait(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
     """The ports that listen; waits for the slow ones, not for the dead."""
     deadline = time.monotonic() + READY_S
     while True:
@@ -126,16 +122,16 @@ def _wait(host, started):
         time.sleep(POLL_S)
 
 
-def _settle(host, started):
-    # type: (Host, Sequence[Tuple[Measurement, Server, str]]) -> List[int]
+def _settle(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
     """The same for servers that listen by RDMA-CM: one that cannot has ended by then."""
     if started:
         time.sleep(CM_SETTLE_S)
     return [test.tcp_port for test, server, _log in started if is_alive(host, server)]
 
 
-def run_clients(host, node, peer, tests, open_ports, options, limits):
-    # type: (Host, str, str, Sequence[Measurement], Sequence[int], Options, Limits) -> List[Verdict]
+def run_clients(
+    host: Host, node: str, peer: str, tests: Sequence[Measurement], open_ports: Sequence[int], options: Options, limits: Limits
+) -> List[Verdict]:
     """One after the other, so that a figure is one rail's own."""
     verdicts = []
     for test in tests:
@@ -152,8 +148,7 @@ def run_clients(host, node, peer, tests, open_ports, options, limits):
     return verdicts
 
 
-def _client(host, node, peer, test, tool, options, limits):
-    # type: (Host, str, str, Measurement, str, Options, Limits) -> Verdict
+def _client(host: Host, node: str, peer: str, test: Measurement, tool: str, options: Options, limits: Limits) -> Verdict:
     report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
@@ -168,8 +163,9 @@ def _client(host, node, peer, test, tool, options, limits):
     return judge_figure(node, peer, test, limits, found, why)
 
 
-def stop(host, node, peer, ports, lossless, why_not=None):
-    # type: (Host, str, str, Sequence[Watched], Sequence[int], Optional[str]) -> Tuple[List[Verdict], int, List[Dict[str, Any]]]
+def stop(
+    host: Host, node: str, peer: str, ports: Sequence[Watched], lossless: Sequence[int], why_not: Optional[str] = None
+) -> Tuple[List[Verdict], int, List[Dict[str, Any]]]:
     """End what ``start`` recorded and judge how the counters grew; returns the verdicts, how many were ended, and the figures.
 
     ``lossless``: the priorities of the site's QoS profile; ``why_not``: why there is nothing to hold the traffic against.
@@ -177,7 +173,8 @@ def stop(host, node, peer, ports, lossless, why_not=None):
     record = read_record(host)
     ended = stop_servers(host)
     baseline = record.get("counters")
-    verdicts, figures = [], []  # type: List[Verdict], List[Dict[str, Any]]
+    verdicts: List[Verdict] = []
+    figures: List[Dict[str, Any]] = []
     for port in ports:
         check_port(port)
         before = baseline.get(_key(port)) if isinstance(baseline, dict) else None
@@ -195,8 +192,7 @@ def stop(host, node, peer, ports, lossless, why_not=None):
     return verdicts, ended, figures
 
 
-def stop_servers(host):
-    # type: (Host) -> int
+def stop_servers(host: Host) -> int:
     """End the recorded servers, and only those: pid, start time and command line must all still be the same."""
     ended = 0
     for item in rows(read_record(host).get("servers")):
@@ -212,45 +208,39 @@ def stop_servers(host):
     return ended
 
 
-def _option(argv, name):
-    # type: (List[str], str) -> str
+def _option(argv: List[str], name: str) -> str:
     """The number after an option; digits only, since it becomes part of a path."""
     value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
     return value if is_digits(value) else "none"
 
 
-def is_ours(host, server):
-    # type: (Host, Server) -> bool
+def is_ours(host: Host, server: Server) -> bool:
     text = host.read("/proc/%d/cmdline" % server.pid)
     if not text or not server.started:
         return False
     return text.rstrip("\0").split("\0") == server.argv and start_time(host, server.pid) == server.started
 
 
-def is_alive(host, server):
-    # type: (Host, Server) -> bool
+def is_alive(host: Host, server: Server) -> bool:
     """For one that was just started: its command line reads as empty for a moment while the kernel still sets the program up."""
     return bool(server.started) and start_time(host, server.pid) == server.started
 
 
-def start_time(host, pid):
-    # type: (Host, int) -> Optional[str]
+def start_time(host: Host, pid: int) -> Optional[str]:
     """Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets, so count from its end."""
     text = host.read("/proc/%d/stat" % pid)
     fields = text.rpartition(")")[2].split() if text else []
     return fields[19] if len(fields) > 19 and fields[0] != "Z" else None
 
 
-def read_record(host):
-    # type: (Host) -> Dict[str, Any]
+def read_record(host: Host) -> Dict[str, Any]:
     try:
         return mapping(read_json(host.read(RECORD) or "{}"))
     except ValueError:
         return {}
 
 
-def listening(host):
-    # type: (Host) -> List[int]
+def listening(host: Host) -> List[int]:
     """TCP ports in state LISTEN (0A), both families."""
     ports = []
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -262,12 +252,10 @@ def listening(host):
     return ports
 
 
-def _key(port):
-    # type: (Watched) -> str
+def _key(port: Watched) -> str:
     return "%s/%d" % (port.hca, port.port)
 
 
-def _last_line(text):
-    # type: (Optional[str]) -> str
+def _last_line(text: Optional[str]) -> str:
     lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
     return lines[-1][:200] if lines else "it said nothing"

@@ -19,12 +19,11 @@ NO_PING = "ping is not installed (package iputils-ping or iputils)"
 Probe = Mapping[str, Any]
 
 
-def look(host, probes, rails, count, wait):
-    # type: (Host, Sequence[Probe], Sequence[Mapping[str, Any]], int, int) -> Dict[str, Any]
+def look(host: Host, probes: Sequence[Probe], rails: Sequence[Mapping[str, Any]], count: int, wait: int) -> Dict[str, Any]:
     """An answer for every probe, and one for every rail (name, netdev, address), in their order."""
     pings = ping_all(host, probes, count, wait)
     failed = [(probe, ping) for probe, ping in zip(probes, pings) if unanswered(ping)]
-    wanted = {rail["netdev"]: [rail["address"]] for rail in rails}  # type: Dict[str, List[str]]
+    wanted: Dict[str, List[str]] = {rail["netdev"]: [rail["address"]] for rail in rails}
     for netdev, addresses in wanted.items():
         for probe in [item for item, _ping in failed if item["netdev"] == netdev][:ASKED_PEERS]:
             addresses += [address for address in [probe["address"]] + list(probe["others"]) if address not in addresses]
@@ -36,8 +35,7 @@ def look(host, probes, rails, count, wait):
     return {"pings": pings, "rails": [_holders(rail, answers, doubted) for rail in rails]}
 
 
-def _holders(rail, answers, doubted):
-    # type: (Mapping[str, Any], Mapping[str, Any], Sequence[Tuple[str, str]]) -> Dict[str, Any]
+def _holders(rail: Mapping[str, Any], answers: Mapping[str, Any], doubted: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
     """``macs``: who else answers for the rail's own address; None where nobody could be asked."""
     found = answers.get(rail["netdev"])
     macs = list(found.get(rail["address"], ())) if found is not None else None
@@ -45,21 +43,19 @@ def _holders(rail, answers, doubted):
     return {"name": rail["name"], "macs": macs, "dad_failed": failed}
 
 
-def dad_failed(host):
-    # type: (Host) -> List[Tuple[str, str]]
+def dad_failed(host: Host) -> List[Tuple[str, str]]:
     """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
     try:
         links = rows(read_json(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out))
     except ValueError:
         return []
-    found = []  # type: List[Tuple[str, str]]
+    found: List[Tuple[str, str]] = []
     for link in links:
         found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
     return found
 
 
-def ping_all(host, probes, count, wait):
-    # type: (Host, Sequence[Probe], int, int) -> List[Dict[str, Any]]
+def ping_all(host: Host, probes: Sequence[Probe], count: int, wait: int) -> List[Dict[str, Any]]:
     ping = host.which("ping")
     if not probes:
         return []
@@ -67,22 +63,21 @@ def ping_all(host, probes, count, wait):
         return list(pool.map(lambda probe: _probe(host, ping, probe, count, wait), probes))
 
 
-def _probe(host, ping, probe, count, wait):
-    # type: (Host, Optional[str], Probe, int, int) -> Dict[str, Any]
+def _probe(host: Host, ping: Optional[str], probe: Probe, count: int, wait: int) -> Dict[str, Any]:
     full_size = payload(probe["mtu"], probe["address"])
     least = payload(ETHERNET_MTU, probe["address"])
-    full = small = None  # type: Optional[bool]
+    full: Optional[bool] = None
+    small: Optional[bool] = None
     if ping is not None:
         full = _answers(host, ping, probe, full_size, count, wait)
         if full is False and least < full_size:
             small = _answers(host, ping, probe, least, count, wait)
     device, why = _route(host, probe)
-    found = {"full": full, "small": small, "device": device, "no_route": why, "heard": {}}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {"full": full, "small": small, "device": device, "no_route": why, "heard": {}}
     return found if ping is not None else dict(found, why=NO_PING)
 
 
-def _answers(host, ping, probe, size, count, wait):
-    # type: (Host, str, Probe, int, int, int) -> Optional[bool]
+def _answers(host: Host, ping: str, probe: Probe, size: int, count: int, wait: int) -> Optional[bool]:
     """Whether one answer came back; None when ping itself could not run. Its exit codes: 0 answered, 1 no answer, 2 other.
 
     2 is also what it gives for a source address that is not on this node: that is no answer, not an unknown.
@@ -93,8 +88,7 @@ def _answers(host, ping, probe, size, count, wait):
     return result.rc == 0
 
 
-def _route(host, probe):
-    # type: (Host, Probe) -> Tuple[Optional[str], Optional[str]]
+def _route(host: Host, probe: Probe) -> Tuple[Optional[str], Optional[str]]:
     """The interface that the kernel would send by, were it not told one; else ip's own words."""
     result = host.run(("ip", "-j", "route", "get", probe["address"], "from", probe["source"]), 10.0)
     try:

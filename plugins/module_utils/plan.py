@@ -27,22 +27,18 @@ class Plan(NamedTuple):
     notes: Tuple[str, ...] = ()  # what was left out on this node and why; never drift, never a problem
 
     @property
-    def before(self):
-        # type: () -> Dict[str, Any]
+    def before(self) -> Dict[str, Any]:
         return {change.key: change.before for change in self.changes}
 
     @property
-    def after(self):
-        # type: () -> Dict[str, Any]
+    def after(self) -> Dict[str, Any]:
         return {change.key: change.after for change in self.changes}
 
-    def as_dicts(self):
-        # type: () -> List[Dict[str, Any]]
+    def as_dicts(self) -> List[Dict[str, Any]]:
         return [change_as_dict(change) for change in self.changes]
 
 
-def select_areas(names):
-    # type: (Optional[Sequence[str]]) -> Tuple[Area, ...]
+def select_areas(names: Optional[Sequence[str]]) -> Tuple[Area, ...]:
     """The areas by name, in the order in which they are applied. None means all."""
     if names is None:
         return AREAS
@@ -53,8 +49,9 @@ def select_areas(names):
     return tuple(area for area in AREAS if area.name in names)
 
 
-def make_plan(host, spec, areas=None, management=None, now=None):
-    # type: (Host, Spec, Optional[Sequence[str]], Optional[str], Optional[float]) -> Plan
+def make_plan(
+    host: Host, spec: Spec, areas: Optional[Sequence[str]] = None, management: Optional[str] = None, now: Optional[float] = None
+) -> Plan:
     """Observe the node and plan the named areas (None: all).
 
     ``management`` is the local address of the controller's connection and ``now`` the
@@ -62,8 +59,8 @@ def make_plan(host, spec, areas=None, management=None, now=None):
     """
     identity = observe_identity(host, management)
     problems = list(preflight_problems(spec, identity, observe_preflight(host, now)))
-    changes = []  # type: List[Change]
-    notes = []  # type: List[str]
+    changes: List[Change] = []
+    notes: List[str] = []
     for area in select_areas(areas):
         desired = area.desired(spec, identity)
         observed = area.observe(host, desired)
@@ -74,14 +71,12 @@ def make_plan(host, spec, areas=None, management=None, now=None):
     return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
 
 
-def without_consent(changes, consent):
-    # type: (Sequence[Change], Sequence[str]) -> List[Change]
+def without_consent(changes: Sequence[Change], consent: Sequence[str]) -> List[Change]:
     """The changes whose disruption class the operator did not consent to."""
     return [change for change in changes if needs_consent(change.disruption, consent)]
 
 
-def check_expected(changes, expected):
-    # type: (Sequence[Change], Optional[Sequence[str]]) -> None
+def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]]) -> None:
     """Raise PlanDiverged when a state change was not in the plan that was consented to."""
     if expected is None:
         return

@@ -7,10 +7,10 @@ from .errors import RailwrightError
 from .host import Host
 from .spec.model import Spec
 
-ARGUMENTS = {
+ARGUMENTS: Dict[str, Any] = {
     "mode": {"type": "str", "choices": ["look", "bring", "unpack", "build", "place", "link", "clean"], "required": True},
     "spec": {"type": "dict"},
-}  # type: Dict[str, Any]
+}
 
 
 class Below(NamedTuple):
@@ -24,8 +24,7 @@ class Below(NamedTuple):
     steps: Dict[str, Callable[[Host, Any], None]]
 
 
-def run_below(module, below):
-    # type: (Any, Below) -> None
+def run_below(module: Any, below: Below) -> None:
     params = module.params
     if params["spec"] is None:
         module.fail_json(msg="%s got no spec: its action plugin did not run; call it as railwright.rdma.%s" % (below.module, below.module))
@@ -38,8 +37,7 @@ def run_below(module, below):
     module.exit_json(**result)
 
 
-def step(host, below, spec, mode, check):
-    # type: (Host, Below, Spec, str, bool) -> Dict[str, Any]
+def step(host: Host, below: Below, spec: Spec, mode: str, check: bool) -> Dict[str, Any]:
     """The result of one step. A look is a change only in check mode, where no other step follows it."""
     release = below.wanted(host, spec)
     if mode == "look":

@@ -26,12 +26,12 @@ DRIVER_ROOM = {"/boot": 128, "/usr": 1024}
 LAST_SECOND = 253402300799  # of the year 9999: time.gmtime takes no later one everywhere
 TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload and start of a module on a slow node
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
-KERNEL_FLOORS = {
+KERNEL_FLOORS: Dict[str, Tuple[Tuple[int, ...], str, Tuple[str, ...]]] = {
     "inbox": ((4, 5), "the GID types (RoCE v2) in sysfs", (".el7",)),
     "doca": ((4, 18), "DOCA-OFED 3.2's oldest systems (RHEL 8)", ()),
     "mlnx_ofed": ((4, 18), "MLNX_OFED 24.10's oldest systems that are still maintained (RHEL 8)", ()),
     "soft_roce": ((5, 1), "rdma link add (RDMA_NLDEV_CMD_NEWLINK)", (".el8",)),
-}  # type: Dict[str, Tuple[Tuple[int, ...], str, Tuple[str, ...]]]
+}
 
 
 class Evidence(NamedTuple):
@@ -45,12 +45,11 @@ class Evidence(NamedTuple):
     synchronised: Optional[bool]
 
 
-def observe_preflight(host, now=None):
-    # type: (Host, Optional[float]) -> Evidence
+def observe_preflight(host: Host, now: Optional[float] = None) -> Evidence:
     """The evidence as the node itself sees it; ``now`` is the controller's clock when it asked."""
     uid = whole(host.run(("id", "-u")).out, 0, (1 << 32) - 1)
     clock = whole(host.run(("date", "+%s")).out, 0, LAST_SECOND) if now is not None else None
-    free = {}  # type: Dict[str, int]
+    free: Dict[str, int] = {}
     for mount in MOUNTS + tuple(sorted(DRIVER_ROOM)):
         size = host.free_bytes(mount) if host.live else None
         if size is not None:
@@ -60,8 +59,7 @@ def observe_preflight(host, now=None):
     )
 
 
-def preflight_problems(spec, identity, evidence):
-    # type: (Spec, Identity, Evidence) -> List[Problem]
+def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     """Everything that forbids work on this node."""
     found = _system(spec, identity, evidence) + _kernel(spec, identity)
     python = version_tuple(identity.python)
@@ -79,8 +77,7 @@ def preflight_problems(spec, identity, evidence):
     return found
 
 
-def _room(spec, identity, evidence):
-    # type: (Spec, Identity, Evidence) -> List[Problem]
+def _room(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     wanted = spec["preflight_min_free_mb"]
     found = [
         Problem(AREA, "disk " + mount, "%d MiB free, %d needed (preflight_min_free_mb)" % (evidence.free_mb[mount], wanted))
@@ -92,18 +89,16 @@ def _room(spec, identity, evidence):
     return found
 
 
-def builds_modules(spec, identity):
-    # type: (Spec, Identity) -> bool
+def builds_modules(spec: Spec, identity: Identity) -> bool:
     """Whether kernel modules are built on this node: a vendor's stack or a GPU driver is wanted, and the kernel is its own."""
     stack = vendor_stack(spec, identity)
     driver = spec["gpu_driver_branch"] is not None and bool(identity.gpus)
     return not identity.has("container") and (driver or (stack is not None and bool(stack.dkms)))
 
 
-def preflight_warnings(spec, identity, evidence):
-    # type: (Spec, Identity, Evidence) -> List[Problem]
+def preflight_warnings(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     """What a person should know and nobody has to mend first."""
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     if evidence.synchronised is False:
         found.append(Problem(AREA, "clock", "is not synchronised (timedatectl: NTPSynchronized=no); set up chrony or systemd-timesyncd"))
     row = find_system(identity.platform.id, identity.platform.version)
@@ -112,8 +107,7 @@ def preflight_warnings(spec, identity, evidence):
     return found
 
 
-def clock_skew(evidence):
-    # type: (Evidence) -> float
+def clock_skew(evidence: Evidence) -> float:
     """Seconds that the node's clock is ahead (negative: behind), 0 for anything that the round trip explains."""
     if evidence.clock is None or evidence.sent is None or evidence.received is None:
         return 0.0
@@ -123,27 +117,23 @@ def clock_skew(evidence):
     return min(0.0, evidence.clock + 1.0 - evidence.sent)
 
 
-def today(evidence):
-    # type: (Evidence) -> str
+def today(evidence: Evidence) -> str:
     """The ISO date: the controller's where known. A node whose clock is wrong must not decide what is out of support."""
     seconds = evidence.sent if evidence.sent is not None else evidence.clock
     return "" if seconds is None else time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def version_tuple(text):
-    # type: (str) -> Tuple[int, ...]
+def version_tuple(text: str) -> Tuple[int, ...]:
     """The leading numbers of a version: ``5.10.134-17.3.al8`` is (5, 10, 134); () when there are none."""
     match = re.match(r"[0-9]{1,18}(\.[0-9]{1,18})*", text)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
 
 
-def dotted(version):
-    # type: (Tuple[int, ...]) -> str
+def dotted(version: Tuple[int, ...]) -> str:
     return ".".join(str(part) for part in version)
 
 
-def _system(spec, identity, evidence):
-    # type: (Spec, Identity, Evidence) -> List[Problem]
+def _system(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     platform = identity.platform
     row = find_system(platform.id, platform.version)
     date = today(evidence)
@@ -156,8 +146,7 @@ def _system(spec, identity, evidence):
     return []
 
 
-def _kernel(spec, identity):
-    # type: (Spec, Identity) -> List[Problem]
+def _kernel(spec: Spec, identity: Identity) -> List[Problem]:
     floor, reason, backports = KERNEL_FLOORS[stack_of(spec, identity)]
     kernel = version_tuple(identity.kernel)
     if not kernel or kernel >= floor or any(mark in identity.kernel for mark in backports):

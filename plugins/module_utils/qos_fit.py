@@ -12,39 +12,33 @@ CELL = 512  # NICs round buffers down to whole cells, which are smaller than thi
 DCB_PARTS = tuple(part for part, _object in OBJECTS)
 
 
-def marks(profile, tc):
-    # type: (QosProfile, Optional[int]) -> bool
+def marks(profile: QosProfile, tc: Optional[int]) -> bool:
     """Whether a traffic class has the profile's DSCP. The ECN bits are free: NICs set them on what may be marked."""
     return tc is not None and 0 <= tc <= 255 and dscp_of(tc) == profile.dscp and tc & 3 != CONGESTED
 
 
-def trusts_dscp(trust):
-    # type: (Optional[str]) -> bool
+def trusts_dscp(trust: Optional[str]) -> bool:
     """The first selector that applies decides."""
     return trust is not None and trust.split()[:1] == ["dscp"]
 
 
-def priorities_of(nic, dscp):
-    # type: (Mapping[str, Any], int) -> Optional[List[int]]
+def priorities_of(nic: Mapping[str, Any], dscp: int) -> Optional[List[int]]:
     """The priorities that the NIC maps a DSCP to."""
     pairs = nic.get("dscp_priority")
     return None if pairs is None else [pair[1] for pair in pairs if pair[0] == dscp]
 
 
-def shares(profile, ets):
-    # type: (QosProfile, Mapping[str, Any]) -> bool
+def shares(profile: QosProfile, ets: Mapping[str, Any]) -> bool:
     """Each priority with a share has it of its own, which it does only in a traffic class of its own that shares by ETS."""
     return all(ets["percent"][tc] == share and ets["tsa"][tc] == "ets" and ets["tc"].count(tc) == 1
                for tc, share in zip(ets["tc"], profile.ets) if share)
 
 
-def buffered(sizes, places, found):
-    # type: (Sequence[int], Sequence[int], Mapping[str, Any]) -> bool
+def buffered(sizes: Sequence[int], places: Sequence[int], found: Mapping[str, Any]) -> bool:
     return list(found["of_priority"]) == list(places) and all(0 <= size - now < CELL for size, now in zip(sizes, found["bytes"]))
 
 
-def without_dcb(nic):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def without_dcb(nic: Mapping[str, Any]) -> Optional[str]:
     """Why there is nothing to judge on a software device: the interface below it has no DCB either. None where there is."""
     if any(nic.get(part) is not None for part in DCB_PARTS):
         return None

@@ -30,8 +30,9 @@ class Done(NamedTuple):
     unconfirmed: str  # the run that the node takes back unless it is confirmed
 
 
-def carry_out(host, rollback, run_id, manager, wait, switch=None, force=()):
-    # type: (Host, Rollback, str, str, float, Optional[Switch], Sequence[str]) -> Done
+def carry_out(
+    host: Host, rollback: Rollback, run_id: str, manager: str, wait: float, switch: Optional[Switch] = None, force: Sequence[str] = ()
+) -> Done:
     """The caller holds ``exclusive`` and has asked ``refused``. Raises RailwrightError before, ApplyError after the first effect."""
     refuse_pending(host)
     mark_interrupted(host)
@@ -52,10 +53,10 @@ def carry_out(host, rollback, run_id, manager, wait, switch=None, force=()):
     return Done(journal.path, tuple(notes), journal.run_id if armed else "")
 
 
-def undo_points(host, undone, journal, force):
-    # type: (Host, Sequence[Point], Journal, Sequence[str]) -> List[str]
+def undo_points(host: Host, undone: Sequence[Point], journal: Journal, force: Sequence[str]) -> List[str]:
     """Every entry backwards; commands without an undo are refreshes (daemon-reload …) and are repeated once, when all files are back."""
-    notes, refreshes = [], []  # type: List[str], List[Dict[str, Any]]
+    notes: List[str] = []
+    refreshes: List[Dict[str, Any]] = []
     for point in undone:
         doubtful = point.document.get("state") in DOUBTFUL
         for entry in reversed(entries_of(point)):
@@ -74,13 +75,11 @@ def undo_points(host, undone, journal, force):
     return notes
 
 
-def words(error):
-    # type: (Exception) -> str
+def words(error: Exception) -> str:
     return "%s: %s" % (error.filename, error.strerror) if isinstance(error, OSError) else str(error)
 
 
-def undo(host, entry, journal):
-    # type: (Host, Dict[str, Any], Journal) -> None
+def undo(host: Host, entry: Dict[str, Any], journal: Journal) -> None:
     """One effect taken back, in the journal before it happens: what undoes this again is the effect itself."""
     kind, path, disruption = entry["kind"], entry["path"], entry.get("disruption", "none")
     if kind == "run":
@@ -109,8 +108,7 @@ def undo(host, entry, journal):
             host.rmdir(directory)
 
 
-def run_one(host, journal, entry, argv, undo_argv):
-    # type: (Host, Journal, Dict[str, Any], Sequence[str], Sequence[Sequence[str]]) -> None
+def run_one(host: Host, journal: Journal, entry: Dict[str, Any], argv: Sequence[str], undo_argv: Sequence[Sequence[str]]) -> None:
     seconds = max(COMMAND_SECONDS, entry.get("seconds", 0))
     op = Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo_argv), seconds)
     mine = journal.record(entry["change"], op, entry.get("disruption", "none"))
@@ -120,8 +118,7 @@ def run_one(host, journal, entry, argv, undo_argv):
     journal.done(mine)
 
 
-def put_packages_back(host, rollback, journal, manager, wait):
-    # type: (Host, Rollback, Journal, str, float) -> List[str]
+def put_packages_back(host: Host, rollback: Rollback, journal: Journal, manager: str, wait: float) -> List[str]:
     """With a record beside the journal, as every package step has; what half changed is said."""
     names = names_for(rollback.rows, manager)
     if not names.wanted:
@@ -140,10 +137,9 @@ def put_packages_back(host, rollback, journal, manager, wait):
     return ["packages are back; %s" % text for text in troubles]
 
 
-def oldest(rollback):
-    # type: (Rollback) -> Dict[str, Any]
+def oldest(rollback: Rollback) -> Dict[str, Any]:
     """The packages as the oldest of the undone runs found them."""
-    found = {}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {}
     for point in rollback.undone:
         found = point.packages.get("before") or found
     return found

@@ -33,19 +33,16 @@ DOUBTFUL = (APPLYING, INTERRUPTED, INCOMPLETE)  # cut off, or undone in part: an
 FILES = ("write", "remove")
 
 
-def entries_of(point):
-    # type: (Point) -> List[Dict[str, Any]]
+def entries_of(point: Point) -> List[Dict[str, Any]]:
     """The effects that are there, or may be."""
     return [] if point.document.get("state") in WITHOUT_EFFECT else objects(point.document.get("entries"))
 
 
-def has_effect(point):
-    # type: (Point) -> bool
+def has_effect(point: Point) -> bool:
     return bool(entries_of(point) or point.packages)
 
 
-def since(history, run):
-    # type: (Sequence[Point], str) -> List[Point]
+def since(history: Sequence[Point], run: str) -> List[Point]:
     """The restore points from ``run`` on, the newest first; [] where the node knows no such run. Raises RailwrightError at a gap."""
     first = next((index for index, point in enumerate(history) if run in (point.base, point.name)), None)
     if first is None:
@@ -59,12 +56,11 @@ def since(history, run):
     return chosen[::-1]
 
 
-def effective(chosen):
-    # type: (Sequence[Point]) -> List[Point]
+def effective(chosen: Sequence[Point]) -> List[Point]:
     """Without what has no effect, and without rollbacks together with what they undid. The newest first."""
     names = {point.name for point in chosen}
-    passed = set()  # type: Set[str]
-    found = []  # type: List[Point]
+    passed: Set[str] = set()
+    found: List[Point] = []
     for point in chosen:
         undid = set(point.document.get("undid") or ()) if point.document.get("state") == APPLIED else set()
         if point.name in passed or not has_effect(point):
@@ -89,9 +85,8 @@ class Target(NamedTuple):
     judged: bool  # False: a version wrote the journal that did not say how it left things
 
 
-def targets(undone):
-    # type: (Sequence[Point]) -> List[Target]
-    found = {}  # type: Dict[str, Target]
+def targets(undone: Sequence[Point]) -> List[Target]:
+    found: Dict[str, Target] = {}
     for point in undone:
         doubtful = point.document.get("state") in DOUBTFUL
         for entry in reversed(entries_of(point)):
@@ -106,16 +101,14 @@ def targets(undone):
     return list(found.values())
 
 
-def before_of(entry):
-    # type: (Dict[str, Any]) -> Optional[str]
+def before_of(entry: Dict[str, Any]) -> Optional[str]:
     if entry["kind"] == "value":
         return str(entry["content"])
     kept = snapshot_of(entry)
     return digest(None if kept is None else kept.content)
 
 
-def words_of(entry):
-    # type: (Dict[str, Any]) -> Optional[str]
+def words_of(entry: Dict[str, Any]) -> Optional[str]:
     """Digest, size and mode, never the content: a file that is put back may hold secrets."""
     if entry["kind"] == "value":
         return str(entry["content"])
@@ -123,8 +116,7 @@ def words_of(entry):
     return None if kept is None or kept.content is None else describe(kept.content, kept.mode)
 
 
-def describe(content, mode):
-    # type: (bytes, int) -> str
+def describe(content: bytes, mode: int) -> str:
     return "%d bytes, mode %04o, sha256 %s" % (len(content), mode, (digest(content) or "")[:12])
 
 
@@ -136,8 +128,7 @@ class Found(NamedTuple):
     trouble: Optional[str]
 
 
-def look(host, target):
-    # type: (Host, Target) -> Found
+def look(host: Host, target: Target) -> Found:
     if target.kind == "value":
         line = host.line(target.path)
         return Found(line, line, None)
@@ -150,8 +141,7 @@ def look(host, target):
     return Found(digest(kept.content), describe(kept.content, kept.mode), None)
 
 
-def judge(host, target, found, force):
-    # type: (Host, Target, Found, Sequence[str]) -> Optional[Problem]
+def judge(host: Host, target: Target, found: Found, force: Sequence[str]) -> Optional[Problem]:
     """Somebody else's change since: not what the runs left, and not what is to come back either."""
     if found.trouble is not None:
         return Problem(target.area, target.path, found.trouble)
@@ -166,11 +156,10 @@ def judge(host, target, found, force):
                        changed, target.run, found.words or "absent", target.words or "absent", target.path))
 
 
-def runs(history, now):
-    # type: (Sequence[Point], Dict[str, str]) -> List[Dict[str, Any]]
+def runs(history: Sequence[Point], now: Dict[str, str]) -> List[Dict[str, Any]]:
     """For people: one row a run, the newest first."""
     undone = {name for point in history if point.document.get("state") == APPLIED for name in point.document.get("undid") or ()}
-    rows = {}  # type: Dict[str, Dict[str, Any]]
+    rows: Dict[str, Dict[str, Any]] = {}
     for point in reversed(history):
         row = rows.setdefault(point.base, {"run": point.base, "points": 0, "when": 0.0, "state": "", "files": 0, "values": 0, "commands": 0,
                                            "packages": 0, "packages_assumed": False, "undid": []})
@@ -189,8 +178,7 @@ def runs(history, now):
     return [dict(row, state=row["state"] or "packages only") for row in rows.values()]
 
 
-def waits(history):
-    # type: (Sequence[Point]) -> List[Problem]
+def waits(history: Sequence[Point]) -> List[Problem]:
     """What nobody has confirmed yet is its own node's to take back, and nothing is put below it."""
     text = "waits for its confirmation; without it the node takes it back by itself. Try again then"
     return [Problem("confirm", "run " + point.base, text)

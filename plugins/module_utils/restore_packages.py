@@ -39,24 +39,21 @@ class Row(NamedTuple):
     assumed: bool  # that run has no record of how it left the packages
 
     @property
-    def differs(self):
-        # type: () -> bool
+    def differs(self) -> bool:
         return self.now != self.wanted
 
     @property
-    def foreign(self):
-        # type: () -> bool
+    def foreign(self) -> bool:
         """Somebody else has changed it since."""
         return self.differs and self.now != self.left
 
 
-def observe_packages(host, manager):
-    # type: (Host, str) -> Dict[str, Any]
+def observe_packages(host: Host, manager: str) -> Dict[str, Any]:
     """versions by name, and of dpkg: automatic, held, residual (removed, with its configuration left). Raises RailwrightError."""
     if manager == "apt":
         return _from_dpkg(host)
     answer = host.run(RPM_QUERY, RPM_SECONDS)
-    found = {}  # type: Dict[str, List[str]]
+    found: Dict[str, List[str]] = {}
     for name, version in (line.split() for line in answer.out.splitlines() if len(line.split()) == 2):
         if not name.startswith("gpg-pubkey."):  # a key that somebody trusts is no package
             found.setdefault(name, []).append(version)
@@ -65,14 +62,15 @@ def observe_packages(host, manager):
     return {"versions": {name: " ".join(sorted(versions)) for name, versions in found.items()}, "automatic": [], "held": [], "residual": []}
 
 
-def _from_dpkg(host):
-    # type: (Host) -> Dict[str, Any]
+def _from_dpkg(host: Host) -> Dict[str, Any]:
     rows = [dict(_FIELD.findall(stanza)) for stanza in (host.read(DPKG_STATUS, DPKG_LIMIT) or "").split("\n\n")]
     rows = [row for row in rows if "Package" in row]
     if not rows:
         raise RailwrightError("%s cannot be read, so what is installed is not known" % DPKG_STATUS)
     native = next((row.get("Architecture", "") for row in rows if row["Package"] == "dpkg"), "")
-    versions, held, residual = {}, [], []  # type: Dict[str, str], List[str], List[str]
+    versions: Dict[str, str] = {}
+    held: List[str] = []
+    residual: List[str] = []
     for row in rows:
         want, _error, state = (row.get("Status", "") + " . .").split()[:3]
         name = _dpkg_name(row, native)
@@ -87,36 +85,33 @@ def _from_dpkg(host):
     return {"versions": versions, "automatic": sorted(marked & set(versions)), "held": sorted(held), "residual": sorted(residual)}
 
 
-def _dpkg_name(row, native):
-    # type: (Mapping[str, str], str) -> str
+def _dpkg_name(row: Mapping[str, str], native: str) -> str:
     """As apt takes it: with its architecture where that is a foreign one."""
     architecture = row.get("Architecture", "")
     own = not native or architecture in ("", "all", native)
     return row["Package"] if own else "%s:%s" % (row["Package"], architecture)
 
 
-def record_before(host, manager, run, rows, beside=None):
-    # type: (Host, str, str, Mapping[str, Sequence[str]], Optional[Journal]) -> Dict[str, Any]
+def record_before(
+    host: Host, manager: str, run: str, rows: Mapping[str, Sequence[str]], beside: Optional[Journal] = None
+) -> Dict[str, Any]:
     """Write down every package. ``rows``: package -> area and disruption class of the plan; ``beside``: the journal of a rollback."""
     number, name, base = (next_number(host), unused(host, run), run) if beside is None else (beside.number, beside.run_id, beside.base)
-    document = {"version": 1, "run": name, "base": base, "number": number, "manager": manager,
-                "plan": {key: list(rows[key]) for key in rows}, "before": observe_packages(host, manager), "after": None}  # type: Dict[str, Any]
+    document: Dict[str, Any] = {"version": 1, "run": name, "base": base, "number": number, "manager": manager,
+                "plan": {key: list(rows[key]) for key in rows}, "before": observe_packages(host, manager), "after": None}
     write_record(host, name, document)
     return document
 
 
-def write_record(host, name, document):
-    # type: (Host, str, Dict[str, Any]) -> None
+def write_record(host: Host, name: str, document: Dict[str, Any]) -> None:
     host.write(record_path(name), json.dumps(document, separators=(",", ":"), sort_keys=True) + "\n", 0o600)
 
 
-def record_path(name):
-    # type: (str) -> str
+def record_path(name: str) -> str:
     return "%s/%s/%s" % (ROOT, name, PACKAGES)
 
 
-def record_after(host, point):
-    # type: (Host, Point) -> Tuple[str, ...]
+def record_after(host: Host, point: Point) -> Tuple[str, ...]:
     """Complete a record; the names that differ. One in which nothing does is taken away, unless there is a journal beside it."""
     after = observe_packages(host, str(point.packages.get("manager")))
     changed = changed_names(point.packages["before"]["versions"], after["versions"])
@@ -128,13 +123,11 @@ def record_after(host, point):
     return changed
 
 
-def changed_names(before, after):
-    # type: (Mapping[str, str], Mapping[str, str]) -> Tuple[str, ...]
+def changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> Tuple[str, ...]:
     return tuple(sorted(name for name in set(before) | set(after) if before.get(name) != after.get(name)))
 
 
-def left_by(point, history, now):
-    # type: (Point, Sequence[Point], Mapping[str, str]) -> Tuple[Mapping[str, str], bool]
+def left_by(point: Point, history: Sequence[Point], now: Mapping[str, str]) -> Tuple[Mapping[str, str], bool]:
     """The packages after a point's step, and whether that is an assumption. ``history``: every point, the oldest first."""
     after = point.packages.get("after")
     if after is not None:
@@ -143,10 +136,9 @@ def left_by(point, history, now):
     return (later[0].packages["before"]["versions"] if later else now), True
 
 
-def package_rows(undone, history, now):
-    # type: (Sequence[Point], Sequence[Point], Mapping[str, str]) -> List[Row]
+def package_rows(undone: Sequence[Point], history: Sequence[Point], now: Mapping[str, str]) -> List[Row]:
     """What the undone points (the newest first) changed of packages, and how it was before."""
-    found = {}  # type: Dict[str, Row]
+    found: Dict[str, Row] = {}
     for point in (point for point in undone if point.packages):
         before = point.packages["before"]["versions"]
         after, assumed = left_by(point, history, now)
@@ -162,36 +154,31 @@ def package_rows(undone, history, now):
     return [found[name] for name in sorted(found)]
 
 
-def heavier(one, other):
-    # type: (str, str) -> str
+def heavier(one: str, other: str) -> str:
     return max((one, other), key=DISRUPTIONS.index)
 
 
-def goes_back(row, manager):
-    # type: (Row, str) -> bool
+def goes_back(row: Row, manager: str) -> bool:
     if not row.wanted or not row.now:
         return False
     return compare(row.wanted.split()[-1], row.now.split()[-1], MANAGERS.get(manager, "redhat")) < 0
 
 
-def package_change(row, manager):
-    # type: (Row, str) -> Change
+def package_change(row: Row, manager: str) -> Change:
     disruption = heavier(row.disruption, "downgrade") if goes_back(row, manager) else row.disruption
     return Change(row.area, PACKAGE_WHAT + row.name, row.now or None, row.wanted or None, disruption,
                   "run %s changed it%s" % (row.run, " (assumed: it has not written down how it left the packages)" if row.assumed else ""),
                   record_path(row.run), ())
 
 
-def going(row):
-    # type: (Row) -> List[str]
+def going(row: Row) -> List[str]:
     """Versions that are taken away. Of most packages one replaces the other; of kernels of rpm several are there at once."""
     now, then = row.now.split(), row.wanted.split()
     several = len(now) > 1 or len(then) > 1
     return [version for version in now if version not in then] if several or not then else []
 
 
-def stays(row, kernel):
-    # type: (Row, str) -> List[str]
+def stays(row: Row, kernel: str) -> List[str]:
     """Versions that would go, but are the kernel's that runs: it is not taken away under its own feet.
 
     dpkg's packages have its release in their names. rpm's are kernel-core and the like for every kernel, and VERSION-RELEASE.ARCH is
@@ -203,8 +190,7 @@ def stays(row, kernel):
             or (plain.startswith("kernel") and "%s.%s" % (version.rpartition(":")[2], architecture) == running)]
 
 
-def keeping(row, versions):
-    # type: (Row, Sequence[str]) -> Row
+def keeping(row: Row, versions: Sequence[str]) -> Row:
     return row._replace(wanted=" ".join(sorted(set(row.wanted.split()) | set(versions))))
 
 
@@ -216,9 +202,10 @@ class Names(NamedTuple):
     wanted: Dict[str, Optional[str]]  # name as its answer has it -> version afterwards, None: gone; nothing else may change
 
 
-def names_for(rows, manager):
-    # type: (Sequence[Row], str) -> Names
-    install, remove, wanted = [], [], {}  # type: List[str], List[str], Dict[str, Optional[str]]
+def names_for(rows: Sequence[Row], manager: str) -> Names:
+    install: List[str] = []
+    remove: List[str] = []
+    wanted: Dict[str, Optional[str]] = {}
     for row in (row for row in rows if row.differs):
         now, then = row.now.split(), row.wanted.split()
         coming = [version for version in then if version not in now]

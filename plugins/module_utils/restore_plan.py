@@ -38,8 +38,7 @@ class Rollback(NamedTuple):
     reboots: Tuple[str, ...]
 
 
-def plan_rollback(host, identity, run, force=()):
-    # type: (Host, Identity, str, Sequence[str]) -> Rollback
+def plan_rollback(host: Host, identity: Identity, run: str, force: Sequence[str] = ()) -> Rollback:
     """Raises RailwrightError where it cannot be planned at all."""
     history = points(host)
     chosen = since(history, run)
@@ -62,8 +61,7 @@ def plan_rollback(host, identity, run, force=()):
     return Rollback(run, True, tuple(undone), tuple(rows), tuple(changes), tuple(problems + more), tuple(gone + notes), reboots)
 
 
-def _repair(left):
-    # type: (Unfinished) -> List[Change]
+def _repair(left: Unfinished) -> List[Change]:
     """Of a package step, or a rollback, that was killed: apt takes no order before that is finished."""
     if not left.any:
         return []
@@ -71,8 +69,9 @@ def _repair(left):
     return [Change("repositories", "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", ())]
 
 
-def _packages(host, identity, undone, history, force):
-    # type: (Host, Identity, Sequence[Point], Sequence[Point], Sequence[str]) -> Tuple[List[Row], List[Problem], List[str]]
+def _packages(
+    host: Host, identity: Identity, undone: Sequence[Point], history: Sequence[Point], force: Sequence[str]
+) -> Tuple[List[Row], List[Problem], List[str]]:
     """Rows that come back, what forbids it, what is to be said."""
     if not [point for point in undone if point.packages]:
         return [], [], []
@@ -100,25 +99,23 @@ def _packages(host, identity, undone, history, force):
     return rows, problems, notes
 
 
-def reboots_of(host, undone):
-    # type: (Host, Sequence[Point]) -> Tuple[str, ...]
+def reboots_of(host: Host, undone: Sequence[Point]) -> Tuple[str, ...]:
     """Keys of what is in effect since a reboot after its run. Where there was none, it never came into effect."""
     boot = host.line(BOOT_ID)
-    found = []  # type: List[str]
+    found: List[str] = []
     for point in undone:
         if entries_of(point) and point.document.get("boot") not in (None, boot):
             found += [key for key in point.document.get("reboots") or () if key not in found]
     return tuple(found)
 
 
-def _changes(undone, known):
-    # type: (Sequence[Point], Dict[str, Tuple[Any, Found]]) -> List[Change]
+def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, Found]]) -> List[Change]:
     """One change of the plan for each of the journals', the last first; what is as it was already needs none."""
-    grouped = {}  # type: Dict[str, List[Tuple[Point, Dict[str, Any]]]]
+    grouped: Dict[str, List[Tuple[Point, Dict[str, Any]]]] = {}
     for point in undone:
         for entry in reversed(entries_of(point)):
             grouped.setdefault(entry["change"], []).append((point, entry))
-    found = []  # type: List[Change]
+    found: List[Change] = []
     for key, rows in grouped.items():
         area, _colon, what = key.partition(": ")
         words = [pair for pair in dict.fromkeys(_words(entry, known) for _point, entry in rows) if pair[0] != pair[1]]
@@ -135,8 +132,7 @@ def _changes(undone, known):
     return found
 
 
-def _words(entry, known):
-    # type: (Dict[str, Any], Dict[str, Tuple[Any, Found]]) -> Tuple[str, str]
+def _words(entry: Dict[str, Any], known: Dict[str, Tuple[Any, Found]]) -> Tuple[str, str]:
     if entry["kind"] == "run":
         undo = "; ".join(" ".join(argv) for argv in entry["undo"])
         return (" ".join(entry["argv"]), undo) if undo else ("", "")
@@ -147,10 +143,9 @@ def _words(entry, known):
     return "%s: %s" % (entry["path"], seen.words or "absent"), "%s: %s" % (entry["path"], target.words or "absent")
 
 
-def repository_changes(undone):
-    # type: (Sequence[Point]) -> List[Change]
+def repository_changes(undone: Sequence[Point]) -> List[Change]:
     """The files of repositories as they will be, for the overlay of the proof; the oldest point says how."""
-    ops = {}  # type: Dict[str, Op]
+    ops: Dict[str, Op] = {}
     for point in undone:
         for entry in reversed(entries_of(point)):
             if entry["kind"] in ("write", "remove") and entry["path"].startswith(REPOSITORY_PLACES):
@@ -158,8 +153,7 @@ def repository_changes(undone):
     return [Change("repositories", "files", None, None, "none", "", "", tuple(ops[path] for path in sorted(ops)))] if ops else []
 
 
-def _op(entry):
-    # type: (Dict[str, Any]) -> Op
+def _op(entry: Dict[str, Any]) -> Op:
     kept = snapshot_of(entry)
     if kept is None or kept.content is None:
         return Op("remove", entry["path"], "", 0, (), ())
@@ -169,8 +163,7 @@ def _op(entry):
         raise RailwrightError("%s was a binary file before; the package step cannot be proved with it" % entry["path"]) from error
 
 
-def refused(rollback, expected):
-    # type: (Rollback, Optional[Sequence[str]]) -> Optional[str]
+def refused(rollback: Rollback, expected: Optional[Sequence[str]]) -> Optional[str]:
     """Why it must not be carried out, in one line; None where nothing speaks against it."""
     if rollback.problems:
         return "; ".join("%s: %s: %s" % (item.area, item.subject, item.message) for item in rollback.problems)

@@ -26,14 +26,12 @@ NEVER_MORE = "; nothing was changed"
 _SIZES = re.compile(r"^(Total download|Installed) size: ([0-9.]+) ?([kMGT]?)", re.MULTILINE)
 
 
-def case_of(identity, files):
-    # type: (Identity, Sequence[Change]) -> Case
+def case_of(identity: Identity, files: Sequence[Change]) -> Case:
     """The repositories are those of the files that come back: they need no keys that were not trusted then."""
     return Case(identity, (), (), tuple(files), {}, ())
 
 
-def prove(host, identity, names, files, wait):
-    # type: (Host, Identity, Names, Sequence[Change], float) -> None
+def prove(host: Host, identity: Identity, names: Names, files: Sequence[Change], wait: float) -> None:
     """``files``: changes whose ops put the files of repositories back. Raises RailwrightError with one line; downloads what comes."""
     manager = identity.platform.package_manager
     if manager not in MANAGERS:
@@ -43,8 +41,7 @@ def prove(host, identity, names, files, wait):
         (prove_apt if manager == "apt" else prove_dnf)(host, case_of(identity, files), root, names)
 
 
-def prove_apt(host, case, root, names):
-    # type: (Host, Case, str, Names) -> None
+def prove_apt(host: Host, case: Case, root: str, names: Names) -> None:
     prover = AptProver(host, case, root)
     prover.prepare()
     prover.refresh()
@@ -53,20 +50,17 @@ def prove_apt(host, case, root, names):
         prover.fetch()
 
 
-def apt_words(names):
-    # type: (Names) -> Tuple[str, ...]
+def apt_words(names: Names) -> Tuple[str, ...]:
     """All of it in one request: apt takes ``name-`` for a removal."""
     return names.install + tuple("%s-" % name for name in names.remove)
 
 
-def hold_simulated(names, found):
-    # type: (Names, Simulated) -> None
+def hold_simulated(names: Names, found: Simulated) -> None:
     coming = {name: after for name, (_before, after, _origin) in found.installs.items()}
     hold_against(names, coming, [name for name in found.removals if name not in coming])
 
 
-def prove_dnf(host, case, root, names):
-    # type: (Host, Case, str, Names) -> None
+def prove_dnf(host: Host, case: Case, root: str, names: Names) -> None:
     prover = DnfProver(host, case, root)
     prover.prepare()
     prover.gone = list(names.remove)
@@ -82,10 +76,9 @@ def prove_dnf(host, case, root, names):
         prover.fetch(names.install)
 
 
-def hold_against(names, coming, going):
-    # type: (Names, Mapping[str, str], Sequence[str]) -> None
+def hold_against(names: Names, coming: Mapping[str, str], going: Sequence[str]) -> None:
     """Raises RailwrightError where the resolver would change anything else, or leave something as it is."""
-    found = dict(coming)  # type: Dict[str, Optional[str]]
+    found: Dict[str, Optional[str]] = dict(coming)
     found.update(dict.fromkeys(going))
     more = ["%s (%s)" % (name, version or "removed") for name, version in sorted(found.items()) if name not in names.wanted]
     less = ["%s (%s)" % (name, version or "removed") for name, version in sorted(names.wanted.items())
@@ -97,8 +90,7 @@ def hold_against(names, coming, going):
         raise RailwrightError("the package manager does not bring back %s%s" % (", ".join(less), NEVER_MORE))
 
 
-def change(host, manager, names, wait, script):
-    # type: (Host, str, Names, float, str) -> None
+def change(host: Host, manager: str, names: Names, wait: float, script: str) -> None:
     """The transaction itself. Raises RailwrightError; packages may be half changed then. ``script``: a file of the restore point's."""
     wait_for_locks(host, manager, wait)
     if manager == "apt":
@@ -107,8 +99,7 @@ def change(host, manager, names, wait, script):
         change_dnf(host, names, script)
 
 
-def change_apt(host, names, wait, pins):
-    # type: (Host, Names, float, str) -> None
+def change_apt(host: Host, names: Names, wait: float, pins: str) -> None:
     """The indexes first: those of repositories that have come back may be missing. What fails there is somebody else's, or fails below."""
     if unfinished(host).any:
         # What it cannot finish (a package waits for a version that was never unpacked) the transaction changes, and apt has its say there.
@@ -126,15 +117,13 @@ def change_apt(host, names, wait, pins):
         host.remove(pins)
 
 
-def still_to_change(names, now):
-    # type: (Names, Mapping[str, str]) -> Names
+def still_to_change(names: Names, now: Mapping[str, str]) -> Names:
     left = {name: version for name, version in names.wanted.items() if now.get(name) != version}
     coming = tuple(word for word in names.install if word.partition("=")[0] in left)
     return Names(coming, tuple(name for name in names.remove if name in left), left)
 
 
-def preferences(names, unfinished_names):
-    # type: (Names, Sequence[str]) -> str
+def preferences(names: Names, unfinished_names: Sequence[str]) -> str:
     """apt refuses everything while a torn package's candidate is in no repository, and the newer version that lies in pieces is one. So
     the candidate is the version that comes."""
     rows = [word.partition("=") for word in names.install]
@@ -142,8 +131,7 @@ def preferences(names, unfinished_names):
                    for name, _equals, version in rows if name.partition(":")[0] in unfinished_names)
 
 
-def transact_apt(host, names, wait, options):
-    # type: (Host, Names, float, Sequence[str]) -> None
+def transact_apt(host: Host, names: Names, wait: float, options: Sequence[str]) -> None:
     asked = tuple(options) + LIKE_THE_ROLE + ("install",) + apt_words(names)
     dry = host.run(("apt-get", "-s") + asked, UPDATE_SECONDS)
     if not dry.ok:
@@ -155,8 +143,7 @@ def transact_apt(host, names, wait, options):
         raise RailwrightError("apt-get: exit %d: %s" % (result.rc, telling(result.out + "\n" + result.err)))
 
 
-def change_dnf(host, names, script):
-    # type: (Host, Names, str) -> None
+def change_dnf(host: Host, names: Names, script: str) -> None:
     """One transaction by dnf's shell: the words of a command line can only install or remove."""
     lines = ["%s %s" % (verb, " ".join(words)) for verb, words in (("remove", names.remove), ("install", names.install)) if words]
     host.write(script, "\n".join(lines + ["run", ""]), 0o600)
@@ -168,15 +155,13 @@ def change_dnf(host, names, script):
         raise RailwrightError("dnf: exit %d: %s" % (result.rc, telling(result.out + "\n" + result.err)))
 
 
-def telling(text):
-    # type: (str) -> str
+def telling(text: str) -> str:
     """What of a long answer says what was wrong."""
     lines = [line for line in text.splitlines() if line.startswith(("E: ", "Error", "dpkg: error", "Failed", "  - "))]
     return one_line("; ".join(lines) or text[-400:], 600)
 
 
-def settle_marks(host, names, before):
-    # type: (Host, Names, Mapping[str, Any]) -> Sequence[str]
+def settle_marks(host: Host, names: Names, before: Mapping[str, Any]) -> Sequence[str]:
     """dpkg and apt: what was gone without a trace is so again, and who asked for a package. Returns what did not work."""
     troubles = []
     gone = [name for name in names.remove if name not in before["residual"]]

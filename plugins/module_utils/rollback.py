@@ -13,8 +13,7 @@ from .journal import snapshot_of, sweep
 COMMAND_SECONDS = 120.0
 
 
-def roll_back(host, entries):
-    # type: (Host, Sequence[Dict[str, Any]]) -> List[str]
+def roll_back(host: Host, entries: Sequence[Dict[str, Any]]) -> List[str]:
     """Undo journal entries from last to first; return what could not be undone.
 
     Commands without an undo of their own are refreshes (daemon-reload and the like):
@@ -22,8 +21,8 @@ def roll_back(host, entries):
     that failed may have had half an effect or none: its undo is tried, and may fail.
     Whatever one entry ends with, a fault of ours too, the others are undone.
     """
-    troubles = []  # type: List[str]
-    refreshes = []  # type: List[Tuple[List[str], float]]
+    troubles: List[str] = []
+    refreshes: List[Tuple[List[str], float]] = []
     for entry in reversed(entries):
         may_fail = entry.get("kind") == "run" and not entry.get("done")
         try:
@@ -45,8 +44,7 @@ def roll_back(host, entries):
     return troubles
 
 
-def undo_entry(host, entry):
-    # type: (Host, Dict[str, Any]) -> None
+def undo_entry(host: Host, entry: Dict[str, Any]) -> None:
     kind = entry["kind"]
     if kind in ("write", "remove"):
         host.restore(entry["path"], snapshot_of(entry))
@@ -62,7 +60,6 @@ def undo_entry(host, entry):
                 raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))
 
 
-def stays_loaded(argv, err):
-    # type: (Sequence[str], str) -> bool
+def stays_loaded(argv: Sequence[str], err: str) -> bool:
     """A module that others have taken up since (udev loads what uses it): it changes no setting, and the next boot is without it."""
     return list(argv[:2]) == ["modprobe", "-r"] and " is in use" in err

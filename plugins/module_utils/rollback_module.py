@@ -21,8 +21,7 @@ from .transaction import exclusive
 from .types import Identity, as_dicts, change_as_dict, needs_consent
 
 
-def run_rollback(module):
-    # type: (Any) -> None
+def run_rollback(module: Any) -> None:
     host, mode = Host(), module.params["mode"]
     try:
         answer = {"look": list_runs, "packages_before": before, "packages_after": after}.get(mode, roll_back)(module, host)
@@ -35,16 +34,14 @@ def run_rollback(module):
     module.exit_json(**answer)
 
 
-def list_runs(module, host):
-    # type: (Any, Host) -> Dict[str, Any]
+def list_runs(module: Any, host: Host) -> Dict[str, Any]:
     history = points(host)
     manager = observe_identity(host, None).platform.package_manager
     now = observe_packages(host, manager)["versions"] if manager in MANAGERS and any(point.packages for point in history) else {}
     return {"changed": False, "restore_points": runs(history, now)}
 
 
-def before(module, host):
-    # type: (Any, Host) -> Dict[str, Any]
+def before(module: Any, host: Host) -> Dict[str, Any]:
     """A package manager whose packages cannot be put back needs no record."""
     manager = observe_identity(host, None).platform.package_manager
     if module.check_mode or manager not in MANAGERS:
@@ -52,8 +49,7 @@ def before(module, host):
     return {"changed": False, "record": record_before(host, manager, run_name(module), module.params["rows"] or {})["run"]}
 
 
-def after(module, host):
-    # type: (Any, Host) -> Dict[str, Any]
+def after(module: Any, host: Host) -> Dict[str, Any]:
     name = module.params["record"] or ""
     if module.check_mode or not name:
         return {"changed": False, "record": "", "packages_changed": []}
@@ -63,13 +59,11 @@ def after(module, host):
     return {"changed": False, "record": name, "packages_changed": list(record_after(host, point))}
 
 
-def run_name(module):
-    # type: (Any) -> str
+def run_name(module: Any) -> str:
     return str(module.params["run_id"] or new_run_id())
 
 
-def roll_back(module, host):
-    # type: (Any, Host) -> Dict[str, Any]
+def roll_back(module: Any, host: Host) -> Dict[str, Any]:
     """Modes plan, prove and apply; each plans anew, so that none trusts what was true a minute ago."""
     params = module.params
     if params["spec"] is None or not params["to"]:
@@ -95,8 +89,7 @@ def roll_back(module, host):
     return answer
 
 
-def result_of(rollback, host):
-    # type: (Rollback, Host) -> Dict[str, Any]
+def result_of(rollback: Rollback, host: Host) -> Dict[str, Any]:
     """The form of every plan, so that consent, events and the command line read it as such."""
     return {
         "changed": False, "plan": [change_as_dict(change) for change in rollback.changes], "problems": as_dicts(rollback.problems),
@@ -106,20 +99,17 @@ def result_of(rollback, host):
     }
 
 
-def newest_runs(host):
-    # type: (Host) -> List[str]
+def newest_runs(host: Host) -> List[str]:
     return list(dict.fromkeys(point.base for point in reversed(points(host))))
 
 
-def prove_packages(host, identity, rollback, spec):
-    # type: (Host, Identity, Rollback, Spec) -> None
+def prove_packages(host: Host, identity: Identity, rollback: Rollback, spec: Spec) -> None:
     names = names_for(rollback.rows, identity.platform.package_manager)
     if names.wanted:
         prove(host, identity, names, repository_changes(rollback.undone), spec["rdma_stack_lock_wait_s"])
 
 
-def done(module, host, rollback, spec, identity):
-    # type: (Any, Host, Rollback, Spec, Identity) -> Dict[str, Any]
+def done(module: Any, host: Host, rollback: Rollback, spec: Spec, identity: Identity) -> Dict[str, Any]:
     params = module.params
     missing = [change for change in rollback.changes if needs_consent(change.disruption, spec.consent)]
     if missing:
@@ -130,7 +120,7 @@ def done(module, host, rollback, spec, identity):
         switch = Switch(params["confirm_seconds"] if identity.has("systemd") else 0, params["confirm_token"])
     found = carry_out(host, rollback, run_name(module), identity.platform.package_manager, spec["rdma_stack_lock_wait_s"], switch,
                       params["force"])
-    answer = {"restore_point": found.restore_point, "notes": list(rollback.notes + found.notes)}  # type: Dict[str, Any]
+    answer: Dict[str, Any] = {"restore_point": found.restore_point, "notes": list(rollback.notes + found.notes)}
     if found.unconfirmed:
         answer["confirm"] = {"unit": TIMER, "seconds": params["confirm_seconds"], "run": found.unconfirmed}
     return answer

@@ -9,10 +9,9 @@ SHOWN = 200  # letters of a bad line in a message
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?\Z")
 
 
-def expand(text):
-    # type: (str) -> List[str]
+def expand(text: str) -> List[str]:
     """Every name, in order. Raises ValueError for what is no host list."""
-    names = []  # type: List[str]
+    names: List[str] = []
     for part in _parts(text):
         names += _expand_part(part)
         if len(names) > LIMIT:
@@ -20,10 +19,9 @@ def expand(text):
     return names
 
 
-def _parts(text):
-    # type: (str) -> List[str]
+def _parts(text: str) -> List[str]:
     """Split at the commas that stand outside of brackets."""
-    parts = []  # type: List[str]
+    parts: List[str] = []
     begin = depth = 0
     for at, letter in enumerate(text + ","):
         depth += {"[": 1, "]": -1}.get(letter, 0)
@@ -35,8 +33,7 @@ def _parts(text):
     return [part for part in parts if part]
 
 
-def _expand_part(part):
-    # type: (str) -> List[str]
+def _expand_part(part: str) -> List[str]:
     """``rack[1-2]n[01-02]``: the last bracket runs fastest."""
     names = [""]
     for piece in re.split(r"(\[[^\[\]]*\])", part):
@@ -47,10 +44,9 @@ def _expand_part(part):
     return names
 
 
-def _numbers(ranges):
-    # type: (str) -> List[str]
+def _numbers(ranges: str) -> List[str]:
     """``001-003,7``: leading zeros are kept."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for item in ranges.split(","):
         match = _RANGE.match(item)
         if match is None:

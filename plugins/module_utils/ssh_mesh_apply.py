@@ -31,11 +31,10 @@ class Wanted(NamedTuple):
     nodes: Sequence[str]
 
 
-def apply(host, who, wanted, dry):
-    # type: (Host, node.Account, Wanted, bool) -> List[Step]
+def apply(host: Host, who: node.Account, wanted: Wanted, dry: bool) -> List[Step]:
     """Everything but the key pair. What was written for another user goes first."""
     former = texts.client_user(host.read(texts.CLIENT))
-    steps = []  # type: List[Step]
+    steps: List[Step] = []
     if former is not None and former != who.name:
         steps += _leave(host, former, dry)
     steps += _authorize(host, who, wanted, dry)
@@ -54,8 +53,7 @@ def apply(host, who, wanted, dry):
     return steps
 
 
-def _authorize(host, who, wanted, dry):
-    # type: (Host, node.Account, Wanted, bool) -> List[Step]
+def _authorize(host: Host, who: node.Account, wanted: Wanted, dry: bool) -> List[Step]:
     path = node.ask_sshd(host, who).authorized
     if path is None:
         raise RailwrightError("sshd reads no authorized keys for %s" % who.name)
@@ -67,8 +65,7 @@ def _authorize(host, who, wanted, dry):
     return _rewrite(host, who, path, before, after, what, dry)
 
 
-def _rewrite(host, who, path, before, after, what, dry):
-    # type: (Host, node.Account, str, str, str, str, bool) -> List[Step]
+def _rewrite(host: Host, who: node.Account, path: str, before: str, after: str, what: str, dry: bool) -> List[Step]:
     if before == after:
         return []
     if not dry:
@@ -83,8 +80,7 @@ def _rewrite(host, who, path, before, after, what, dry):
     return [Step(what, texts.split(before)[1] or None, texts.split(after)[1] or None)]
 
 
-def leave(host, who, dry):
-    # type: (Host, node.Account, bool) -> List[Step]
+def leave(host: Host, who: node.Account, dry: bool) -> List[Step]:
     """Take everything away. Whatever else is in authorized_keys stays."""
     former = texts.client_user(host.read(texts.CLIENT))
     steps = _leave(host, former, dry) if former is not None and former != who.name else []
@@ -99,14 +95,13 @@ def leave(host, who, dry):
     return steps
 
 
-def _leave(host, name, dry):
-    # type: (Host, str, bool) -> List[Step]
+def _leave(host: Host, name: str, dry: bool) -> List[Step]:
     """The key pair and the authorization of one user; of one who is gone there is nothing left."""
     try:
         who = node.account(name)
     except RailwrightError:
         return []
-    steps = []  # type: List[Step]
+    steps: List[Step] = []
     with host.acting_as(who.name, who.uid, who.gid):
         for path in (who.key, who.key + ".pub"):
             if not host.exists(path):
@@ -119,8 +114,7 @@ def _leave(host, name, dry):
     return steps + _rewrite(host, who, path, before, texts.with_block(before, ""), "who may log in as %s (%s)" % (name, path), dry)
 
 
-def result(steps):
-    # type: (Sequence[Step]) -> Dict[str, Any]
+def result(steps: Sequence[Step]) -> Dict[str, Any]:
     return {
         "changed": bool(steps),
         "changes": [step.what for step in steps],

@@ -29,13 +29,11 @@ class Account(NamedTuple):
     home: str
 
     @property
-    def directory(self):
-        # type: () -> str
+    def directory(self) -> str:
         return self.home + "/.ssh"
 
     @property
-    def key(self):
-        # type: () -> str
+    def key(self) -> str:
         return "%s/%s" % (self.directory, texts.KEY)
 
 
@@ -48,8 +46,7 @@ class Daemon(NamedTuple):
     problem: Optional[str]
 
 
-def account(name):
-    # type: (str) -> Account
+def account(name: str) -> Account:
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:
@@ -57,20 +54,18 @@ def account(name):
     return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir.rstrip("/"))
 
 
-def as_owner(host, who, path):
-    # type: (Host, Account, str) -> ContextManager[None]
+def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
     """The rights to touch a path with: the user's own inside the home; outside of it the administrator's."""
     if path.startswith(who.home + "/"):
         return host.acting_as(who.name, who.uid, who.gid)
     return host.acting_as("root", 0, 0)
 
 
-def observe(host, who, connection):
-    # type: (Host, Account, Optional[str]) -> Dict[str, Any]
+def observe(host: Host, who: Account, connection: Optional[str]) -> Dict[str, Any]:
     """What the others must know of this node, and what it has already. No secret is in it."""
     daemon = ask_sshd(host, who)
     problems = [text for text in (daemon.problem, client_problem(host)) if text is not None]
-    found = None  # type: Optional[texts.Authorized]
+    found: Optional[texts.Authorized] = None
     if daemon.authorized is not None:
         found = texts.authorized(read_authorized(host, who, daemon.authorized))
     return {
@@ -80,8 +75,7 @@ def observe(host, who, connection):
     }
 
 
-def ask_sshd(host, who):
-    # type: (Host, Account) -> Daemon
+def ask_sshd(host: Host, who: Account) -> Daemon:
     """``sshd -T`` for this user: port, host keys, and where it looks for authorized keys."""
     sshd = host.which("sshd")
     if sshd is None:
@@ -89,12 +83,12 @@ def ask_sshd(host, who):
     answer = host.run((sshd, "-T", "-C", "user=%s,host=localhost,addr=127.0.0.1" % who.name))
     if not answer.ok:
         return Daemon(22, (), None, "sshd -T: %s" % (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[0])
-    values = {}  # type: Dict[str, List[str]]
+    values: Dict[str, List[str]] = {}
     for line in answer.out.splitlines():
         name, _blank, value = line.strip().partition(" ")
         values.setdefault(name, []).append(value)
     files = values.get("authorizedkeysfile", [".ssh/authorized_keys"])[0].split()
-    problem = None  # type: Optional[str]
+    problem: Optional[str] = None
     if values.get("pubkeyauthentication", ["yes"])[0] != "yes":
         problem = "sshd has PubkeyAuthentication no for %s" % who.name
     elif who.uid == 0 and values.get("permitrootlogin", ["yes"])[0] in ROOT_LOGIN:
@@ -108,11 +102,11 @@ def ask_sshd(host, who):
     return Daemon(whole(values.get("port", ["22"])[0], 1, 65535) or 22, keys, path, problem)
 
 
-def expanded(pattern, who):
-    # type: (str, Account) -> str
+def expanded(pattern: str, who: Account) -> str:
     """AuthorizedKeysFile with its tokens replaced (sshd_config(5)); relative to the home."""
     tokens = {"%%": "%", "%h": who.home, "%u": who.name, "%U": str(who.uid)}
-    out, at = [], 0  # type: List[str], int
+    out: List[str] = []
+    at: int = 0
     while at < len(pattern):
         pair = pattern[at:at + 2]
         out.append(tokens.get(pair, pattern[at]))
@@ -121,8 +115,7 @@ def expanded(pattern, who):
     return path if path.startswith("/") else "%s/%s" % (who.home, path)
 
 
-def client_problem(host):
-    # type: (Host) -> Optional[str]
+def client_problem(host: Host) -> Optional[str]:
     if host.which("ssh") is None or host.which("ssh-keygen") is None:
         return "the ssh client is not installed"
     for path in CONFIGURATIONS:
@@ -134,11 +127,10 @@ def client_problem(host):
             % CONFIGURATIONS[0])
 
 
-def own_addresses(host, connection):
-    # type: (Host, Optional[str]) -> List[str]
+def own_addresses(host: Host, connection: Optional[str]) -> List[str]:
     """Of every interface that leads out the first IPv4 address (more may be a cluster's, and move), else the controller's way in."""
     held = observe_addresses(host)
-    found = []  # type: List[str]
+    found: List[str] = []
     for name in uplinks(host, connection):
         fourth = [text.partition("/")[0] for text in held.get(name, []) if ":" not in text]
         found += fourth[:1]
@@ -147,8 +139,7 @@ def own_addresses(host, connection):
     return found
 
 
-def own_key(host, who):
-    # type: (Host, Account) -> Optional[str]
+def own_key(host: Host, who: Account) -> Optional[str]:
     """The public half of a private key that ssh would use: ours, readable, with the right mode, and its .pub beside it."""
     with host.acting_as(who.name, who.uid, who.gid):
         if host.mode(who.key) != 0o600:
@@ -160,8 +151,7 @@ def own_key(host, who):
     return written if answer.ok and match is not None and match.group("blob") == derived else None
 
 
-def read_authorized(host, who, path):
-    # type: (Host, Account, str) -> str
+def read_authorized(host: Host, who: Account, path: str) -> str:
     """The file as it is, or nothing. One that is not whole text is not ours to write anew."""
     with as_owner(host, who, path):
         kept = host.snapshot(path)
@@ -171,8 +161,7 @@ def read_authorized(host, who, path):
         raise RailwrightError("%s is not UTF-8 text; mend it first" % path) from error
 
 
-def generate(host, who, generation, serial):
-    # type: (Host, Account, int, int) -> str
+def generate(host: Host, who: Account, generation: int, serial: int) -> str:
     """A new pair in place of the old one; returns the public half."""
     new = who.key + ".new"
     with host.acting_as(who.name, who.uid, who.gid):
@@ -191,8 +180,7 @@ def generate(host, who, generation, serial):
     return public
 
 
-def read_key(host, who):
-    # type: (Host, Account) -> str
+def read_key(host: Host, who: Account) -> str:
     """The private key. Only for a task that hides its result."""
     with host.acting_as(who.name, who.uid, who.gid):
         private = host.read(who.key)
@@ -201,8 +189,7 @@ def read_key(host, who):
     return private
 
 
-def receive_key(host, who, private, public):
-    # type: (Host, Account, str, str) -> None
+def receive_key(host: Host, who: Account, private: str, public: str) -> None:
     """Write the pair that another node made, after ssh-keygen has said that its halves belong together."""
     match = texts.PUBLIC.fullmatch(public)
     if match is None:
@@ -216,14 +203,12 @@ def receive_key(host, who, private, public):
         raise RailwrightError("the private key that came does not belong to the mesh's public key; it was removed again")
 
 
-def write_pair(host, who, private, public):
-    # type: (Host, Account, str, str) -> None
+def write_pair(host: Host, who: Account, private: str, public: str) -> None:
     host.write(who.key, private, 0o600)
     host.write(who.key + ".pub", public + "\n", 0o644)
 
 
-def files(host, user, members):
-    # type: (Host, str, Sequence[texts.Member]) -> List[Tuple[FileState, str]]
+def files(host: Host, user: str, members: Sequence[texts.Member]) -> List[Tuple[FileState, str]]:
     """The two files in /etc/ssh: as they are, as they should be."""
     pairs = [
         (observe_file(host, texts.KNOWN_HOSTS), texts.known_hosts(members)),
@@ -235,8 +220,7 @@ def files(host, user, members):
     return pairs
 
 
-def login(host, who, name):
-    # type: (Host, Account, str) -> Optional[str]
+def login(host: Host, who: Account, name: str) -> Optional[str]:
     """Log into another node as the user, the way mpirun does; None when it worked, else what ssh said."""
     ssh = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name, "true")
     drop = ("setpriv", "--reuid=%d" % who.uid, "--regid=%d" % who.gid, "--init-groups")

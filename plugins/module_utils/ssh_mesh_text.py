@@ -36,8 +36,7 @@ class Member(NamedTuple):
     host_keys: Tuple[str, ...]
 
     @property
-    def alias(self):
-        # type: () -> str
+    def alias(self) -> str:
         """What its host keys are recorded under: they stay valid when an address changes, and no other file can speak for it."""
         return "railwright-mesh-" + self.names[0]
 
@@ -49,19 +48,16 @@ class Authorized(NamedTuple):
     nodes: Tuple[str, ...]
 
 
-def member_from(fields):
-    # type: (Dict[str, Any]) -> Member
+def member_from(fields: Dict[str, Any]) -> Member:
     """The inverse of ``_asdict`` after a journey as JSON."""
     return Member(tuple(fields["names"]), tuple(fields["addresses"]), int(fields["port"]), tuple(fields["host_keys"]))
 
 
-def comment(generation, serial):
-    # type: (int, int) -> str
+def comment(generation: int, serial: int) -> str:
     return "railwright-mesh generation=%d serial=%d" % (generation, serial)
 
 
-def block(public_key, members, nodes):
-    # type: (str, Sequence[Member], Sequence[str]) -> str
+def block(public_key: str, members: Sequence[Member], nodes: Sequence[str]) -> str:
     """The part of authorized_keys that is ours: the key from the members' addresses alone, without forwarding of any kind."""
     addresses = sorted({address for member in members for address in member.addresses})
     chunks = [addresses[at:at + FROM_PER_LINE] for at in range(0, len(addresses), FROM_PER_LINE)]
@@ -69,8 +65,7 @@ def block(public_key, members, nodes):
     return "\n".join([BEGIN, _NODES + " ".join(sorted(nodes))] + lines + [END]) + "\n"
 
 
-def split(text):
-    # type: (str) -> Tuple[str, str, str]
+def split(text: str) -> Tuple[str, str, str]:
     """(before, our block, after); the block is empty where there is none. A block without its end is only the lines that we wrote."""
     lines = text.splitlines(True)
     start = next((at for at in range(len(lines)) if _block_end(lines, at) > at), None)
@@ -80,8 +75,7 @@ def split(text):
     return "".join(lines[:start]), "".join(lines[start:end]), "".join(lines[end:])
 
 
-def _block_end(lines, start):
-    # type: (Sequence[str], int) -> int
+def _block_end(lines: Sequence[str], start: int) -> int:
     """Behind the last line of our block that begins there; ``start`` where none does."""
     if lines[start].rstrip("\n") != BEGIN:
         return start
@@ -91,17 +85,15 @@ def _block_end(lines, start):
     return end + 1 if end < len(lines) and lines[end].rstrip("\n") == END else end
 
 
-def _is_inner(line):
-    # type: (str) -> bool
+def _is_inner(line: str) -> bool:
     return line.startswith(_NODES) or (_OPTIONS.match(line) is not None and " railwright-mesh " in line)
 
 
-def with_block(text, wanted):
-    # type: (str, str) -> str
+def with_block(text: str, wanted: str) -> str:
     """authorized_keys with our block replaced, added at the end, or (``wanted`` empty) taken away; everything else as it is."""
     lines = text.splitlines(True)
-    kept = []  # type: List[str]
-    place = None  # type: Optional[int]
+    kept: List[str] = []
+    place: Optional[int] = None
     at = 0
     while at < len(lines):
         end = _block_end(lines, at)
@@ -115,11 +107,11 @@ def with_block(text, wanted):
     return "".join(kept[:place]) + wanted + "".join(kept[place:])
 
 
-def authorized(text):
-    # type: (str) -> Optional[Authorized]
+def authorized(text: str) -> Optional[Authorized]:
     """What our block says; None where there is none, or one that we did not write so."""
     _before, found, _after = split(text)
-    key, nodes = None, ()  # type: Optional[str], Tuple[str, ...]
+    key: Optional[str] = None
+    nodes: Tuple[str, ...] = ()
     for line in found.splitlines():
         if line.startswith(_NODES):
             nodes = tuple(name for name in line[len(_NODES):].split() if NAME.fullmatch(name))
@@ -129,13 +121,11 @@ def authorized(text):
     return None if key is None else Authorized(key, nodes)
 
 
-def known_hosts(members):
-    # type: (Sequence[Member]) -> str
+def known_hosts(members: Sequence[Member]) -> str:
     return HEADER + "".join("%s %s\n" % (member.alias, key) for member in members for key in member.host_keys)
 
 
-def client(user, members):
-    # type: (str, Sequence[Member]) -> str
+def client(user: str, members: Sequence[Member]) -> str:
     """ssh_config of the mesh: for this user and these hosts alone, nothing else on the node notices it."""
     parts = [HEADER, "# user: %s\n" % user]
     for member in members:
@@ -157,17 +147,15 @@ _COMMON = """  IdentityFile ~/.ssh/%s
 """ % (KEY, KNOWN_HOSTS)
 
 
-def client_user(text):
-    # type: (Optional[str]) -> Optional[str]
+def client_user(text: Optional[str]) -> Optional[str]:
     """Whom a client configuration of ours was written for."""
     found = _USER_LINE.search(text) if text is not None and is_ours(text) else None
     return None if found is None else found.group(1)
 
 
-def good_host_keys(texts):
-    # type: (Sequence[Any]) -> Tuple[str, ...]
+def good_host_keys(texts: Sequence[Any]) -> Tuple[str, ...]:
     """Type and key of those that are host keys, without the comment, sorted."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for text in texts:
         words = str(text).split()
         if len(words) >= 2 and HOST_KEY.fullmatch(" ".join(words[:2])):

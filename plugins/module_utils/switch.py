@@ -48,14 +48,12 @@ RestartSec=60
 """
 
 
-def unit_texts(run, seconds, python):
-    # type: (str, int, str) -> Dict[str, str]
+def unit_texts(run: str, seconds: int, python: str) -> Dict[str, str]:
     values = {"run": run, "seconds": seconds, "python": word(python), "code": CODE}
     return {"%s/%s" % (UNITS, TIMER): TIMER_TEXT % values, "%s/%s" % (UNITS, SERVICE): SERVICE_TEXT % values}
 
 
-def word(text):
-    # type: (str) -> str
+def word(text: str) -> str:
     """One word of a command line as systemd reads it; a plain path stays as it is."""
     if all(char.isalnum() or char in "/._-+" for char in text):
         return text
@@ -64,34 +62,29 @@ def word(text):
     return '"%s"' % text
 
 
-def systemctl(host, *words):
-    # type: (Host, str) -> None
+def systemctl(host: Host, *words: str) -> None:
     """Raises RailwrightError with systemd's own words."""
     result = host.run(("systemctl",) + words, timeout=60.0)
     if not result.ok:
         raise RailwrightError("systemctl %s: exit %d: %s" % (" ".join(words), result.rc, (result.err or result.out).strip()[-500:]))
 
 
-def pending(host):
-    # type: (Host) -> Optional[Dict[str, Any]]
+def pending(host: Host) -> Optional[Dict[str, Any]]:
     """What the node waits for: run, token, seconds. None when it waits for nothing."""
     return load(host, PENDING)
 
 
-def alive(host):
-    # type: (Host) -> bool
+def alive(host: Host) -> bool:
     """The timer runs, or what it started is at work (or waits for the lock)."""
     states = host.run(("systemctl", "is-active", TIMER, SERVICE)).out.split()
     return bool({"active", "activating", "deactivating"}.intersection(states))
 
 
-def note_pending(host, document):
-    # type: (Host, Dict[str, Any]) -> None
+def note_pending(host: Host, document: Dict[str, Any]) -> None:
     host.write(PENDING, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
 
 
-def disarm(host, *, service=True):
-    # type: (Host, bool) -> None
+def disarm(host: Host, *, service: bool = True) -> None:
     """Nothing waits any more. The journal says so already, so whatever fails here can do no harm: the program finds nothing to take back.
 
     ``service`` False: that is us.

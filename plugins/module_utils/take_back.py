@@ -20,8 +20,7 @@ from .switch import disarm
 WAIT_SECONDS = 6 * 3600.0
 
 
-def take_back(host, run, seconds=WAIT_SECONDS):
-    # type: (Host, str, float) -> str
+def take_back(host: Host, run: str, seconds: float = WAIT_SECONDS) -> str:
     """What became of it, in one line. Raises RailwrightError when an apply did not end within ``seconds``."""
     lock = wait_for_lock(host, seconds)
     if lock is None:
@@ -35,8 +34,7 @@ def take_back(host, run, seconds=WAIT_SECONDS):
         host.unlock(lock)
 
 
-def undo(host, run):
-    # type: (Host, str) -> str
+def undo(host: Host, run: str) -> str:
     path = document_path(run)
     document = load(host, path)
     if document is None or document.get("state") not in OPEN:
@@ -48,8 +46,7 @@ def undo(host, run):
     return "run %s was taken back; the node is as it was before" % run
 
 
-def wait_for_lock(host, seconds):
-    # type: (Host, float) -> Optional[int]
+def wait_for_lock(host: Host, seconds: float) -> Optional[int]:
     deadline = time.monotonic() + seconds
     while True:
         lock = host.lock(LOCK)
@@ -58,8 +55,7 @@ def wait_for_lock(host, seconds):
         time.sleep(0.2)
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     """Any exit but 0, also by what nobody expected, makes systemd start it again (``switch.py``)."""
     try:
         sys.stderr.write(take_back(Host(), sys.argv[1]) + "\n")

@@ -13,8 +13,7 @@ AS_IT_WAS = "Everything was rolled back; the node is as it was."
 
 
 @contextlib.contextmanager
-def exclusive(host, *, wanted=True):
-    # type: (Host, bool) -> Iterator[None]
+def exclusive(host: Host, *, wanted: bool = True) -> Iterator[None]:
     """Keep every other apply off this node. Begins before the plan: one made while another apply ran would be out of date."""
     if not wanted:
         yield
@@ -33,8 +32,7 @@ def exclusive(host, *, wanted=True):
 
 
 @contextlib.contextmanager
-def undone_on_error(host, journal):
-    # type: (Host, Journal) -> Iterator[None]
+def undone_on_error(host: Host, journal: Journal) -> Iterator[None]:
     """Whatever goes wrong inside, also in our own code, the node does not stay half changed."""
     try:
         yield
@@ -48,8 +46,7 @@ def undone_on_error(host, journal):
                 fail(host, journal, "unexpected error")
 
 
-def fail(host, journal, message, end=AS_IT_WAS):
-    # type: (Host, Journal, str, str) -> None
+def fail(host: Host, journal: Journal, message: str, end: str = AS_IT_WAS) -> None:
     """Undo everything in the journal, then raise ApplyError saying what came of it; ``end`` where that went well."""
     troubles = roll_back(host, journal.entries)
     try:

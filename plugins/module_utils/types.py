@@ -28,8 +28,7 @@ DISRUPTION_MEANING = {
 }
 
 
-def needs_consent(disruption, consent):
-    # type: (str, Sequence[str]) -> bool
+def needs_consent(disruption: str, consent: Sequence[str]) -> bool:
     """Whether a change of this class is refused under this consent list."""
     return disruption != "none" and disruption not in consent
 
@@ -97,8 +96,7 @@ class Identity(NamedTuple):
     gpus: Tuple[Gpu, ...] = ()
     nvswitches: Tuple[str, ...] = ()  # PCI addresses; a fabric manager is needed where there is one
 
-    def has(self, capability):
-        # type: (str) -> bool
+    def has(self, capability: str) -> bool:
         return capability in self.capabilities
 
 
@@ -137,25 +135,21 @@ class Change(NamedTuple):
     ops: Tuple[Op, ...]
 
     @property
-    def key(self):
-        # type: () -> str
+    def key(self) -> str:
         return "%s: %s" % (self.area, self.what)
 
     @property
-    def external(self):
-        # type: () -> bool
+    def external(self) -> bool:
         """Made by the playbook (a package, a reboot), not by ``apply`` on the node."""
         return not self.ops
 
     @property
-    def package(self):
-        # type: () -> Optional[str]
+    def package(self) -> Optional[str]:
         """The name of the package that this change installs, changes or removes (``after`` None), if it is one."""
         return self.what[len(PACKAGE_WHAT):] if self.external and self.what.startswith(PACKAGE_WHAT) else None
 
     @property
-    def needs_reboot(self):
-        # type: () -> bool
+    def needs_reboot(self) -> bool:
         """Everything is in place and only a reboot makes it effective."""
         return self.external and self.package is None and self.disruption == "reboot"
 
@@ -186,25 +180,21 @@ class Verdict(NamedTuple):
 VERDICT_STATUSES = ("pass", "fail", "warn", "unknown", "unproven", "skipped")
 
 
-def write_file(path, content, mode=0o644):
-    # type: (str, str, int) -> Op
+def write_file(path: str, content: str, mode: int = 0o644) -> Op:
     """Replace a file atomically; its old content is kept in the restore point."""
     return Op("write", path, content, mode, (), ())
 
 
-def remove_file(path):
-    # type: (str) -> Op
+def remove_file(path: str) -> Op:
     return Op("remove", path, "", 0, (), ())
 
 
-def set_value(path, value, back=None):
-    # type: (str, str, Optional[str]) -> Op
+def set_value(path: str, value: str, back: Optional[str] = None) -> Op:
     """Write a kernel file (/proc/sys, /sys): no rename there, the old value is the undo; ``back`` where it is not written as it reads."""
     return Op("value", path, value, 0, (), () if back is None else ((back,),))
 
 
-def run(argv, undo=(), seconds=120.0):
-    # type: (Tuple[str, ...], Tuple[Tuple[str, ...], ...], float) -> Op
+def run(argv: Tuple[str, ...], undo: Tuple[Tuple[str, ...], ...] = (), seconds: float = 120.0) -> Op:
     """Run a command; ``undo`` is a tuple of commands that take its effect back.
 
     A command with an effect of its own must have an undo. One without is a refresh
@@ -213,8 +203,7 @@ def run(argv, undo=(), seconds=120.0):
     return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo), seconds)
 
 
-def change_as_dict(change):
-    # type: (Change) -> Dict[str, Any]
+def change_as_dict(change: Change) -> Dict[str, Any]:
     """The JSON form of a change: everything a reader needs, no commands."""
     return {
         "key": change.key,
@@ -228,7 +217,6 @@ def change_as_dict(change):
     }
 
 
-def as_dicts(items):
-    # type: (Any) -> List[Dict[str, Any]]
+def as_dicts(items: Any) -> List[Dict[str, Any]]:
     """Verdicts or problems as JSON objects."""
     return [dict(item._asdict()) for item in items]

@@ -37,13 +37,11 @@ class Lease(NamedTuple):
     since: str
     step: str = LOOKED
 
-    def same(self, other):
-        # type: (Lease) -> bool
+    def same(self, other: "Lease") -> bool:
         """The same run on the same controller. The command line gives every run a name of its own; a playbook's may be the release's."""
         return (self.run, self.controller) == (other.run, other.controller)
 
-    def words(self):
-        # type: () -> str
+    def words(self) -> str:
         return "run %s of %s on %s since %s" % (self.run, self.user, self.controller, self.since)
 
 
@@ -54,8 +52,7 @@ class Taken(NamedTuple):
 
 
 @contextlib.contextmanager
-def alone(host):
-    # type: (Host) -> Iterator[None]
+def alone(host: Host) -> Iterator[None]:
     """Nobody else reads or replaces the lease meanwhile. Raises RailwrightError, OSError."""
     deadline = time.monotonic() + ALONE_S
     held = host.lock(ALONE)
@@ -70,8 +67,7 @@ def alone(host):
         host.unlock(held)
 
 
-def take(host, wanted, *, force=False, look=False):
-    # type: (Host, Lease, bool, bool) -> Taken
+def take(host: Host, wanted: Lease, *, force: bool = False, look: bool = False) -> Taken:
     """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line.
 
     ``force``: whoever has it. Of two that take it over from the same one at the same time, one gets it.
@@ -85,8 +81,7 @@ def take(host, wanted, *, force=False, look=False):
         return _take(host, wanted, force, look, seen)
 
 
-def _take(host, wanted, force, look, seen):
-    # type: (Host, Lease, bool, bool, Optional[Lease]) -> Taken
+def _take(host: Host, wanted: Lease, force: bool, look: bool, seen: Optional[Lease]) -> Taken:
     """``seen``: whose it was before we were alone with it."""
     text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
     if not look and host.create(PATH, text, MODE):
@@ -106,24 +101,21 @@ def _take(host, wanted, force, look, seen):
     return Taken(wanted, not look, held)
 
 
-def begin(host, held):
-    # type: (Host, Lease) -> Taken
+def begin(host: Host, held: Lease) -> Taken:
     """From now on the node is not what it was: whoever goes on here has to come to the end, whatever a plan says."""
     now = held._replace(step=BEGUN)
     host.write(PATH, json.dumps(now._asdict(), sort_keys=True) + "\n", MODE)
     return Taken(now, True, None)
 
 
-def refusal(held):
-    # type: (Optional[Lease]) -> str
+def refusal(held: Optional[Lease]) -> str:
     if held is None:
         return "%s is there and is no lease of an upgrade; look at it, then remove it or take the node over (--take-over)" % PATH
     return ("the node is being upgraded by %s (%s); go on there with railwright upgrade --resume, or take the node over here with "
             "--take-over" % (held.words(), PATH))
 
 
-def give_back(host, run, controller, *, look=False):
-    # type: (Host, str, str, bool) -> Tuple[bool, Optional[Lease]]
+def give_back(host: Host, run: str, controller: str, *, look: bool = False) -> Tuple[bool, Optional[Lease]]:
     """Remove the lease if it is ours. (whether it was ours, whose it is then)"""
     with contextlib.ExitStack() if look else alone(host):
         held = read(host)
@@ -136,8 +128,7 @@ def give_back(host, run, controller, *, look=False):
         return True, None
 
 
-def read(host):
-    # type: (Host) -> Optional[Lease]
+def read(host: Host) -> Optional[Lease]:
     """Who has the node; None where nobody has, or where the file says nothing that we wrote."""
     try:
         found = read_json(host.read(PATH, LIMIT) or "")
@@ -148,11 +139,9 @@ def read(host):
     return Lease(*[_printable(found[name]) for name in Lease._fields])
 
 
-def _printable(text):
-    # type: (str) -> str
+def _printable(text: str) -> str:
     return re.sub(r"[^\x20-\x7e]", "?", text)[:100]
 
 
-def as_dict(lease):
-    # type: (Optional[Lease]) -> Optional[Dict[str, Any]]
+def as_dict(lease: Optional[Lease]) -> Optional[Dict[str, Any]]:
     return None if lease is None else dict(lease._asdict())

@@ -17,8 +17,7 @@ from .upgrade_lease import Lease, as_dict, give_back, take
 APT, DNF = "apt", "dnf"
 
 
-def run_upgrade(module):
-    # type: (Any) -> None
+def run_upgrade(module: Any) -> None:
     params = module.params
     if params["mode"] not in ("lease", "release") or params["now"] is None:
         module.fail_json(
@@ -34,8 +33,7 @@ def run_upgrade(module):
         module.fail_json(msg="%s: %s (root is needed: become: true)" % (error.filename, error.strerror))
 
 
-def lease(module, host):
-    # type: (Any, Host) -> None
+def lease(module: Any, host: Host) -> None:
     params = module.params
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(params["now"]))
     wanted = Lease(params["run"], params["controller"], params["user"], since, params["step"])
@@ -47,15 +45,13 @@ def lease(module, host):
     module.exit_json(changed=taken.changed, **result)
 
 
-def release(module, host):
-    # type: (Any, Host) -> None
+def release(module: Any, host: Host) -> None:
     params = module.params
     ours, other = give_back(host, params["run"], params["controller"], look=module.check_mode)
     module.exit_json(changed=ours, lease=as_dict(other))
 
 
-def at_work(host):
-    # type: (Host) -> Optional[str]
+def at_work(host: Host) -> Optional[str]:
     """Who changes the node at this moment, for people."""
     held = host.lock(LOCK)
     if held is None:

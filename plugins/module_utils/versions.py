@@ -15,20 +15,18 @@ from .formats.outside import by_value, is_digits
 GLOB = re.compile(r"[*?\[]")
 _PARTS = re.compile(r"([0-9]+)")
 NUMBER = 4  # how a number ranks among rpm's segments
-END = ([0], (0, ""))  # type: Tuple[List[int], Tuple[int, str]]
+END: Tuple[List[int], Tuple[int, str]] = ([0], (0, ""))
 _RPM_SEGMENTS = re.compile(r"[0-9]+|[A-Za-z]+|[~^]")
 
 
-def compare(one, other, family):
-    # type: (str, str, str) -> int
+def compare(one: str, other: str, family: str) -> int:
     """-1 when ``one`` is older, 0 when they are equal, 1 when it is newer. ``family`` is a platform's (debian, redhat, suse)."""
     if family == "debian":
         return _compare_debian(one, other)
     return _compare_rpm(one, other)
 
 
-def matches(version, wanted, family="redhat"):
-    # type: (str, str, str) -> bool
+def matches(version: str, wanted: str, family: str = "redhat") -> bool:
     """Whether ``version`` is the wanted one: an exact version, or a glob like ``3.2.3*``."""
     if family != "debian":
         version, wanted = _same_form(version, wanted)
@@ -37,8 +35,7 @@ def matches(version, wanted, family="redhat"):
     return version == wanted or compare(version, wanted, family) == 0
 
 
-def direction(found, wanted, family):
-    # type: (str, str, str) -> int
+def direction(found: str, wanted: str, family: str) -> int:
     """-1 when going from ``found`` to ``wanted`` (a version or a glob) goes back to an older version, 0: no change, 1: forward."""
     if matches(found, wanted, family):
         return 0
@@ -48,34 +45,29 @@ def direction(found, wanted, family):
     return -1 if compare(found, bare, family) > 0 else 1
 
 
-def without_epoch(version):
-    # type: (str) -> str
+def without_epoch(version: str) -> str:
     return _split_epoch(version)[1]
 
 
-def _split_epoch(version):
-    # type: (str) -> Tuple[Optional[int], str]
+def _split_epoch(version: str) -> Tuple[Optional[int], str]:
     head, colon, rest = version.partition(":")
     if colon and is_digits(head):
         return int(head), rest
     return None, version
 
 
-def _same_form(one, other):
-    # type: (str, str) -> Tuple[str, str]
+def _same_form(one: str, other: str) -> Tuple[str, str]:
     """Both with their epoch, or both without it."""
     if (_split_epoch(one)[0] is None) != (_split_epoch(other)[0] is None):
         return without_epoch(one), without_epoch(other)
     return one, other
 
 
-def _sign(number):
-    # type: (int) -> int
+def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _compare_debian(one, other):
-    # type: (str, str) -> int
+def _compare_debian(one: str, other: str) -> int:
     """deb-version(7): epoch, upstream version, revision."""
     (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
     if (epoch or 0) != (other_epoch or 0):
@@ -85,8 +77,7 @@ def _compare_debian(one, other):
     return _debian_part(upstream, other_upstream) or _debian_part(revision, other_revision)
 
 
-def _debian_part(one, other):
-    # type: (str, str) -> int
+def _debian_part(one: str, other: str) -> int:
     """Text and numbers in turn: text letter by letter (``~`` before the end, letters before the rest), numbers by value."""
     left, right = _debian_key(one), _debian_key(other)
     for index in range(max(len(left), len(right))):
@@ -99,21 +90,18 @@ def _debian_part(one, other):
     return 0
 
 
-def _debian_key(part):
-    # type: (str) -> List[Tuple[List[int], Tuple[int, str]]]
+def _debian_key(part: str) -> List[Tuple[List[int], Tuple[int, str]]]:
     pieces = _PARTS.split(part) + ["0"]  # text, digits, text, digits …: a text at the end has no number after it
     return [([_debian_order(letter) for letter in pieces[at]] + [0], by_value(pieces[at + 1])) for at in range(0, len(pieces) - 1, 2)]
 
 
-def _debian_order(letter):
-    # type: (str) -> int
+def _debian_order(letter: str) -> int:
     if letter == "~":
         return -1
     return ord(letter) if letter.isalpha() else ord(letter) + 256
 
 
-def _compare_rpm(one, other):
-    # type: (str, str) -> int
+def _compare_rpm(one: str, other: str) -> int:
     """Epoch, version, release; a release that one side leaves out is not compared, as rpm's own dependencies do."""
     one, other = _same_form(one, other)
     (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
@@ -127,8 +115,7 @@ def _compare_rpm(one, other):
     return found
 
 
-def _rpm_part(one, other):
-    # type: (str, str) -> int
+def _rpm_part(one: str, other: str) -> int:
     """rpm's documented order: ``~``, the end, ``^``, letters, then numbers by value."""
     left, right = _RPM_SEGMENTS.findall(one), _RPM_SEGMENTS.findall(other)
     for index in range(max(len(left), len(right))):
@@ -146,8 +133,7 @@ def _rpm_part(one, other):
     return 0
 
 
-def _rpm_rank(segment):
-    # type: (str) -> int
+def _rpm_rank(segment: str) -> int:
     if segment == "~":
         return 0
     if segment == "":

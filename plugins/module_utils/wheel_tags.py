@@ -31,18 +31,15 @@ class Python(NamedTuple):
     glibc: Tuple[int, int]
 
     @property
-    def version(self):
-        # type: () -> str
+    def version(self) -> str:
         return "3.%d" % self.minor
 
 
-def normalised(name):
-    # type: (str) -> str
+def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def wheel_of(file):
-    # type: (str) -> Optional[Wheel]
+def wheel_of(file: str) -> Optional[Wheel]:
     """None for a file that is no wheel by its name."""
     found = _NAME.match(file)
     if found is None:
@@ -51,15 +48,13 @@ def wheel_of(file):
     return Wheel(file, normalised(found.group("name")), found.group("version").replace("_", "-"), tags[0], tags[1], tags[2])
 
 
-def fits(wheel, python):
-    # type: (Wheel, Python) -> bool
+def fits(wheel: Wheel, python: Python) -> bool:
     """CPython on Linux with glibc, which is what torch is built for."""
     return any(_platform_fits(platform, abi, python) and _interpreter_fits(tag, abi, python)
                for tag in wheel.python for abi in wheel.abi for platform in wheel.platform)
 
 
-def _interpreter_fits(tag, abi, python):
-    # type: (str, str, Python) -> bool
+def _interpreter_fits(tag: str, abi: str, python: Python) -> bool:
     own = "cp3%d" % python.minor
     generic = re.match(r"py3([0-9]{0,2})\Z", tag)
     if generic is not None:
@@ -72,8 +67,7 @@ def _interpreter_fits(tag, abi, python):
     return tag == own and abi in (own, own + "m" if python.minor < 8 else own, "none")
 
 
-def _platform_fits(tag, abi, python):
-    # type: (str, str, Python) -> bool
+def _platform_fits(tag: str, abi: str, python: Python) -> bool:
     if tag == "any":
         return abi == "none"  # what is built for an interface is built for a machine
     if tag == "linux_" + python.arch:

@@ -86,16 +86,15 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-ARGUMENTS = {
+ARGUMENTS: Dict[str, Any] = {
     "mode": {"type": "str", "choices": ["look", "prepare", "bring", "verify", "build", "settle", "link", "clean"], "required": True},
     "spec": {"type": "dict"},
     "bill": {"type": "dict"},
-}  # type: Dict[str, Any]
+}
 WITHOUT_GPU = "ai_environment: no NVIDIA GPU on the PCI bus of this node; ai_environment_torch VERSION+cpu asks for a build without CUDA"
 
 
-def look(host, spec, wish, check):
-    # type: (Host, Spec, Optional[Wanted], bool) -> Dict[str, Any]
+def look(host: Host, spec: Spec, wish: Optional[Wanted], check: bool) -> Dict[str, Any]:
     """A look is a change only in check mode, where no other step follows it."""
     if wish is None:
         notes = [WITHOUT_GPU] if spec["ai_environment_kind"] != "none" else []
@@ -104,8 +103,7 @@ def look(host, spec, wish, check):
     return dict(told, changed=bool(check and told["plan"]))
 
 
-def step(host, spec, bill, mode, check):
-    # type: (Host, Spec, Bill, str, bool) -> Dict[str, Any]
+def step(host: Host, spec: Spec, bill: Bill, mode: str, check: bool) -> Dict[str, Any]:
     wish = wanted(host, spec, observe_identity(host, None), bill)
     if mode == "look":
         return look(host, spec, wish, check)
@@ -121,8 +119,7 @@ def step(host, spec, bill, mode, check):
     return {"changed": mode != "clean"}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["spec"] is None:

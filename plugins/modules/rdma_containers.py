@@ -65,8 +65,7 @@ ARGUMENTS = {
 }
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     spec = module.params["spec"]
     if spec is None:

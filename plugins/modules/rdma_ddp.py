@@ -159,8 +159,7 @@ ARGUMENTS = {
 }
 
 
-def look(host, name, spec):
-    # type: (Host, str, Spec) -> Dict[str, Any]
+def look(host: Host, name: str, spec: Spec) -> Dict[str, Any]:
     user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     python = steady(host, spec["ddp_benchmark_python"])
     wanted = node.Wanted(name, python, spec["ddp_benchmark_backend"], spec["ddp_benchmark_processes"], user,
@@ -168,8 +167,7 @@ def look(host, name, spec):
     return {"look": node.look(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
 
 
-def step(host, params):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     """What was asked for; its result."""
     mode = params["mode"]
     if mode == "look":
@@ -186,8 +184,7 @@ def step(host, params):
     return {"collected": found}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["mode"] in ("plan", "judge") or (params["mode"] == "look" and params["spec"] is None):

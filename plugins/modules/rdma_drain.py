@@ -167,8 +167,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.drain_module impor
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},

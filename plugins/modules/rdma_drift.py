@@ -119,8 +119,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={"node": {"type": "str"}, "spec": {"type": "dict"}, "now": {"type": "float"}},
         supports_check_mode=True,

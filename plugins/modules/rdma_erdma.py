@@ -66,8 +66,7 @@ ARGUMENTS = {
 STEPS = {"unpack": unpack, "clean": clean}
 
 
-def step(host, params, check):
-    # type: (Host, Dict[str, Any], bool) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any], check: bool) -> Dict[str, Any]:
     """The result of one step."""
     source = wanted(host, Spec(params["spec"]))
     if params["mode"] == "look":
@@ -77,8 +76,7 @@ def step(host, params, check):
     return {"changed": source is not None and params["mode"] == "unpack"}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     if module.params["spec"] is None:
         module.fail_json(msg="rdma_erdma got no spec: its action plugin did not run; call it as railwright.rdma.rdma_erdma from a playbook")

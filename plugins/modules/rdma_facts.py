@@ -266,8 +266,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.facts_module impor
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     run_facts(NodeModule(argument_spec={}, supports_check_mode=True))
 
 

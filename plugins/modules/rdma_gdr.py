@@ -110,8 +110,7 @@ ARGUMENTS = {
 }
 
 
-def step(host, params):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     """What was asked for; its result."""
     if params["mode"] == "explain":
         return {"explanation": explain(host, Spec(params["spec"]))}
@@ -122,8 +121,7 @@ def step(host, params):
     return {"verdicts": as_dicts(verdicts)}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if module.check_mode and params["mode"] == "traffic":

@@ -98,8 +98,7 @@ rebooted:
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={"module": {"type": "str", "required": True, "choices": [
             "ansible.builtin.apt", "ansible.builtin.command", "ansible.builtin.copy", "ansible.builtin.dnf", "ansible.builtin.file",

@@ -63,21 +63,18 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module impo
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
-def release(host, spec):
-    # type: (Host, Spec) -> Optional[Wanted]
+def release(host: Host, spec: Spec) -> Optional[Wanted]:
     return wanted(spec, observe_identity(host, None))
 
 
-def look(host, _spec, hpcx):
-    # type: (Host, Spec, Optional[Wanted]) -> Dict[str, Any]
+def look(host: Host, _spec: Spec, hpcx: Optional[Wanted]) -> Dict[str, Any]:
     return {"hpcx": as_result(host, hpcx) if hpcx is not None else None}
 
 
 BELOW = Below("rdma_hpcx", "mpi", release, "hpcx", look, {"unpack": unpack, "place": place, "link": link, "clean": clean})
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     run_below(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 

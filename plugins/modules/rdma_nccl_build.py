@@ -124,30 +124,27 @@ from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.process
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 NAMES = ("seen", "plan", "state", "choice", "made", "packed", "carried")
-ARGUMENTS = dict({
+ARGUMENTS: Dict[str, Any] = dict({
     "mode": {"type": "str", "required": True, "choices": [
         "look", "plan", "state", "choose", "bring", "build", "pack", "fetch", "give", "forget", "unpack", "verify"]},
     "arguments": {"type": "dict"},
-}, **{name: {"type": "str"} for name in NAMES})  # type: Dict[str, Any]
+}, **{name: {"type": "str"} for name in NAMES})
 
 
-def without_rights(host, given):
-    # type: (Host, Dict[str, Any]) -> Sequence[str]
+def without_rights(host: Host, given: Dict[str, Any]) -> Sequence[str]:
     """The words before the command line of a program that may be another user's: it runs with the rights that the compiler gets."""
     who = build_node.compile_account(host, given.get("user") or os.environ.get("SUDO_USER"))
     return () if who.uid is None else as_user(host, account(who.name), ())
 
 
-def look(host, given):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def look(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
     found = build_look.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
                             given["mpi_prefix"], given["mpi_install"], without_rights(host, given))
     found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
 
 
-def verify(host, given):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def verify(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
     """A node without GPU runs nothing, so what its libraries lack is no matter."""
     if given["programs"]:
         build_node.verify(host, given["directory"], given["programs"])
@@ -159,8 +156,7 @@ def verify(host, given):
     return {"changed": False, "library_path": given["library_path"]}
 
 
-def step(host, mode, given, dry):
-    # type: (Host, str, Dict[str, Any], bool) -> Dict[str, Any]
+def step(host: Host, mode: str, given: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     """What was asked for; its result."""
     if mode == "look":
         return look(host, given)
@@ -180,8 +176,7 @@ def step(host, mode, given, dry):
     return {"changed": True}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     given = module.params["arguments"]
     if given is None:

@@ -70,13 +70,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module impo
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
-def release(host, spec):
-    # type: (Host, Spec) -> Optional[Wanted]
+def release(host: Host, spec: Spec) -> Optional[Wanted]:
     return wanted(host, spec, observe_identity(host, None))
 
 
-def look(host, spec, library):
-    # type: (Host, Spec, Optional[Wanted]) -> Dict[str, Any]
+def look(host: Host, spec: Spec, library: Optional[Wanted]) -> Dict[str, Any]:
     without = library is None and spec["nccl_install"] in ("wheel", "source")
     notes = ["nccl: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"] if without else []
     return {"library": as_result(library, host) if library is not None else None, "notes": notes}
@@ -86,8 +84,7 @@ BELOW = Below("rdma_nccl_library", "nccl", release, "library", look, {
     "unpack": unpack, "build": build, "place": place, "link": link, "clean": clean})
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     run_below(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True), BELOW)
 
 

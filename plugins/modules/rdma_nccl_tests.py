@@ -219,8 +219,7 @@ ARGUMENTS = {
 }
 
 
-def look_at(host, params):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def look_at(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     user = spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = look.Wanted(user, params["directory"], tuple(params["libraries"]), tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
@@ -228,15 +227,13 @@ def look_at(host, params):
     return {"seen": look.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
 
 
-def launch_of(params):
-    # type: (Dict[str, Any]) -> job.Launch
+def launch_of(params: Dict[str, Any]) -> job.Launch:
     wanted = params["launch"]
     return job.Launch(params["run"], params["user"], wanted["name"], [str(word) for word in wanted["argv"]],
                       {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]))
 
 
-def step(host, params):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     """The step that was asked for; its result."""
     mode = params["mode"]
     if mode == "look":
@@ -258,8 +255,7 @@ def step(host, params):
     return found
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["node"] is None or params["mode"] not in NODE_MODES:

@@ -98,8 +98,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.package_module import run_packages
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},

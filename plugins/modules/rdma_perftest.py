@@ -191,8 +191,7 @@ ARGUMENTS = {
 }
 
 
-def step(host, params):
-    # type: (Host, Dict[str, Any]) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     """The step that was asked for; its result."""
     node = params["node"]
     tests = [Measurement(**test) for test in params["tests"]]
@@ -209,8 +208,7 @@ def step(host, params):
     return {"verdicts": as_dicts(verdicts), "ended": ended, "traffic": traffic}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     if module.check_mode:
         module.exit_json(changed=False, skipped=True, verdicts=[])

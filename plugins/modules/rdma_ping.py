@@ -90,8 +90,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import look
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "schedule": {"type": "dict"},

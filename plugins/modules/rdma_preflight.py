@@ -80,8 +80,7 @@ problems:
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec={}, supports_check_mode=True)
     module.fail_json(msg="rdma_preflight runs on the controller; call it as railwright.rdma.rdma_preflight from a playbook.")
 

@@ -167,8 +167,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_rollback
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["look", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "look"},

@@ -148,8 +148,7 @@ ARGUMENTS = {
 }
 
 
-def step(host, params, dry):
-    # type: (Host, Dict[str, Any], bool) -> Dict[str, Any]
+def step(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     """What was asked for; its result."""
     who = node.account(params["user"] or host.login())
     mode = params["mode"]
@@ -172,16 +171,14 @@ def step(host, params, dry):
     return {"changed": True, "changes": ["key pair " + who.key], "public_key": public}
 
 
-def prove(host, who, peer, dry):
-    # type: (Host, node.Account, str, bool) -> Dict[str, Any]
+def prove(host: Host, who: node.Account, peer: str, dry: bool) -> Dict[str, Any]:
     fault = None if dry else node.login(host, who, peer)
     if fault is not None:
         raise RailwrightError("%s cannot log into %s: %s" % (who.name, peer, fault))
     return {"changed": False}
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     if params["mode"] == "plan":

@@ -267,8 +267,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run
 from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome"], "default": "plan"},

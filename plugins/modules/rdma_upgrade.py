@@ -124,8 +124,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.node_module import
 from ansible_collections.railwright.rdma.plugins.module_utils.upgrade_module import run_upgrade
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     module = NodeModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},

@@ -113,17 +113,3 @@ def test_only_run_imports_ansible_runner() -> None:
         name for name in repo.python("src/", "plugins/") for _line, module in repo.imports(name) if module.startswith("ansible_runner")
     }
     assert users == {"src/railwright/run.py"}
-
-
-def unused_imports(name: str) -> list[str]:
-    """Names that an import binds and nothing mentions, type comments included."""
-    bound = []
-    for node in ast.walk(repo.tree(name)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound += [(node.lineno, (alias.asname or alias.name).split(".")[0]) for alias in node.names]
-    return [f"{name}:{line}: {word}" for line, word in bound if len(re.findall(rf"\b{word}\b", repo.text(name))) == 1]
-
-
-def test_no_import_is_unused() -> None:
-    """ruff cannot say: it does not read the type comments of target code."""
-    assert not [place for name in repo.python(*repo.TARGET_CODE) for place in unused_imports(name)]

@@ -2,6 +2,7 @@
 """Target code is Python 3.6. A static proof, as vermin's in the lint stage is: no 3.6 interpreter is at hand."""
 
 import ast
+from collections.abc import Iterator
 
 import pytest
 
@@ -61,6 +62,30 @@ def too_new(name: str) -> list[str]:
 
 def test_nothing_that_came_after_36() -> None:
     assert not [place for name in TARGET for place in too_new(name)]
+
+
+def evaluated(tree: ast.AST) -> Iterator[ast.AST]:
+    """The annotations that Python 3.6 computes when it imports the file: all but those of local variables."""
+    local = {id(inner) for outer in ast.walk(tree) if isinstance(outer, ast.FunctionDef) for inner in ast.walk(outer) if inner is not outer}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            arguments = (*node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg)
+            yield from (item for item in (node.returns, *(each.annotation for each in arguments if each)) if item is not None)
+        elif isinstance(node, ast.AnnAssign) and id(node) not in local:
+            yield node.annotation
+
+
+def subscripted(source: str) -> list[str]:
+    """What annotations put in brackets after, and ``typing`` did not give: ``subprocess.Popen[bytes]`` is of Python 3.9."""
+    tree = ast.parse(source)
+    given = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "typing" for alias in node.names}
+    found = [inner for annotation in evaluated(tree) for inner in ast.walk(annotation) if isinstance(inner, ast.Subscript)]
+    return [ast.unparse(item) for item in found if not isinstance(item.value, ast.Name) or item.value.id not in given]
+
+
+def test_annotations_that_python_36_can_compute() -> None:
+    assert subscripted("def f(a: re.Match[str]) -> List[int]:\n    b: set[int] = set()\n") == ["List[int]", "re.Match[str]"]
+    assert {name: subscripted(repo.text(name)) for name in TARGET if subscripted(repo.text(name))} == {}
 
 
 def test_the_parser_would_object() -> None:

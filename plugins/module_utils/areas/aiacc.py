@@ -64,8 +64,7 @@ class Observed(NamedTuple):
     conf: FileState
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     install = bool(spec["aiacc_install"])
     package = package_of(spec, identity.platform.package_manager) if install else None
     own = (spec["nccl_env_conf_path"], spec["nccl_env_profile_path"])
@@ -73,8 +72,7 @@ def desired(spec, identity):
     return Desired(identity, spec["nccl_profile"] == PROFILE, install, package, own, packaged, places_of(spec))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     conf = observe_file(host, LD_CONF)
     if not desired.install and not desired.profile:
         return Observed({}, (), None, (), conf)
@@ -84,8 +82,7 @@ def observe(host, desired):
         loadable_nccl(host, identity, desired.places), conf)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Jobs that run have loaded what they use: nothing here disturbs them."""
     state = observed.state
     if not desired.install or desired.package is None or state is None or observed.installed is None:
@@ -98,8 +95,7 @@ def plan(desired, observed):
     return changes
 
 
-def _package(desired, package, found):
-    # type: (Desired, AiaccPackage, Optional[str]) -> List[Change]
+def _package(desired: Desired, package: AiaccPackage, found: Optional[str]) -> List[Change]:
     if found is not None and is_release(found, package.version):
         return []
     family = desired.identity.platform.family
@@ -107,8 +103,7 @@ def _package(desired, package, found):
     return [Change(NAME, PACKAGE_WHAT + PACKAGE, found, package.version, disruption, WHY, SOURCE, ())]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     found = _nccl_to_come(spec, identity) if desired.profile else []
     if not desired.install:
         return found
@@ -125,8 +120,7 @@ def problems(spec, identity, desired):
     return found
 
 
-def _nccl_to_come(spec, identity):
-    # type: (Spec, Identity) -> List[Problem]
+def _nccl_to_come(spec: Spec, identity: Identity) -> List[Problem]:
     """The distribution's NCCL, whose release depends on the system; what the inventory itself names is judged before any node is asked."""
     if spec["nccl_install"] != "distribution" or not identity.gpus:
         return []
@@ -137,8 +131,7 @@ def _nccl_to_come(spec, identity):
         version[0].partition("-")[0], RANGE, PACKAGE))]
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if not desired.install and not desired.profile:
         return []
     if observed.installed is None:
@@ -151,14 +144,12 @@ def conflicts(desired, observed):
     return found
 
 
-def unfit(library):
-    # type: (LoadableNccl) -> Problem
+def unfit(library: LoadableNccl) -> Problem:
     return Problem(NAME, "NCCL %s" % library.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose nccl_profile "
                    "erdma-native" % (library.version, PACKAGE, RANGE))
 
 
-def _of_plugins(desired, state):
-    # type: (Desired, AiaccState) -> List[Problem]
+def _of_plugins(desired: Desired, state: AiaccState) -> List[Problem]:
     """Somebody else's plugin: the package would overwrite it, or it comes first."""
     if not desired.install:
         return []
@@ -171,20 +162,18 @@ def _of_plugins(desired, state):
     return []
 
 
-def _of_settings(desired, state):
-    # type: (Desired, AiaccState) -> List[Problem]
+def _of_settings(desired: Desired, state: AiaccState) -> List[Problem]:
     """Of a file that no area of ours writes. Ours loses the variable in the same apply."""
     return [
         Problem(NAME, path, "sets %s=%s: NCCL loads AIACC's plugin only while that is not set; take the line out" % (VARIABLE, value))
         for path, value in state.settings if path not in desired.own_files]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     state = observed.state
     if state is None:
         return []
-    found = []  # type: List[str]
+    found: List[str] = []
     if state.deep is not None:
         found.append("aiacc: " + deep_words(state.deep.package, state.deep.backups))
     if observed.libraries and any(row.version is None for row in observed.libraries):

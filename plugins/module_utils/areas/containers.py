@@ -49,8 +49,7 @@ class Observed(NamedTuple):
     docker: docker.Daemon
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     gpu = spec["containers_gpu"]
     asked = spec["containers_runtime"] != "none" and (gpu in ("cdi", "nvidia") or (gpu == "auto" and spec["containers_toolkit_install"]))
     if not asked or not identity.gpus:
@@ -60,8 +59,7 @@ def desired(spec, identity):
     return Desired(identity, "nvidia" if gpu == "nvidia" else "cdi", spec["containers_runtime"], wanted, "")
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     units = observe_units(host)
     if not desired.way:
         return Observed((), None, (), None, (), None, units, docker.NOTHING)
@@ -79,11 +77,10 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if not desired.way or not observed.runtimes:
         return plan_units(NAME, observed.units, "", "")
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if desired.wanted and observed.installed is not None:
         changes += plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
     if _without_toolkit(desired, observed):
@@ -95,25 +92,22 @@ def plan(desired, observed):
     return changes + _plan_spec(observed) + docker.plan_cdi(NAME, observed.docker)
 
 
-def _refresher(desired, observed):
-    # type: (Desired, Observed) -> str
+def _refresher(desired: Desired, observed: Observed) -> str:
     """The toolkit's own units where they are, or come with its packages; else ours."""
     return THEIRS if observed.units.theirs.installed or desired.wanted else OURS
 
 
-def _plan_spec(observed):
-    # type: (Observed) -> List[Change]
+def _plan_spec(observed: Observed) -> List[Change]:
     """The command writes the file anew, in one step. Taken back is a file that was not there before."""
     if observed.driver is None or any("all" in spec.devices and spec.driver == observed.driver for spec in observed.specs):
         return []
-    before = {spec.path: spec.driver for spec in observed.specs}  # type: Dict[str, Any]
+    before: Dict[str, Any] = {spec.path: spec.driver for spec in observed.specs}
     fresh = not any(spec.path.replace("/var/run/", "/run/") == SPEC.replace("/var/run/", "/run/") for spec in observed.specs)
     return [Change(NAME, WHAT_SPEC, before or None, {SPEC: observed.driver}, "none", WHY_SPEC, CDI_SOURCE,
                    (run(GENERATE, (("rm", "-f", SPEC),) if fresh else ()),))]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.way and wants_toolkit(spec, identity) and not desired.wanted:
         return [Problem(NAME, "containers_toolkit_install", "no repository with NVIDIA's container toolkit is known for %s (%s); allowed: "
                         "cuda_repository_url, or false and a toolkit that the site installs" % (
@@ -121,8 +115,7 @@ def problems(spec, identity, desired):
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if not desired.way or not observed.runtimes:
         return []
     if desired.wanted and observed.installed is None:
@@ -134,22 +127,20 @@ def conflicts(desired, observed):
     return found + docker.conflicts(NAME, desired.way, observed.docker)
 
 
-def _without_toolkit(desired, observed):
-    # type: (Desired, Observed) -> bool
+def _without_toolkit(desired: Desired, observed: Observed) -> bool:
     """What does the work is not there, and is not about to come."""
     there = observed.toolkit
     has = there is not None and (at_least(there.version, CDI_SINCE["toolkit"]) if desired.way == "cdi" else there.runtime)
     return not has and not desired.wanted
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if not desired.way:
         return ["containers: " + desired.reason] if desired.reason else []
     if not observed.runtimes:
         kind = "container runtime" if desired.runtime == "auto" else desired.runtime
         return ["containers: no %s on this node, so nothing is set up" % kind]
-    said = []  # type: List[str]
+    said: List[str] = []
     if desired.way == "cdi" and observed.driver is None:
         said.append("containers: no NVIDIA driver is loaded; the CDI specification is made when one is")
     if desired.way == "cdi" and not desired.identity.has("systemd"):

@@ -16,7 +16,7 @@ from ..types import Change, Op, Problem, run, write_file
 
 UNIT = "docker.service"
 RUNTIME = "nvidia"
-ENTRY = {"path": "nvidia-container-runtime", "args": []}  # type: Dict[str, Any]  # as nvidia-ctk runtime configure writes it
+ENTRY: Dict[str, Any] = {"path": "nvidia-container-runtime", "args": []}  # as nvidia-ctk runtime configure writes it
 RESTART = ("systemctl", "restart", UNIT)
 RESTART_SECONDS = 180.0
 WHY_RUNTIME = "docker run --runtime=nvidia gives a container the GPUs (containers_gpu: nvidia)"
@@ -36,16 +36,14 @@ class Daemon(NamedTuple):
 NOTHING = Daemon(None, None, None, False)
 
 
-def observe(host, runtime):
-    # type: (Host, Optional[Runtime]) -> Daemon
+def observe(host: Host, runtime: Optional[Runtime]) -> Daemon:
     if runtime is None:
         return NOTHING
     active = host.run(("systemctl", "is-active", UNIT)).out.strip() == "active"
     return Daemon(runtime, host.read(DAEMON_JSON), host.mode(DAEMON_JSON), active)
 
 
-def settings_of(text):
-    # type: (Optional[str]) -> Optional[Dict[str, Any]]
+def settings_of(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """What daemon.json says; None for what is no JSON object. docker takes an absent or empty file for an empty object."""
     if text is None or not text.strip():
         return {}
@@ -56,8 +54,7 @@ def settings_of(text):
     return found if isinstance(found, dict) else None
 
 
-def plan_runtime(area, daemon):
-    # type: (str, Daemon) -> List[Change]
+def plan_runtime(area: str, daemon: Daemon) -> List[Change]:
     settings = settings_of(daemon.text)
     if daemon.runtime is None or settings is None or _odd(settings, "runtimes"):
         return []
@@ -73,8 +70,7 @@ def plan_runtime(area, daemon):
     return [Change(area, what, before, ENTRY, "restart" if daemon.active else "none", WHY_RUNTIME, RUNTIME_SOURCE, _ops(daemon, merged))]
 
 
-def plan_cdi(area, daemon):
-    # type: (str, Daemon) -> List[Change]
+def plan_cdi(area: str, daemon: Daemon) -> List[Change]:
     settings = settings_of(daemon.text)
     if daemon.runtime is None or settings is None or _odd(settings, "features") or not daemon.active or _has_cdi(daemon):
         return []
@@ -86,20 +82,17 @@ def plan_cdi(area, daemon):
     return [Change(area, "feature cdi of docker", "not loaded" if before is True else before, True, "restart", WHY_CDI, CDI_SOURCE, ops)]
 
 
-def _has_cdi(daemon):
-    # type: (Daemon) -> bool
+def _has_cdi(daemon: Daemon) -> bool:
     """docker info lists where it looks for specifications, from 25 on, when the feature is on."""
     return daemon.runtime is not None and bool(daemon.runtime.cdi_directories)
 
 
-def _merged(settings, section, key, value):
-    # type: (Dict[str, Any], str, str, Any) -> Dict[str, Any]
+def _merged(settings: Dict[str, Any], section: str, key: str, value: Any) -> Dict[str, Any]:
     """A new object: what was observed stays as it was."""
     return dict(settings, **{section: dict(settings.get(section, {}), **{key: value})})
 
 
-def _ops(daemon, settings):
-    # type: (Daemon, Dict[str, Any]) -> Tuple[Op, ...]
+def _ops(daemon: Daemon, settings: Dict[str, Any]) -> Tuple[Op, ...]:
     """A roll back ends with the undo of the first: docker is restarted with its old file, also where it did not start with the new one."""
     write = write_file(DAEMON_JSON, json.dumps(settings, indent=4) + "\n", 0o644 if daemon.mode is None else daemon.mode)
     if not daemon.active:
@@ -107,18 +100,15 @@ def _ops(daemon, settings):
     return (run(("systemctl", "is-active", UNIT), (RESTART,)), write) + _restart()
 
 
-def _restart():
-    # type: () -> Tuple[Op, ...]
+def _restart() -> Tuple[Op, ...]:
     return (run(RESTART, (("true",),), RESTART_SECONDS),)
 
 
-def _odd(settings, section):
-    # type: (Dict[str, Any], str) -> bool
+def _odd(settings: Dict[str, Any], section: str) -> bool:
     return not isinstance(settings.get(section, {}), dict)
 
 
-def conflicts(area, way, daemon):
-    # type: (str, str, Daemon) -> List[Problem]
+def conflicts(area: str, way: str, daemon: Daemon) -> List[Problem]:
     """A file that cannot be merged with: docker itself would not start with it."""
     if daemon.runtime is None:
         return []
@@ -131,8 +121,7 @@ def conflicts(area, way, daemon):
     return []
 
 
-def notes(way, daemon):
-    # type: (str, Daemon) -> List[str]
+def notes(way: str, daemon: Daemon) -> List[str]:
     if way == "nvidia" and daemon.runtime is None:
         return ["containers: containers_gpu: nvidia is for docker, which is not on this node"]
     if way != "cdi" or daemon.runtime is None:

@@ -51,14 +51,12 @@ class CdiUnits(NamedTuple):
     path: UnitState
 
 
-def observe_units(host):
-    # type: (Host) -> CdiUnits
+def observe_units(host: Host) -> CdiUnits:
     service, path = (observe_unit(host, unit) for unit in UNITS)
     return CdiUnits(observe_daemon(host, THEIR_PATH), observe_daemon(host, THEIR_SERVICE), service, path)
 
 
-def plan_units(area, units, who, driver):
-    # type: (str, CdiUnits, str, str) -> List[Change]
+def plan_units(area: str, units: CdiUnits, who: str, driver: str) -> List[Change]:
     """``who``: theirs, ours, or '' for nobody: ours go then, and theirs are not ours to stop."""
     if who == OURS:
         pairs = zip(UNITS, (units.service, units.path))
@@ -68,13 +66,12 @@ def plan_units(area, units, who, driver):
     return changes + _removal(area, units)
 
 
-def _removal(area, units):
-    # type: (str, CdiUnits) -> List[Change]
+def _removal(area: str, units: CdiUnits) -> List[Change]:
     there = [(unit, state) for unit, state in zip(UNITS, (units.service, units.path)) if state.file.text is not None]
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     for unit, state in reversed(there):  # the path first: it would start the service
         off = ("systemctl", "disable", "--now", unit.name)
-        stop = (run(off, (("systemctl", "enable", "--now", unit.name),)),) if state.enabled else ()  # type: Tuple[Op, ...]
+        stop: Tuple[Op, ...] = (run(off, (("systemctl", "enable", "--now", unit.name),)),) if state.enabled else ()
         ops = stop + (remove_file("%s/%s" % (DIRECTORY, unit.name)), RELOAD)
         changes.append(Change(area, "unit %s removed" % unit.name, True, False, "none", "nothing needs it any more", CDI_SOURCE, ops))
     return changes

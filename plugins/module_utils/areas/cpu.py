@@ -40,16 +40,14 @@ class Observed(NamedTuple):
     unit: Optional[UnitState]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     governor = spec["host_tuning_governor"]
     if governor == "keep" or not identity.has("cpufreq") or identity.has("container"):
         return Desired(None, None)
     return Desired(governor, Unit("railwright-cpu-governor.service", unit_text(governor), "multi-user.target", False))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.unit is None:
         return Observed((), None)
     policies = [
@@ -63,8 +61,7 @@ def observe(host, desired):
     return Observed(tuple(policies), observe_unit(host, desired.unit))
 
 
-def policy_directories(host):
-    # type: (Host) -> List[str]
+def policy_directories(host: Host) -> List[str]:
     """One a policy, in order; one a CPU on kernels before 4.3, which have no policy directories."""
     policies = ["%s/%s" % (POLICIES, name) for name in sorted(host.listdir(POLICIES), key=natural_key) if name.startswith("policy")]
     if policies:
@@ -73,11 +70,10 @@ def policy_directories(host):
     return ["%s/%s/cpufreq" % (CPUS, name) for name in names if host.exists("%s/%s/cpufreq/scaling_governor" % (CPUS, name))]
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if desired.governor is None or desired.unit is None or observed.unit is None or not observed.policies:
         return []
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     wrong = [policy for policy in observed.policies if policy.governor != desired.governor]
     if wrong:
         changes.append(Change(
@@ -87,13 +83,11 @@ def plan(desired, observed):
     return changes + plan_unit(NAME, desired.unit, observed.unit, WHY + " (after a reboot)", SOURCE)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A governor that the CPU's driver does not offer."""
     lacking = [policy for policy in observed.policies if policy.available and desired.governor not in policy.available]
     if not lacking:
@@ -102,18 +96,16 @@ def conflicts(desired, observed):
         desired.governor, lacking[0].path.split("/")[-2], ", ".join(lacking[0].available)))]
 
 
-def tally(policies):
-    # type: (Tuple[Policy, ...]) -> Dict[str, int]
+def tally(policies: Tuple[Policy, ...]) -> Dict[str, int]:
     """How many policies have which governor: what people compare on 256 CPUs."""
-    counts = {}  # type: Dict[str, int]
+    counts: Dict[str, int] = {}
     for policy in policies:
         name = policy.governor or "unknown"
         counts[name] = counts.get(name, 0) + 1
     return counts
 
 
-def unit_text(governor):
-    # type: (str) -> str
+def unit_text(governor: str) -> str:
     """sysfs forgets at reboot. The loop needs a shell; ``$$`` is systemd's spelling of ``$``."""
     return HEADER + """[Unit]
 Description=CPU frequency governor %(governor)s (railwright)

@@ -35,10 +35,10 @@ class Observed(NamedTuple):
     driver: Optional[str]  # of the module on disk, else of the loaded one
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     version = spec["cuda_version"]
-    wanted, reason = None, ""  # type: Optional[Tuple[Wanted, ...]], str
+    wanted: Optional[Tuple[Wanted, ...]] = None
+    reason: str = ""
     if version is not None and identity.gpus:
         wanted = cuda_packages(spec, identity)
     elif version is not None:
@@ -46,8 +46,7 @@ def desired(spec, identity):
     return Desired(identity, wanted, reason, version or "", wanted_driver(spec.as_dict()))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.wanted is None:
         return Observed(None, (), None)
     identity = desired.identity
@@ -55,29 +54,25 @@ def observe(host, desired):
     return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), disk or loaded_driver(host).version)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Another version of the same release replaces files that running programs keep open: nothing that runs notices."""
     if desired.wanted is None or observed.installed is None:
         return []
     return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.wanted is None or desired.wanted:
         return []
     return [Problem(NAME, "cuda_version", "no packages of CUDA %s are known for %s (%s); allowed: another release, or leave it unset" % (
         desired.version, identity.platform.pretty or identity.platform.id, identity.arch))]
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     return cuda_conflicts(NAME, desired, observed, plan(desired, observed), "cuda_version", "CUDA", desired.version)
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.reason:
         return ["cuda: " + desired.reason]
     if desired.wanted is not None and desired.driver is None and observed.driver is None:

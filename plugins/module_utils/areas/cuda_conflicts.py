@@ -8,8 +8,9 @@ from ..types import Change, Problem
 from .package_plan import hold_conflicts, missing_database
 
 
-def cuda_conflicts(area, desired, observed, changes, key, product, release):
-    # type: (str, Any, Any, Sequence[Change], str, str, str) -> List[Problem]
+def cuda_conflicts(
+    area: str, desired: Any, observed: Any, changes: Sequence[Change], key: str, product: str, release: str
+) -> List[Problem]:
     """``desired`` and ``observed`` of the area, with identity, wanted, driver and installed, holds, driver.
 
     ``release``: of CUDA; '' where the packages do not say. The driver that the inventory asks for counts before the one that is there.

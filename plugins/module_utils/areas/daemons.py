@@ -27,16 +27,14 @@ class DaemonState(NamedTuple):
     active: Optional[bool]
 
 
-def observe_daemon(host, unit):
-    # type: (Host, str) -> DaemonState
+def observe_daemon(host: Host, unit: str) -> DaemonState:
     installed = any(host.exists("%s/%s" % (directory, unit)) for directory in DIRECTORIES)
     answer = host.run(("systemctl", "is-active", unit)).out.strip() if installed else ""
     return DaemonState(unit, installed, host.readlink("%s/%s" % (DIRECTORY, unit)) == "/dev/null", wanted_at_boot(host, unit),
                        answer == "active" if answer else None)
 
 
-def wanted_at_boot(host, unit):
-    # type: (Host, str) -> bool
+def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
     for directory in DIRECTORIES:
         for name in host.listdir(directory):
@@ -45,10 +43,9 @@ def wanted_at_boot(host, unit):
     return False
 
 
-def plan_daemon(area, state, why, source, *, running=True):
-    # type: (str, DaemonState, str, str, bool) -> List[Change]
+def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running: bool = True) -> List[Change]:
     """``running`` False: only for the next boot (nothing that it needs is there yet)."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if not state.enabled:
         changes.append(Change(
             area, "unit %s enabled" % state.unit, False, True, "none", why, source,
@@ -60,8 +57,7 @@ def plan_daemon(area, state, why, source, *, running=True):
     return changes
 
 
-def masked_problem(area, state):
-    # type: (str, DaemonState) -> List[Problem]
+def masked_problem(area: str, state: DaemonState) -> List[Problem]:
     if not state.masked:
         return []
     return [Problem(area, "unit " + state.unit, "is masked (%s/%s leads to /dev/null), so it can never start; systemctl unmask %s" % (

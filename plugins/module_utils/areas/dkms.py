@@ -51,14 +51,12 @@ class Desired(NamedTuple):
     pinned: Optional[str] = None  # kernel_version
 
     @property
-    def kernel(self):
-        # type: () -> str
+    def kernel(self) -> str:
         """What is built for."""
         return self.pinned or self.identity.kernel
 
     @property
-    def awaited(self):
-        # type: () -> bool
+    def awaited(self) -> bool:
         """That kernel is not running yet: area ``kernel`` brings it, and a reboot."""
         return self.kernel != self.identity.kernel
 
@@ -80,8 +78,7 @@ class ModuleSet(NamedTuple):
     why: str
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     gpu = tuple((row.name, row.version) for row in gpu_packages(spec, identity))
     stack = vendor_stack(spec, identity)
     # Ubuntu signs the modules of its own driver packages, unless they are the DKMS ones.
@@ -90,8 +87,7 @@ def desired(spec, identity):
     return Desired(identity, stack, gpu, signed, not identity.has("container"), keeps_stack(spec), spec["kernel_version"])
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     kernel, running = desired.kernel, desired.identity.kernel
     if not desired.live:
         return Observed((), (), Boot(running, (), None, None, "", (), None, None, None), None, False)
@@ -104,8 +100,7 @@ def observe(host, desired):
         path is not None and FOREIGN_PATH.search(path) is not None)
 
 
-def _meant_for(host, build, kernel):
-    # type: (Host, Build, str) -> bool
+def _meant_for(host: Host, build: Build, kernel: str) -> bool:
     pattern = key_values(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version))).get(_EXCLUSIVE)
     if pattern is None or len(kernel) > LONGEST_KERNEL or not _is_plain(pattern):
         return True
@@ -115,15 +110,13 @@ def _meant_for(host, build, kernel):
         return True
 
 
-def _is_plain(pattern):
-    # type: (str) -> bool
+def _is_plain(pattern: str) -> bool:
     """A package wrote the pattern, and there are some that Python tries for years: a few repeats, none of a group, and some choices."""
     repeats = sum(pattern.count(letter) for letter in "*+?{")
     return repeats <= 3 and pattern.count("|") <= 12 and not any(")" + letter in pattern for letter in "*+{")
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = [_removed(desired, observed)] if _leftover(desired, observed) else []
     for group in module_sets(desired, observed):
         wrong = [build for build in group.builds if build.state != INSTALLED]
@@ -139,11 +132,10 @@ def plan(desired, observed):
     return changes
 
 
-def module_sets(desired, observed):
-    # type: (Desired, Observed) -> List[ModuleSet]
+def module_sets(desired: Desired, observed: Observed) -> List[ModuleSet]:
     if not desired.live:
         return []
-    found = []  # type: List[ModuleSet]
+    found: List[ModuleSet] = []
     stack = desired.stack
     if stack is not None:
         pending = None if stack_installed(stack, observed.installed, desired.identity) else "%s %s" % (stack.name, stack.release)
@@ -158,8 +150,7 @@ def module_sets(desired, observed):
     return found
 
 
-def stack_installed(stack, installed, identity):
-    # type: (VendorStack, Optional[Dict[str, str]], Identity) -> bool
+def stack_installed(stack: VendorStack, installed: Optional[Dict[str, str]], identity: Identity) -> bool:
     """Whether the stack's meta package has the wanted release; an unreadable database promises nothing either way."""
     if installed is None:
         return True
@@ -167,8 +158,7 @@ def stack_installed(stack, installed, identity):
     return version is not None and matches(version, stack.version, identity.platform.family)
 
 
-def _gpu_pending(desired, observed):
-    # type: (Desired, Observed) -> Optional[str]
+def _gpu_pending(desired: Desired, observed: Observed) -> Optional[str]:
     if observed.installed is None:
         return None
     for name, version in desired.gpu:
@@ -178,11 +168,10 @@ def _gpu_pending(desired, observed):
     return None
 
 
-def _rows(desired, observed, belongs):
-    # type: (Desired, Observed, Any) -> Tuple[Build, ...]
+def _rows(desired: Desired, observed: Observed, belongs: Any) -> Tuple[Build, ...]:
     """The newest registered version of each module of a set, for the running kernel; ADDED where it was built for others only."""
     kernel = desired.kernel
-    rows = []  # type: List[Build]
+    rows: List[Build] = []
     for module in _ordered({build.module for build in observed.builds if belongs(build.module)}):
         versions = {build.version for build in observed.builds if build.module == module and (module, build.version) not in observed.unfit}
         if not versions:
@@ -194,20 +183,17 @@ def _rows(desired, observed, belongs):
     return tuple(rows)
 
 
-def _by_version(one, other):
-    # type: (str, str) -> int
+def _by_version(one: str, other: str) -> int:
     return compare(one, other, "debian")  # DKMS's own versions have no epoch, so both rules agree on them
 
 
-def _ordered(modules):
-    # type: (Any) -> List[str]
+def _ordered(modules: Any) -> List[str]:
     """The core of the stack before what is built against it."""
     core = [names[0] for names in DKMS.values()]
     return sorted(modules, key=lambda name: (name not in core, name))
 
 
-def _install(build, kernel):
-    # type: (Build, str) -> List[Op]
+def _install(build: Build, kernel: str) -> List[Op]:
     """``dkms install`` builds first where that is needed; --force where DKMS takes it for installed and the files are gone.
 
     eRDMA's driver always by force: the kernel may have one of that name, and DKMS does not replace it where neither has a version.
@@ -217,22 +203,20 @@ def _install(build, kernel):
     return [run(("dkms", "install") + which + force, (("dkms", "uninstall") + which,), SECONDS)]
 
 
-def _leftover(desired, observed):
-    # type: (Desired, Observed) -> List[Build]
+def _leftover(desired: Desired, observed: Observed) -> List[Build]:
     """Modules of a vendor's stack that stay registered where none is wanted."""
     if desired.stack is not None or desired.kept or not desired.live:
         return []
     return [build for build in observed.builds if build.module in STACK_MODULES and (build.kernel is not None or build.state == ADDED)]
 
 
-def _removed(desired, observed):
-    # type: (Desired, Observed) -> Change
+def _removed(desired: Desired, observed: Observed) -> Change:
     builds = _leftover(desired, observed)
-    ops = []  # type: List[Op]
+    ops: List[Op] = []
     for module, version in sorted({(build.module, build.version) for build in builds}):
         kernels = [build.kernel for build in builds if (build.module, build.version, build.state) == (module, version, INSTALLED)]
         name = "%s/%s" % (module, version)
-        undo = [("dkms", "add", name)]  # type: List[Tuple[str, ...]]
+        undo: List[Tuple[str, ...]] = [("dkms", "add", name)]
         undo += [("dkms", "install", name, "-k", str(kernel)) for kernel in kernels]
         ops.append(run(("dkms", "remove", name, "--all"), tuple(undo), SECONDS))
     before = {build.module: "%s, %s" % (build.version, build.state) for build in builds}
@@ -240,13 +224,11 @@ def _removed(desired, observed):
                   "the next boot would load them in place of the kernel's own, with libraries that do not fit", SOURCE, tuple(ops))
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """The kernel guard, where there is something to build; and modules that cannot be built at all."""
     if not desired.live:
         return []
@@ -260,8 +242,7 @@ def conflicts(desired, observed):
     return found + _nothing_built(desired, observed)
 
 
-def _nothing_built(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _nothing_built(desired: Desired, observed: Observed) -> List[Problem]:
     """The stack is installed and has no driver for this kernel: neither DKMS nor a prebuilt package brought one."""
     if desired.stack is None or observed.installed is None or not stack_installed(desired.stack, observed.installed, desired.identity):
         return []
@@ -275,8 +256,7 @@ def _nothing_built(desired, observed):
                         meta, observed.installed[meta], CORE, desired.kernel))]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if not desired.live:
         wanted = desired.stack is not None or bool(desired.gpu)
         return ["dkms: this is a container, kernel modules belong to the machine below; none is built or judged here"] if wanted else []

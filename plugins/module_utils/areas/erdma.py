@@ -73,16 +73,14 @@ class Observed(NamedTuple):
     image: Optional[str] = None
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     mode = mode_of(spec, identity)
     return Desired(
         identity, mode, spec["erdma_driver"], source_of(spec) if mode is not None else None, spec["erdma_driver_version"],
         vendor_stack(spec, identity) if mode is not None else None, not identity.has("container"), spec["kernel_version"])
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     options, boot = observe_file(host, OPTIONS_FILE), observe_file(host, BOOT_FILE)
     if desired.mode is None:
         return Observed(options, boot)
@@ -105,8 +103,7 @@ def observe(host, desired):
         image=initramfs.outdated(host, identity, MODULE, driver.path, changes_at_boot))
 
 
-def _ofed_state(host, desired):
-    # type: (Host, Desired) -> Tuple[bool, bool, bool]
+def _ofed_state(host: Host, desired: Desired) -> Tuple[bool, bool, bool]:
     """(MLNX_OFED is there, it is still to come, the RDMA core that runs is another one than the driver will be built for)."""
     identity, stack = desired.identity, desired.stack
     there = ofed_there(host, identity.kernel)
@@ -115,23 +112,20 @@ def _ofed_state(host, desired):
     return there, coming, coming or any(module.name == "ib_core" and module.stale for module in modules)
 
 
-def with_release(choice, desired):
-    # type: (Choice, Desired) -> Choice
+def with_release(choice: Choice, desired: Desired) -> Choice:
     """The release that the catalogue pins, where the inventory names none."""
     if choice.kind != DKMS or choice.version is not None or desired.source is None:
         return choice
     return choice._replace(version=desired.source.version)
 
 
-def ofed_there(host, kernel):
-    # type: (Host, str) -> bool
+def ofed_there(host: Host, kernel: str) -> bool:
     """Its headers are where the driver's build looks for them, or its RDMA core is the one that would be loaded."""
     path = module_path(module_index(host, kernel), "ib_core")
     return host.exists(OFED_HEADERS) or (path is not None and FOREIGN_PATH.search(path) is not None)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     choice, driver = observed.choice, observed.driver
     if choice is None or driver is None or desired.mode is None:
         return _forget(observed.options) + _forget(observed.boot)
@@ -154,8 +148,7 @@ def plan(desired, observed):
     return packages + builds + files + images + erdma_load.heavier(loaded, observed.storage)
 
 
-def _plan_driver(desired, observed, choice, driver):
-    # type: (Desired, Observed, Choice, Driver) -> List[Change]
+def _plan_driver(desired: Desired, observed: Observed, choice: Choice, driver: Driver) -> List[Change]:
     kernel = desired.identity.kernel
     fits = COMING if observed.coming else driver.fits
     if choice.kind == DKMS and choice.version is not None:
@@ -167,14 +160,12 @@ def _plan_driver(desired, observed, choice, driver):
     return plan_core("%s/%s" % installed[:2], kernel, fits) if installed is not None else []
 
 
-def _new_driver(builds):
-    # type: (List[Change]) -> bool
+def _new_driver(builds: List[Change]) -> bool:
     """Not one that only fits another RDMA core: that core may come into use with the next boot only, and the driver with it."""
     return any(change.why != erdma_dkms.WHY_CORE for change in builds)
 
 
-def _packages(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def _packages(desired: Desired, observed: Observed) -> List[Change]:
     """What the build needs and is not there; removed packages are nobody's business here."""
     platform = desired.identity.platform
     rows = [Wanted(name, None, why, erdma_dkms.SOURCE) for name, why in TOOLS if name not in observed.tools]
@@ -184,21 +175,18 @@ def _packages(desired, observed):
     return plan_packages(NAME, rows, {}, platform.family)
 
 
-def _forget(state):
-    # type: (FileState) -> List[Change]
+def _forget(state: FileState) -> List[Change]:
     """Take away what an earlier choice of ours left. A file that somebody else wrote stays."""
     if state.text is None or state.foreign:
         return []
     return [Change(NAME, "file " + state.path, state.text, None, "none", WHY_FORGET, erdma_load.SOURCE, (remove_file(state.path),))]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     choice, driver = observed.choice, observed.driver
     if choice is None or driver is None or choice.kind == LEAVE:
         return []
@@ -212,8 +200,7 @@ def conflicts(desired, observed):
     return _ofed(desired, observed) + _build(desired, observed) + _boot(observed) + _in_use(desired, observed)
 
 
-def _ofed(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _ofed(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.mode != OFED or desired.stack is not None or observed.ofed:
         return []
     return [Problem(NAME, "erdma_mode", "is ofed here%s, and MLNX_OFED is neither on this node nor asked for: set rdma_stack: mlnx_ofed, "
@@ -221,13 +208,12 @@ def _ofed(desired, observed):
                         " (auto, on a node with an NVIDIA GPU)" if desired.identity.gpus else ""))]
 
 
-def _build(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _build(desired: Desired, observed: Observed) -> List[Problem]:
     """The source that nobody vouches for, and the kernel guard."""
     choice, boot, driver = observed.choice, observed.kernels, observed.driver
     if choice is None or boot is None or driver is None or choice.kind == LEAVE or not _plan_driver(desired, observed, choice, driver):
         return []
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     source = desired.source
     if choice.kind == DKMS and not observed.files.source:
         if source is None or source.version != choice.version:
@@ -238,16 +224,14 @@ def _build(desired, observed):
     return found + (guard_problems(NAME, boot, desired.identity.platform, False, desired.pinned) if choice.kind != MAINLINE else [])
 
 
-def _boot(observed):
-    # type: (Observed) -> List[Problem]
+def _boot(observed: Observed) -> List[Problem]:
     forbids = "%s forbids to load %s, so it would be missing after a reboot; remove that line"
     return [Problem(NAME, "module " + name, forbids % (path, name)) for name, path in observed.barred] + [
         Problem(NAME, "erdma_mode", "%s sets compat_mode=%s at boot, and is read after %s: remove that" % (place, letter, OPTIONS_FILE))
         for place, letter in observed.overruled]
 
 
-def _in_use(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _in_use(desired: Desired, observed: Observed) -> List[Problem]:
     reloads = [change for change in plan(desired, observed) if change.disruption in ("reload", "storage")]
     if not reloads or not (observed.users or observed.references):
         return []
@@ -256,8 +240,7 @@ def _in_use(desired, observed):
         who, reloads[0].what))]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     choice = observed.choice
     if choice is None:
         return []

@@ -27,8 +27,7 @@ class Choice(NamedTuple):
     problem: Optional[str] = None
 
 
-def choose(wanted, version, mode, driver, ours):
-    # type: (str, Optional[str], str, Driver, Sequence[str]) -> Choice
+def choose(wanted: str, version: Optional[str], mode: str, driver: Driver, ours: Sequence[str]) -> Choice:
     """``wanted`` is erdma_driver, ``version`` the release that the inventory asks for (None: any); ``ours``: what we gave DKMS before."""
     if wanted == LEAVE:
         return Choice(LEAVE, "erdma_driver is leave")
@@ -43,19 +42,16 @@ def choose(wanted, version, mode, driver, ours):
     return Choice(DKMS, "the driver with modes is not there", version)
 
 
-def proven(mode, driver):
-    # type: (str, Driver) -> bool
+def proven(mode: str, driver: Driver) -> bool:
     """Every device of the loaded mainline driver is of the wanted kind; without a device nothing is proven."""
     return driver.loaded and not driver.alibabas and bool(driver.types) and not wrong_types(mode, driver)
 
 
-def wrong_types(mode, driver):
-    # type: (str, Driver) -> List[str]
+def wrong_types(mode: str, driver: Driver) -> List[str]:
     return [name for name, kind in driver.types if kind != NODE_TYPES[LETTERS[mode]]]
 
 
-def mainline_problem(mode, driver):
-    # type: (str, Driver) -> Optional[str]
+def mainline_problem(mode: str, driver: Driver) -> Optional[str]:
     """Why the kernel's own driver is not what the inventory wants, in one line."""
     if mode == OFED:
         return "mode ofed needs Alibaba's driver: the kernel's own does not load on top of MLNX_OFED; use erdma_mode: compat, or %s" % OUT
@@ -70,30 +66,26 @@ def mainline_problem(mode, driver):
     return None
 
 
-def other_mode(mode):
-    # type: (str) -> str
+def other_mode(mode: str) -> str:
     """The first mode of the other letter."""
     return next(name for name in MODES if LETTERS[name] != LETTERS[mode])
 
 
-def our_versions(host, builds):
-    # type: (Host, Sequence[Build]) -> List[str]
+def our_versions(host: Host, builds: Sequence[Build]) -> List[str]:
     """Versions that DKMS has and whose dkms.conf we wrote, in DKMS' order."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for build in builds:
         if build.version not in found and (host.read(directory(build.version) + "/dkms.conf") or "").startswith(MARK):
             found.append(build.version)
     return found
 
 
-def foreign_builds(driver, ours):
-    # type: (Driver, Sequence[str]) -> List[str]
+def foreign_builds(driver: Driver, ours: Sequence[str]) -> List[str]:
     """Versions that DKMS has from somebody else."""
     return sorted({build.version for build in driver.builds if build.version not in ours})
 
 
-def in_the_way(choice, driver, ours):
-    # type: (Choice, Driver, Sequence[str]) -> Optional[str]
+def in_the_way(choice: Choice, driver: Driver, ours: Sequence[str]) -> Optional[str]:
     """Another one's driver in DKMS, where ours or the kernel's own is wanted. Its package would fight for it."""
     others = foreign_builds(driver, ours)
     if choice.kind not in (DKMS, MAINLINE) or not others:
@@ -104,7 +96,6 @@ def in_the_way(choice, driver, ours):
         "take it off first (its package, or: %s)" % "; ".join("dkms remove erdma/%s --all" % version for version in others))
 
 
-def installed_here(driver, kernel, version):
-    # type: (Driver, str, Any) -> Optional[Build]
+def installed_here(driver: Driver, kernel: str, version: Any) -> Optional[Build]:
     """What DKMS has of a version for this kernel."""
     return next((build for build in driver.builds if build.version == version and build.kernel == kernel), None)

@@ -30,8 +30,7 @@ class Files(NamedTuple):
     source: bool
 
 
-def plan_dkms(version, kernel, mad, builds, files, fits):
-    # type: (str, str, bool, Sequence[Build], Files, Optional[str]) -> List[Change]
+def plan_dkms(version: str, kernel: str, mad: bool, builds: Sequence[Build], files: Files, fits: Optional[str]) -> List[Change]:
     """``mad``: the wanted mode needs it. A driver that has it serves every mode, so it is never taken out again."""
     name = dkms_name(version)
     registered = any(build.version == version for build in builds)
@@ -51,8 +50,7 @@ def plan_dkms(version, kernel, mad, builds, files, fits):
     return plan_core(name, kernel, fits) if built else []
 
 
-def plan_core(name, kernel, fits):
-    # type: (str, str, Optional[str]) -> List[Change]
+def plan_core(name: str, kernel: str, fits: Optional[str]) -> List[Change]:
     """Built again for the running kernel: after OFED came or was changed nobody else does it.
 
     Without ops where OFED is still to come: then it is for the apply behind the package step.
@@ -63,28 +61,25 @@ def plan_core(name, kernel, fits):
     return [Change(AREA, "DKMS module %s built for this RDMA core" % name, fits, FITS, "none", WHY_CORE, SOURCE, ops)]
 
 
-def install_command(name, kernel):
-    # type: (str, str) -> Tuple[str, ...]
+def install_command(name: str, kernel: str) -> Tuple[str, ...]:
     """--force, as in the vendor's package: without it DKMS leaves a module of the kernel's own in its place where it finds both alike."""
     return ("dkms", "install", name, "-k", kernel, "--force")
 
 
-def _around(name, kernel, writes):
-    # type: (str, str, Sequence[Op]) -> Tuple[Op, ...]
+def _around(name: str, kernel: str, writes: Sequence[Op]) -> Tuple[Op, ...]:
     """Off, the files, on: undone in reverse, the old files are back before the old driver is built with them."""
     remove, install = ("dkms", "remove", name, "-k", kernel), install_command(name, kernel)
     return (run(remove, (install,), BUILD_SECONDS),) + tuple(writes) + (run(install, (remove,), BUILD_SECONDS),)
 
 
-def plan_off(versions, builds, keep):
-    # type: (Sequence[str], Sequence[Build], Optional[str]) -> List[Change]
+def plan_off(versions: Sequence[str], builds: Sequence[Build], keep: Optional[str]) -> List[Change]:
     """Our versions but ``keep`` leave DKMS; their sources stay in /usr/src, where a roll-back needs them."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     for version in versions:
         if version == keep:
             continue
         name = dkms_name(version)
-        undo = [("dkms", "add", name)]  # type: List[Tuple[str, ...]]
+        undo: List[Tuple[str, ...]] = [("dkms", "add", name)]
         undo += [install_command(name, build.kernel) for build in builds
                  if build.version == version and build.state == INSTALLED and build.kernel is not None]
         ops = (run(("dkms", "remove", name, "--all"), tuple(undo), BUILD_SECONDS),)

@@ -41,16 +41,14 @@ class Overruling(NamedTuple):
     letter: str
 
 
-def options_text(letter):
-    # type: (str) -> str
+def options_text(letter: str) -> str:
     return HEADER + SOFTDEP + "options %s %s=%s\n" % (MODULE, PARAMETER, letter)
 
 
-def overruling(host):
-    # type: (Host) -> List[Overruling]
+def overruling(host: Host) -> List[Overruling]:
     """Files that modprobe reads after ours (by name, whatever the directory), and the kernel's command line, which comes last."""
-    found = []  # type: List[Overruling]
-    seen = []  # type: List[str]
+    found: List[Overruling] = []
+    seen: List[str] = []
     ours = OPTIONS_FILE.rpartition("/")[2]
     for directory in MODPROBE_DIRS:
         for name in host.listdir(directory):
@@ -64,19 +62,16 @@ def overruling(host):
     return found
 
 
-def letters_in(text):
-    # type: (str) -> List[str]
+def letters_in(text: str) -> List[str]:
     """The last word of each ``options erdma`` line about the mode."""
     return [letters[-1] for letters in (_letters(options) for options in _OPTION.findall(text)) if letters]
 
 
-def _letters(options):
-    # type: (str) -> List[str]
+def _letters(options: str) -> List[str]:
     return ["Y" if (found.group(1) in _TRUE) else "N" for found in _VALUE.finditer(options)]
 
 
-def plan_loaded(loaded, before, after, exchanged):
-    # type: (bool, Optional[str], Optional[str], bool) -> List[Change]
+def plan_loaded(loaded: bool, before: Optional[str], after: Optional[str], exchanged: bool) -> List[Change]:
     """``before``/``after``: letters, None for a driver without modes. ``exchanged``: the loaded driver is not the one on disk."""
     if not loaded:
         load = run(("modprobe", MODULE), (("modprobe", "-r", MODULE),), LOAD_SECONDS)
@@ -89,25 +84,21 @@ def plan_loaded(loaded, before, after, exchanged):
     return [Change(AREA, what, words(before), words(after), "reload", WHY_DRIVER if exchanged else WHY_MODE, SOURCE, ops)]
 
 
-def load_command(letter):
-    # type: (Optional[str]) -> Tuple[str, ...]
+def load_command(letter: Optional[str]) -> Tuple[str, ...]:
     """Words on modprobe's command line come after those of its files, and so win."""
     return ("modprobe", MODULE) + (("%s=%s" % (PARAMETER, letter),) if letter is not None else ())
 
 
-def comes_back(letter):
-    # type: (Optional[str]) -> Op
+def comes_back(letter: Optional[str]) -> Op:
     """Stands first in a plan that exchanges the driver: does nothing, and its undo, the last of all, loads the old one again."""
     return run(COMES_BACK, (load_command(letter),), LOAD_SECONDS)
 
 
-def words(letter):
-    # type: (Optional[str]) -> str
+def words(letter: Optional[str]) -> str:
     return "no modes" if letter is None else "%s=%s, %s" % (PARAMETER, letter, WORDS[letter])
 
 
-def heavier(changes, storage):
-    # type: (Sequence[Change], Sequence[str]) -> List[Change]
+def heavier(changes: Sequence[Change], storage: Sequence[str]) -> List[Change]:
     """A reload under what is mounted over RDMA is another class, and says what it is."""
     if not storage:
         return list(changes)

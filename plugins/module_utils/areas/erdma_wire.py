@@ -10,8 +10,7 @@ from ..spec.model import Spec
 from ..types import Identity
 
 
-def planned_wire(host, spec, identity):
-    # type: (Host, Spec, Identity) -> Optional[Dict[str, Any]]
+def planned_wire(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
     """``mode`` that the inventory wants and ``letter`` of compat_mode that will run; None where the fabric is not eRDMA.
 
     Where the driver is left alone it is what runs now; None in place of a letter where nothing tells.

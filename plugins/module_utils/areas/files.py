@@ -22,26 +22,24 @@ class FileState(NamedTuple):
     mode: Optional[int]
 
     @property
-    def foreign(self):
-        # type: () -> bool
+    def foreign(self) -> bool:
         """Somebody else wrote this file."""
         return bool(self.text) and not is_ours(self.text or "")
 
 
-def is_ours(text):
-    # type: (str) -> bool
+def is_ours(text: str) -> bool:
     if text.startswith("#!"):
         text = text.partition("\n")[2]  # a script's first line is its interpreter
     return text.startswith(MARK)
 
 
-def observe_file(host, path):
-    # type: (Host, str) -> FileState
+def observe_file(host: Host, path: str) -> FileState:
     return FileState(path, host.read(path), host.mode(path))
 
 
-def plan_file(area, state, content, why, source, mode=0o644, then=(), disruption="none"):
-    # type: (str, FileState, str, str, str, int, Tuple[Op, ...], str) -> List[Change]
+def plan_file(
+    area: str, state: FileState, content: str, why: str, source: str, mode: int = 0o644, then: Tuple[Op, ...] = (), disruption: str = "none"
+) -> List[Change]:
     """The change that makes a file hold exactly ``content``; ``then`` makes a daemon notice it.
 
     The permission bits count too: a file that its readers may not open is as bad as none.
@@ -57,14 +55,13 @@ def plan_file(area, state, content, why, source, mode=0o644, then=(), disruption
     return [Change(area, what, state.text, content, disruption, why, source, ops)]
 
 
-def later_files(host, directories, name):
-    # type: (Host, Sequence[str], str) -> List[str]
+def later_files(host: Host, directories: Sequence[str], name: str) -> List[str]:
     """The .conf files of a drop-in directory that are read after ``name`` and so win over it, in order.
 
     All of sysctl.d, limits.d and systemd read by name, whatever the directory; a file in
     an earlier one of ``directories`` hides those of the same name in later ones.
     """
-    paths = {}  # type: Dict[str, str]
+    paths: Dict[str, str] = {}
     for directory in directories:
         for found in host.listdir(directory):
             if found.endswith(".conf") and found > name:
@@ -72,6 +69,5 @@ def later_files(host, directories, name):
     return [paths[found] for found in sorted(paths)]
 
 
-def octal(mode):
-    # type: (Optional[int]) -> Optional[str]
+def octal(mode: Optional[int]) -> Optional[str]:
     return None if mode is None else "0%03o" % mode

@@ -42,15 +42,13 @@ class Observed(NamedTuple):
     firewalld: Optional[firewall_firewalld.FirewalldState]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     unknown = () if spec["firewall_peers"] else tuple(spec["firewall_derived"]["unknown"])
     return Desired(bool(spec["firewall_manage"]), spec["firewall_backend"], bootstrap_interface(spec, identity), openings(spec, identity),
                    unknown)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if not desired.manage:
         return Observed({"runs": [], "chains": [], "missing": None}, None, None, None)
     facts = observe_firewall(host)
@@ -60,9 +58,8 @@ def observe(host, desired):
         firewall_firewalld.observe(host, desired.openings) if "firewalld" in runs else None)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
-    changes = []  # type: List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
     if not desired.manage or not desired.openings or desired.unknown:
         return changes
     for owner in _chosen(desired):
@@ -76,18 +73,15 @@ def plan(desired, observed):
     return changes
 
 
-def _chosen(desired):
-    # type: (Desired) -> Tuple[str, ...]
+def _chosen(desired: Desired) -> Tuple[str, ...]:
     return MANAGED if desired.backend == "auto" else (desired.backend,)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if not desired.manage:
         return []
     if not desired.openings or desired.unknown:
@@ -103,8 +97,7 @@ def conflicts(desired, observed):
     return found
 
 
-def _unknown_peers(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _unknown_peers(desired: Desired, observed: Observed) -> List[Problem]:
     """Only where a firewall would stop somebody: elsewhere nobody needs to know."""
     probe = Opening(desired.interface or "", "tcp", 0, (ANYWHERE,))
     fate = worst(observed.facts["chains"] or [], (probe,))
@@ -120,12 +113,11 @@ def _unknown_peers(desired, observed):
                     "IP address, rails have addresses, ssh_mesh_addresses); set firewall_peers, %s" % (runs, whose, WAY_OUT))]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if not desired.manage:
         return ["firewall: left alone (firewall_manage: false)"]
     facts = observed.facts
-    said = []  # type: List[str]
+    said: List[str] = []
     if facts["missing"]:
         said.append("firewall: the kernel's rules cannot be read: %s" % facts["missing"])
     if not facts["runs"]:
@@ -142,13 +134,11 @@ def notes(desired, observed):
     return said + _shared_zones(observed)
 
 
-def _fate(facts, owner, wanted):
-    # type: (Mapping[str, Any], str, Sequence[Opening]) -> Fate
+def _fate(facts: Mapping[str, Any], owner: str, wanted: Sequence[Opening]) -> Fate:
     return worst([chain for chain in facts["chains"] if chain["owner"] == owner], wanted)
 
 
-def _shared_zones(observed):
-    # type: (Observed) -> List[str]
+def _shared_zones(observed: Observed) -> List[str]:
     """A rich rule holds for a whole zone: firewalld cannot say it of one interface."""
     if observed.firewalld is None:
         return []

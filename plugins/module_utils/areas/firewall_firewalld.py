@@ -20,7 +20,7 @@ RECORD = "/etc/railwright/firewalld-rules"
 SECONDS = 30.0
 WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
 SOURCE = "NCCL src/misc/socket.cc (port 0); firewalld.richlanguage(5); inventory: firewall_peers"
-PLACES = (("at run time", ()), ("permanently", ("--permanent",)))  # type: Tuple[Tuple[str, Tuple[str, ...]], ...]
+PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (("at run time", ()), ("permanently", ("--permanent",)))
 Rule = Tuple[str, str]  # zone, rich rule
 
 
@@ -33,9 +33,8 @@ class FirewalldState(NamedTuple):
     record: FileState
 
 
-def observe(host, openings):
-    # type: (Host, Sequence[Opening]) -> FirewalldState
-    zones = {}  # type: Dict[str, str]
+def observe(host: Host, openings: Sequence[Opening]) -> FirewalldState:
+    zones: Dict[str, str] = {}
     for interface in sorted({opening.interface for opening in openings}):
         answer = host.run((COMMAND, "--get-zone-of-interface=" + interface), SECONDS)
         if not answer.ok:  # an interface that nobody put into a zone is in the default one
@@ -52,21 +51,18 @@ def observe(host, openings):
     return FirewalldState(zones, (present[0], present[1]), shared, record)
 
 
-def _ask(host, options):
-    # type: (Host, Tuple[str, ...]) -> List[str]
+def _ask(host: Host, options: Tuple[str, ...]) -> List[str]:
     return host.run((COMMAND,) + options, SECONDS).out.splitlines()
 
 
-def recorded(record):
-    # type: (FileState) -> List[Rule]
+def recorded(record: FileState) -> List[Rule]:
     if record.text is None or not is_ours(record.text):
         return []
     found = [text.partition("\t") for text in record.text.splitlines() if "\t" in text and not text.startswith("#")]
     return [(zone, rule) for zone, _tab, rule in found if parse.is_name(zone)]
 
 
-def rich_rules(opening):
-    # type: (Opening) -> List[str]
+def rich_rules(opening: Opening) -> List[str]:
     """As firewalld itself writes them, so that they compare: one for each network, the last bits of a single address left out."""
     what = 'port port="%d" protocol="%s"' % (opening.port, opening.protocol) if opening.port else 'protocol value="%s"' % opening.protocol
     bare = "/128" if opening.family == "ipv6" else "/32"
@@ -74,8 +70,7 @@ def rich_rules(opening):
         opening.family, source[:-len(bare)] if source.endswith(bare) else source, what) for source in opening.sources]
 
 
-def plan(area, openings, chains, state):
-    # type: (str, Sequence[Opening], Optional[Sequence[Mapping[str, Any]]], FirewalldState) -> List[Change]
+def plan(area: str, openings: Sequence[Opening], chains: Optional[Sequence[Mapping[str, Any]]], state: FirewalldState) -> List[Change]:
     """``chains`` None: the kernel's rules cannot be read, and a rule too many does no harm."""
     known = recorded(state.record)
     wanted = sorted({(state.zones[opening.interface], rule) for opening in openings if opening.interface in state.zones
@@ -97,8 +92,7 @@ def plan(area, openings, chains, state):
     return changes
 
 
-def _ops(options, rules, verb):
-    # type: (Tuple[str, ...], Sequence[Rule], str) -> List[Op]
+def _ops(options: Tuple[str, ...], rules: Sequence[Rule], verb: str) -> List[Op]:
     """One command a zone: firewalld takes some tenths of a second for each."""
     opposite = {"add": "remove", "remove": "add"}[verb]
     found = []

@@ -77,14 +77,12 @@ class NftState(NamedTuple):
     unit: UnitState
 
 
-def observe(host):
-    # type: (Host) -> NftState
+def observe(host: Host) -> NftState:
     unit = Unit(UNIT, "", BOOT.wanted_by, host.exists("%s/%s" % (DIRECTORY, UNIT)))
     return NftState(observe_file(host, SCRIPT), observe_file(host, RULES), observe_unit(host, unit))
 
 
-def plan(area, openings, chains, state):
-    # type: (str, Sequence[Opening], Sequence[Mapping[str, Any]], NftState) -> List[Change]
+def plan(area: str, openings: Sequence[Opening], chains: Sequence[Mapping[str, Any]], state: NftState) -> List[Change]:
     wanted = [(chain, _for(chain, openings)) for chain in chains if _needs(chain, chains, openings)]
     if not wanted:
         return []
@@ -100,25 +98,21 @@ def plan(area, openings, chains, state):
     return changes + plan_unit(area, BOOT, state.unit, "nftables.service loads the site's file without our rules", SOURCE)
 
 
-def _load(state):
-    # type: (NftState) -> Op
+def _load(state: NftState) -> Op:
     """Where rules of ours were before, a roll-back loads the file that it has restored; else it takes them out."""
     argv = (SCRIPT, "load", RULES)
     return run(argv) if state.rules.text is not None and state.script.text is not None else run(argv, ((SCRIPT, "clear"),))
 
 
-def ours(chain):
-    # type: (Mapping[str, Any]) -> List[Mapping[str, Any]]
+def ours(chain: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     return [rule for rule in chain["rules"] if rule["ours"]]
 
 
-def _for(chain, openings):
-    # type: (Mapping[str, Any], Sequence[Opening]) -> List[Opening]
+def _for(chain: Mapping[str, Any], openings: Sequence[Opening]) -> List[Opening]:
     return [opening for opening in openings if applies(chain, opening.packets)]
 
 
-def _needs(chain, chains, openings):
-    # type: (Mapping[str, Any], Sequence[Mapping[str, Any]], Sequence[Opening]) -> bool
+def _needs(chain: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], openings: Sequence[Opening]) -> bool:
     """A base chain that would not let all of it in without us. One that has rules of ours keeps them up to date."""
     if not chain["hook"] or not _for(chain, openings):
         return False
@@ -126,8 +120,7 @@ def _needs(chain, chains, openings):
     return bool(ours(chain)) or _fate(without, chains, openings) != OPEN
 
 
-def _right(chain, chains, openings):
-    # type: (Mapping[str, Any], Sequence[Mapping[str, Any]], Sequence[Opening]) -> bool
+def _right(chain: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], openings: Sequence[Opening]) -> bool:
     """Exactly ours, each once; at the head, unless what stands before lets it all in too."""
     found = sorted(same(rule["if"]) for rule in ours(chain))
     if found != sorted(same(opening.conditions()) for opening in openings):
@@ -136,31 +129,27 @@ def _right(chain, chains, openings):
     return all(rule["ours"] for rule in head) or _fate(chain, chains, openings) == OPEN
 
 
-def _fate(chain, chains, openings):
-    # type: (Mapping[str, Any], Sequence[Mapping[str, Any]], Sequence[Opening]) -> str
+def _fate(chain: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], openings: Sequence[Opening]) -> str:
     """Of this base chain alone, with the chains that it leads to."""
     others = [item for item in chains if (item["family"], item["table"]) == (chain["family"], chain["table"])]
     alone = [dict(item, hook=False) for item in others if item["chain"] != chain["chain"]]
     return worst([dict(chain)] + alone, _for(chain, openings)).status
 
 
-def _found(chain):
-    # type: (Mapping[str, Any]) -> List[str]
+def _found(chain: Mapping[str, Any]) -> List[str]:
     told = []
     for rule in ours(chain):
-        values = {item["what"]: ", ".join(item["in"]) for item in rule["if"]}  # type: Dict[str, str]
+        values: Dict[str, str] = {item["what"]: ", ".join(item["in"]) for item in rule["if"]}
         port = " port " + values["dport"] if "dport" in values else ""
         told.append("%s: %s: %s%s from %s" % (place(chain), values.get("iif"), values.get("protocol"), port, values.get("saddr")))
     return told
 
 
-def place(chain):
-    # type: (Mapping[str, Any]) -> str
+def place(chain: Mapping[str, Any]) -> str:
     return "%s %s %s" % (chain["family"], chain["table"], chain["chain"])
 
 
-def line(chain, opening):
-    # type: (Mapping[str, Any], Opening) -> str
+def line(chain: Mapping[str, Any], opening: Opening) -> str:
     """Names come from nft's own listing and the node's interfaces, and hold no quotes, blanks or braces; networks are parsed."""
     address = "ip6" if opening.family == "ipv6" else "ip"
     what = "%s dport %d" % (opening.protocol, opening.port) if opening.port else "meta l4proto %s" % opening.protocol

@@ -31,21 +31,17 @@ class Entry(NamedTuple):
     port: int
     source: str
 
-    def words(self):
-        # type: () -> str
+    def words(self) -> str:
         return Opening(self.interface, self.protocol, self.port, (self.source,)).words()
 
-    def rule(self):
-        # type: () -> Tuple[str, ...]
-        port = ("port", str(self.port)) if self.port else ()  # type: Tuple[str, ...]
+    def rule(self) -> Tuple[str, ...]:
+        port: Tuple[str, ...] = ("port", str(self.port)) if self.port else ()
         return ("allow", "in", "on", self.interface, "proto", self.protocol, "from", self.source, "to", "any") + port
 
-    def add(self):
-        # type: () -> Tuple[str, ...]
+    def add(self) -> Tuple[str, ...]:
         return ("ufw", "prepend") + self.rule() + ("comment", COMMENT)
 
-    def delete(self):
-        # type: () -> Tuple[str, ...]
+    def delete(self) -> Tuple[str, ...]:
         return ("ufw", "delete") + self.rule()
 
 
@@ -54,15 +50,13 @@ class UfwState(NamedTuple):
     ipv6: bool
 
 
-def observe(host):
-    # type: (Host) -> UfwState
+def observe(host: Host) -> UfwState:
     found = [entry for path in FILES for text in (host.read(path) or "").splitlines() for entry in [entry_of(text)] if entry is not None]
     ipv6 = not any(text.strip().lower() == "ipv6=no" for text in (host.read(SETTINGS) or "").splitlines())
     return UfwState(tuple(found), ipv6)
 
 
-def entry_of(text):
-    # type: (str) -> Optional[Entry]
+def entry_of(text: str) -> Optional[Entry]:
     found = _TUPLE.match(text.strip())
     if found is None or found.group(5) != _MARK:
         return None
@@ -73,8 +67,7 @@ def entry_of(text):
     return Entry(found.group(4), found.group(1), 0 if found.group(2) == "any" else int(found.group(2)), source)
 
 
-def plan(area, openings, chains, state):
-    # type: (str, Sequence[Opening], Sequence[Mapping[str, Any]], UfwState) -> List[Change]
+def plan(area: str, openings: Sequence[Opening], chains: Sequence[Mapping[str, Any]], state: UfwState) -> List[Change]:
     """Without IPv6 ufw lets none in and refuses rules for it: that is the site's wish."""
     mine = [opening for opening in openings if state.ipv6 or opening.family == "ipv4"]
     if not state.entries and worst(chains, mine).status == OPEN:
@@ -93,12 +86,10 @@ def plan(area, openings, chains, state):
     return []
 
 
-def _words(entries):
-    # type: (Sequence[Entry]) -> List[str]
+def _words(entries: Sequence[Entry]) -> List[str]:
     return sorted(entry.words() for entry in entries)
 
 
-def _live(wanted, chains):
-    # type: (Sequence[Entry], Sequence[Mapping[str, Any]]) -> bool
-    found = {same(rule["if"]) for chain in chains if chain["chain"] in LIVE for rule in chain["rules"]}  # type: Set[Any]
+def _live(wanted: Sequence[Entry], chains: Sequence[Mapping[str, Any]]) -> bool:
+    found: Set[Any] = {same(rule["if"]) for chain in chains if chain["chain"] in LIVE for rule in chain["rules"]}
     return all(same(Opening(*entry[:3], sources=(entry.source,)).conditions()) in found for entry in wanted)

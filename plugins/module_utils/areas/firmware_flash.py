@@ -25,16 +25,14 @@ class Board(NamedTuple):
     image: Optional[Dict[str, str]]
 
 
-def image_path(psid, version):
-    # type: (str, str) -> str
+def image_path(psid: str, version: str) -> str:
     return "%s/%s-%s.bin" % (IMAGES, psid, version)
 
 
-def plan_flash(area, board, tool):
-    # type: (str, Board, str) -> List[Change]
+def plan_flash(area: str, board: Board, tool: str) -> List[Change]:
     if board.wanted is None or (board.running == board.wanted and board.flash in (None, board.wanted)):
         return []
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if board.flash != board.wanted:
         if board.image is None:
             return []  # judged, not flashed; see notes and the verdict firmware.version

@@ -79,10 +79,10 @@ class Observed(NamedTuple):
     initramfs: Optional[Tuple[str, ...]]  # the command that builds it anew
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     branch = spec["gpu_driver_branch"]
-    wanted, reason = None, ""  # type: Optional[Tuple[Wanted, ...]], str
+    wanted: Optional[Tuple[Wanted, ...]] = None
+    reason: str = ""
     if branch is not None and identity.gpus:
         wanted = gpu_packages(spec, identity)
     elif branch is not None:
@@ -95,8 +95,7 @@ def desired(spec, identity):
         spec["gpu_driver_persistence"], not identity.has("container"), stack.meta if stack is not None else None)
 
 
-def wanted_version(spec):
-    # type: (Spec) -> Optional[str]
+def wanted_version(spec: Spec) -> Optional[str]:
     """The driver's version as /proc shows it. The distribution's packages have the version that they have, unless one is asked for."""
     version = spec["gpu_driver_version"]
     if version is None and spec["gpu_driver_source"] == "cuda_repository":
@@ -106,14 +105,12 @@ def wanted_version(spec):
     return found.group(1) if found is not None else None
 
 
-def wants_fabricmanager(spec, identity):
-    # type: (Spec, Identity) -> bool
+def wants_fabricmanager(spec: Spec, identity: Identity) -> bool:
     asked = spec["gpu_driver_fabricmanager"]
     return bool(identity.nvswitches) if asked is None else bool(asked)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.wanted is None:
         return Observed(None, (), Driver(None, None), Driver(None, None), False, Loaded((), (), ()), FileState(BLACKLIST, None, None),
                         FileState(DROPIN, None, None), (), None)
@@ -132,8 +129,7 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if desired.wanted is None or observed.installed is None:
         return []
     changes = package_changes(desired, observed)
@@ -145,8 +141,7 @@ def plan(desired, observed):
     return changes + module + daemon_changes(desired, observed, waiting=waiting)
 
 
-def package_changes(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def package_changes(desired: Desired, observed: Observed) -> List[Change]:
     """Another version restarts NVIDIA's daemons, and programs that start before the module follows fail: the module's change says so."""
     wanted, installed = desired.wanted or (), observed.installed or {}
     stale = stale_packages(installed, names_of(wanted), desired.branch, desired.flavour)
@@ -155,8 +150,7 @@ def package_changes(desired, observed):
     return removals + plan_packages(NAME, wanted, installed, desired.identity.platform.family, "restart")
 
 
-def module_changes(desired, observed, packages):
-    # type: (Desired, Observed, bool) -> List[Change]
+def module_changes(desired: Desired, observed: Observed, packages: bool) -> List[Change]:
     """From the module that is loaded to the wanted one: load it, change it, or reboot. ``packages``: some change before it does."""
     target = desired.version or observed.disk.version
     before = observed.loaded.version
@@ -177,10 +171,9 @@ def module_changes(desired, observed, packages):
     return [Change(NAME, LOADED, before, target, "reload", why, SOURCE, gpu_reload.reload_ops(observed.standing))]
 
 
-def daemon_changes(desired, observed, *, waiting):
-    # type: (Desired, Observed, bool) -> List[Change]
+def daemon_changes(desired: Desired, observed: Observed, *, waiting: bool) -> List[Change]:
     """``waiting``: for a reboot; until then the daemons would only fail. In a container they run where the machine below has the driver."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     running = not waiting and (desired.live or observed.loaded.version is not None)
     for state in observed.daemons:
         if state.unit == PERSISTENCED:
@@ -192,15 +185,13 @@ def daemon_changes(desired, observed, *, waiting):
     return changes
 
 
-def plan_dropin(dropin, daemon):
-    # type: (FileState, DaemonState) -> List[Change]
+def plan_dropin(dropin: FileState, daemon: DaemonState) -> List[Change]:
     again = (run(("systemctl", "restart", daemon.unit)),) if daemon.active else ()
     return plan_file(NAME, dropin, DROPIN_TEXT, PERSISTENCE_WHY + "; Ubuntu's unit starts it with --no-persistence-mode",
                      "Ubuntu (nvidia-persistenced.service)", then=(RELOAD,) + again, disruption="restart" if again else "none")
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     """GPUs that the wanted kind of kernel module does not drive, and systems for which nothing is known."""
     if desired.wanted is None:
         return []
@@ -215,8 +206,7 @@ def problems(spec, identity, desired):
         desired.flavour, some(tuple("%s (%s)" % (gpu.pci, gpu.device_id) for gpu in unfit)), GPU_SOURCE, other))]
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.wanted is None:
         return []
     if observed.installed is None:
@@ -233,8 +223,7 @@ def conflicts(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.wanted is None:
         return ["gpu_driver: " + desired.reason] if desired.reason else []
     said = []
@@ -248,7 +237,6 @@ def notes(desired, observed):
     return said
 
 
-def some(names):
-    # type: (Tuple[str, ...]) -> str
+def some(names: Tuple[str, ...]) -> str:
     """The first few of a list that may be long."""
     return ", ".join(names[:4]) + (" and %d more" % (len(names) - 4) if len(names) > 4 else "")

@@ -31,25 +31,22 @@ class Loaded(NamedTuple):
     processes: Tuple[str, ...]  # everybody else's: "python3 (4711)"
 
 
-def observe_loaded(host):
-    # type: (Host) -> Loaded
+def observe_loaded(host: Host) -> Loaded:
     units = tuple(unit for unit, _process in HOLDERS if host.run(("systemctl", "is-active", unit)).out.strip() == "active")
     stopped = [process for unit, process in HOLDERS if unit in units]
     return Loaded(tuple(users_of(host, MODULE)), units, tuple(processes_with_gpus(host, stopped)))
 
 
-def users_of(host, module):
-    # type: (Host, str) -> List[str]
+def users_of(host: Host, module: str) -> List[str]:
     """Modules on top of ``module``, uppermost first."""
-    used_by = {}  # type: Dict[str, List[str]]
+    used_by: Dict[str, List[str]] = {}
     for line in (host.read("/proc/modules") or "").splitlines():
         fields = line.split()
         if len(fields) > 3:
             used_by[fields[0]] = [name for name in fields[3].split(",") if parse.is_name(name)]
-    found = []  # type: List[str]
+    found: List[str] = []
 
-    def visit(name):
-        # type: (str) -> None
+    def visit(name: str) -> None:
         for user in used_by.get(name, []):
             if user not in found:
                 visit(user)
@@ -59,8 +56,7 @@ def users_of(host, module):
     return found
 
 
-def processes_with_gpus(host, without):
-    # type: (Host, Sequence[str]) -> List[str]
+def processes_with_gpus(host: Host, without: Sequence[str]) -> List[str]:
     """Processes that have a device of the driver open, but those called as in ``without``."""
     found = []
     for pid in host.listdir("/proc"):
@@ -74,8 +70,7 @@ def processes_with_gpus(host, without):
     return found
 
 
-def reload_ops(loaded):
-    # type: (Loaded) -> Tuple[Op, ...]
+def reload_ops(loaded: Loaded) -> Tuple[Op, ...]:
     """Stop, unload, load what is on disk now, start again; each with its undo.
 
     Not by modprobe -r: with nvidia_peermem it would take modules of the RDMA stack that nothing else uses.

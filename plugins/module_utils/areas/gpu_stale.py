@@ -18,8 +18,7 @@ _OPEN = re.compile(
     r"nvidia-open-kernel-dkms|kmod-nvidia-open-dkms)\Z")
 
 
-def stale_packages(installed, wanted, branch, flavour):
-    # type: (Mapping[str, str], Sequence[str], str, str) -> List[str]
+def stale_packages(installed: Mapping[str, str], wanted: Sequence[str], branch: str, flavour: str) -> List[str]:
     """Names of what must go before ``wanted`` can come."""
     other = _PROPRIETARY if flavour == "open" else _OPEN
     found = []
@@ -31,8 +30,7 @@ def stale_packages(installed, wanted, branch, flavour):
     return found
 
 
-def _other_branch(name, branch):
-    # type: (str, str) -> bool
+def _other_branch(name: str, branch: str) -> bool:
     if not name.startswith(_PREFIXES):
         return False
     found = _BRANCH.search(name)

@@ -65,8 +65,7 @@ class Observed(NamedTuple):
     unbuilt: Optional[str] = None  # the driver that DKMS has, while this kernel has none: its modules are still to be built
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     wants = wants_of(spec, identity)
     idle = "this node has no NVIDIA GPU" if not wants.gpus else None if wants.hcas else "this node has no RDMA device"
     vendor = vendor_stack(spec, identity)
@@ -75,8 +74,7 @@ def desired(spec, identity):
         vendor.version if vendor is not None else None, {release: source_of(spec, release) for release in ARTIFACTS}, identity)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     facts = {} if desired.idle is not None else observe_evidence(host, desired.identity)
     choice = choose(evidence_of(desired.wants, facts)[0], desired.wants.path)
     loaded, disk = (facts.get("gpu_driver") or {}).get("version"), (facts.get("gpu_driver") or {}).get("disk_version")
@@ -89,8 +87,7 @@ def observe(host, desired):
         nvidia_registered(dkms_builds(host)) if desired.idle is None and coming is None and loaded is None else None)
 
 
-def observe_evidence(host, identity):
-    # type: (Host, Identity) -> Dict[str, Any]
+def observe_evidence(host: Host, identity: Identity) -> Dict[str, Any]:
     """The part of the facts object that the choice needs, in its form."""
     modules = loaded_modules(host)
     loaded, disk = loaded_driver(host), driver_on_disk(host, identity.kernel)
@@ -102,8 +99,7 @@ def observe_evidence(host, identity):
     }
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if observed.unbuilt is not None:
         return []  # which path it is to be is asked again with the driver that the area dkms builds
     path = observed.choice.path if desired.idle is None and observed.choice.problem is None else NONE
@@ -127,8 +123,7 @@ def plan(desired, observed):
     return changes + _plan_module(module, observed)
 
 
-def _plan_module(module, observed):
-    # type: (str, Observed) -> List[Change]
+def _plan_module(module: str, observed: Observed) -> List[Change]:
     """Loaded, and known to ib_core: a module that was loaded before the stack was exchanged is only half there."""
     seen = observed.facts["gpudirect"]
     load = run(("modprobe", module), (("modprobe", "-r", module),))
@@ -140,14 +135,12 @@ def _plan_module(module, observed):
     return []
 
 
-def _loads(observed, module):
-    # type: (Observed, str) -> bool
+def _loads(observed: Observed, module: str) -> bool:
     """Not loaded yet, and it can be now; where the driver waits for a reboot the module comes with that."""
     return observed.facts["gpudirect"]["peermem_module"] != module and observed.ready
 
 
-def must_rebuild(desired, observed):
-    # type: (Desired, Observed) -> bool
+def must_rebuild(desired: Desired, observed: Observed) -> bool:
     """The driver's modules lie there built against another stack than the one that is there, or will be, and the driver stays."""
     driver = _driver_on_disk(observed)
     if driver is None or desired.wants.driver not in (None, driver):
@@ -156,8 +149,7 @@ def must_rebuild(desired, observed):
     return build.get("state") in (WITHOUT_CLIENT, OTHER_STACK) or stack_changes(desired, observed)
 
 
-def stack_changes(desired, observed):
-    # type: (Desired, Observed) -> bool
+def stack_changes(desired: Desired, observed: Observed) -> bool:
     """The package step of this plan will exchange the stack."""
     found = observed.facts["stack"]
     if desired.stack_glob is None:
@@ -165,15 +157,13 @@ def stack_changes(desired, observed):
     return found.get("name") != desired.wants.stack or not fnmatch.fnmatchcase(found.get("version") or "", desired.stack_glob)
 
 
-def _driver_on_disk(observed):
-    # type: (Observed) -> Optional[str]
+def _driver_on_disk(observed: Observed) -> Optional[str]:
     return parse.token(observed.facts["gpu_driver"]["disk_version"])
 
 
-def _forget(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def _forget(desired: Desired, observed: Observed) -> List[Change]:
     """Take away what an earlier choice of ours left. A file that somebody else wrote stays."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     why = "the choice fell on %s: it would load a module that nobody needs" % observed.choice.path
     for state, then in ((observed.boot, ()), (observed.drop_in, (RELOAD,) if desired.systemd else ())):
         if state.text is not None and not state.foreign:
@@ -182,19 +172,16 @@ def _forget(desired, observed):
     return changes
 
 
-def drop_in_text(module):
-    # type: (str) -> str
+def drop_in_text(module: str) -> str:
     """``-``: without a GPU driver the modprobe fails, and openibd must come up all the same."""
     return HEADER + "[Service]\nExecStartPost=-/sbin/modprobe %s\n" % module
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A path that the inventory asks for and that cannot work here, or one that cannot be set up."""
     if desired.idle is not None or observed.unbuilt is not None:
         return []
@@ -214,8 +201,7 @@ def conflicts(desired, observed):
                         build.get("file") or "the module", driver))]
 
 
-def _without_source(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def _without_source(desired: Desired, observed: Observed) -> List[Problem]:
     """The role downloads it, held to a checksum; nobody here has computed one, so the operator must give it."""
     source = desired.sources.get(str(observed.choice.release))
     if source is not None and source.sha256 is not None:
@@ -226,8 +212,7 @@ def _without_source(desired, observed):
         source.url, source.artifact))]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.idle is not None:
         return ["gpudirect: %s; nothing to set up" % desired.idle]
     if observed.unbuilt is not None:

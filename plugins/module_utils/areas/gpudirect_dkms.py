@@ -19,8 +19,7 @@ SOURCE = "nv_peer_memory (README, dkms.conf)"
 OTHERS = ("nvidia-fs", "nvidia-peer-memory")  # begin like the driver and are none
 
 
-def nvidia_build(builds, kernel, driver):
-    # type: (Sequence[Build], str, Optional[str]) -> Optional[Build]
+def nvidia_build(builds: Sequence[Build], kernel: str, driver: Optional[str]) -> Optional[Build]:
     """The DKMS module of the installed driver: nvidia, nvidia-open, nvidia-current-open … by distribution."""
     for build in builds_for(builds, kernel):
         if build.module.startswith("nvidia") and build.module not in OTHERS and build.version == driver:
@@ -28,15 +27,13 @@ def nvidia_build(builds, kernel, driver):
     return None
 
 
-def nvidia_registered(builds):
-    # type: (Sequence[Build]) -> Optional[str]
+def nvidia_registered(builds: Sequence[Build]) -> Optional[str]:
     """MODULE/VERSION of a driver that DKMS has, for whatever kernel."""
     found = [build for build in builds if build.module.startswith("nvidia") and build.module not in OTHERS]
     return "%s/%s" % (found[-1].module, found[-1].version) if found else None
 
 
-def plan_rebuild(build, kernel, seen, load):
-    # type: (Build, str, Mapping[str, Any], bool) -> List[Change]
+def plan_rebuild(build: Build, kernel: str, seen: Mapping[str, Any], load: bool) -> List[Change]:
     """Build the driver's modules again. One that is loaded and works stays; one that is loaded and useless is exchanged."""
     name = "%s/%s" % (build.module, build.version)
     module = "nvidia_peermem"
@@ -56,15 +53,13 @@ def plan_rebuild(build, kernel, seen, load):
     return changes
 
 
-def rebuild_ops(name, kernel):
-    # type: (str, str) -> Any
+def rebuild_ops(name: str, kernel: str) -> Any:
     """What is undone is built again as well: against whatever stack is there by then."""
     remove, install = ("dkms", "remove", name, "-k", kernel), ("dkms", "install", name, "-k", kernel)
     return (run(remove, (install,), BUILD_SECONDS), run(install, (remove,), BUILD_SECONDS))
 
 
-def plan_nv_peer_mem(release, kernel, builds, state):
-    # type: (str, str, Sequence[Build], Optional[str]) -> List[Change]
+def plan_nv_peer_mem(release: str, kernel: str, builds: Sequence[Build], state: Optional[str]) -> List[Change]:
     """Added, built and installed for the running kernel; DKMS builds it for later kernels by itself (AUTOINSTALL)."""
     name = "nv_peer_mem/" + release
     found = [build for build in builds_for(builds, kernel, "nv_peer_mem") if build.version == release]

@@ -22,8 +22,7 @@ TOOLS = {
 }
 
 
-def outdated(host, identity, module, path, coming):
-    # type: (Host, Identity, str, Optional[str], bool) -> Optional[str]
+def outdated(host: Host, identity: Identity, module: str, path: Optional[str], coming: bool) -> Optional[str]:
     """The image that holds ``module`` in an older form than the file on disk (``path`` below /lib/modules/KERNEL); None: nothing to do.
 
     ``coming``: packages will replace the file.
@@ -35,8 +34,7 @@ def outdated(host, identity, module, path, coming):
     return image if "/%s.ko" % module in listing(host, identity, image) else None
 
 
-def with_foreign(host, identity, module):
-    # type: (Host, Identity, str) -> Optional[str]
+def with_foreign(host: Host, identity: Identity, module: str) -> Optional[str]:
     """The image that still holds a vendor's ``module``, where the kernel's own is wanted."""
     image = image_of(host, identity)
     if image is None:
@@ -45,24 +43,21 @@ def with_foreign(host, identity, module):
     return image if any(FOREIGN_PATH.search(path) for path in paths) else None
 
 
-def image_of(host, identity):
-    # type: (Host, Identity) -> Optional[str]
+def image_of(host: Host, identity: Identity) -> Optional[str]:
     tools = TOOLS.get(identity.platform.family)
     image = tools[0] % identity.kernel if tools is not None else None
     return image if image is not None and host.exists(image) else None
 
 
-def listing(host, identity, image):
-    # type: (Host, Identity, str) -> str
+def listing(host: Host, identity: Identity, image: str) -> str:
     listed = host.run(TOOLS[identity.platform.family][1] + (image,), LIST_SECONDS)
     return listed.out if listed.ok else ""
 
 
-def plan_image(area, image, identity, module):
-    # type: (str, Optional[str], Identity, str) -> List[Change]
+def plan_image(area: str, image: Optional[str], identity: Identity, module: str) -> List[Change]:
     if image is None:
         return []
     command = TOOLS[identity.platform.family][2]
-    argv = tuple(image if word == "IMAGE" else identity.kernel if word == "KERNEL" else word for word in command)  # type: Tuple[str, ...]
+    argv: Tuple[str, ...] = tuple(image if word == "IMAGE" else identity.kernel if word == "KERNEL" else word for word in command)
     return [Change(area, "%s in %s" % (module, image), "another one than on disk", "the one on disk", "none",
                    "the next boot would load it from there, before the one on disk is asked for", SOURCE, (run(argv, (), SECONDS),))]

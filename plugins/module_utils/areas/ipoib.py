@@ -40,8 +40,7 @@ class Observed(NamedTuple):
     up: Dict[str, bool]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     if spec.fabric != "infiniband":
         return Desired((), ())
     rails = tuple(rail for rail in network.desired(spec, identity).rails if rail.kind == "infiniband")
@@ -49,8 +48,7 @@ def desired(spec, identity):
     return Desired(rails, tuple(Missing(target.label) for target in targets if target.nic is None and target.rail.address is not None))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     base = "/sys/class/net/"
     names = [rail.netdev for rail in desired.rails]
     flags = {name: host.line(base + name + "/flags") for name in names}
@@ -61,8 +59,7 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = [Change(
         NAME, "IPoIB interface of " + item.label, None, "present", "none",
         "the rail has an address, and only an IPoIB interface can carry it; the next plan then sets its mode, MTU and address", SOURCE,
@@ -87,8 +84,7 @@ def plan(desired, observed):
     return changes
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A driver without connected mode has no ``mode`` file: it is in datagram mode, and stays there."""
     return [
         Problem(NAME, rail.label, "the driver of %s has no connected mode; set ipoib_mode: datagram and an mtu of at most %d" % (
@@ -98,8 +94,7 @@ def conflicts(desired, observed):
     ]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return [
         Problem(NAME, rail.label, "MTU %d is above %d, the largest in %s mode; lower mtu%s" % (
             rail.mtu, MAX_MTU[rail.mode], rail.mode, " or set ipoib_mode: connected" if rail.mode == "datagram" else ""))

@@ -56,8 +56,7 @@ class Observed(NamedTuple):
     left: bool = False  # our choice of an earlier pin still stands in GRUB's configuration
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     release = spec["kernel_version"]
     if release is None:
         return Desired(identity, None, None, None, None, not identity.has("container"))
@@ -68,8 +67,7 @@ def desired(spec, identity):
         tuple(module.name for module in kernel_modules.desired(spec, identity).modules if module.package is None))
 
 
-def image_package(platform, release):
-    # type: (Platform, str) -> Optional[str]
+def image_package(platform: Platform, release: str) -> Optional[str]:
     """The package of a kernel, as apt and dnf take it; it depends on the modules."""
     if platform.family == "debian":
         return "linux-image-" + release
@@ -77,8 +75,7 @@ def image_package(platform, release):
     return headers.replace("-devel-", "-", 1) if headers is not None else None
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     release = desired.release
     if release is None or not desired.live:
         return Observed(None, False, False, False, None, None, (), desired.live and host.exists(kernel_boot.DROP_IN))
@@ -89,14 +86,12 @@ def observe(host, desired):
                     None if here else _room(host, boot), _lacking(host, release, desired.modules) if here else ())
 
 
-def _lacking(host, release, modules):
-    # type: (Host, str, Tuple[str, ...]) -> Tuple[str, ...]
+def _lacking(host: Host, release: str, modules: Tuple[str, ...]) -> Tuple[str, ...]:
     index = module_index(host, release)
     return tuple(name for name in modules if module_path(index, name) is None and not kernel_modules.built_in(host, release, name))
 
 
-def _lacks_extra(host, desired):
-    # type: (Host, Desired) -> bool
+def _lacks_extra(host: Host, desired: Desired) -> bool:
     """The running kernel has the package of rarely used modules, and the pinned one has not. What the stack itself needs it asks for."""
     running, release = desired.identity.kernel, desired.release
     if desired.extra is None or release is None or module_path(module_index(host, release), EXTRA_MODULE) is not None:
@@ -107,8 +102,7 @@ def _lacks_extra(host, desired):
         module_index(host, running), EXTRA_MODULE) is not None
 
 
-def _room(host, boot):
-    # type: (Host, Boot) -> Optional[Tuple[int, int]]
+def _room(host: Host, boot: Boot) -> Optional[Tuple[int, int]]:
     """The largest kernel of this node is the measure; where none has a file in /boot, nothing is known and the proof asks for /usr."""
     sizes = [sum(host.size("%s/%s" % (BOOT, name % kernel.release)) or 0 for name in BOOT_FILES) for kernel in boot.kernels]
     free = host.free_bytes(BOOT)
@@ -117,8 +111,7 @@ def _room(host, boot):
     return free, max(sizes) + SLACK
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     release, boot, state = desired.release, observed.boot, observed.state
     if release is None or boot is None or state is None or not desired.image:
         return []
@@ -132,8 +125,7 @@ def plan(desired, observed):
     return changes
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     release, platform = desired.release, identity.platform
     if release is None or not desired.live:
         return []
@@ -148,19 +140,16 @@ def problems(spec, identity, desired):
         release, platform.pretty, identity.arch, identity.kernel))]
 
 
-def _fits_redhat(release, arch):
-    # type: (str, str) -> bool
+def _fits_redhat(release: str, arch: str) -> bool:
     return re.search(r"\.%s(\+(64k|rt))?\Z" % re.escape(arch), release) is not None and "uek" not in release
 
 
-def _fits_debian(release, arch, system):
-    # type: (str, str, str) -> bool
+def _fits_debian(release: str, arch: str, system: str) -> bool:
     """Debian's ends in the architecture; Ubuntu's in a flavour, so there only what is somebody else's is told."""
     return release.endswith("-" + arch) if system == "debian" else re.search(r"\.(x86_64|aarch64)\b|-(amd64|arm64)\Z", release) is None
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     release, boot, state = desired.release, observed.boot, observed.state
     if release is None or boot is None or state is None or desired.image is None:
         return []
@@ -175,8 +164,7 @@ def conflicts(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.release is not None and not desired.live:
         return ["kernel: this is a container, its kernel belongs to the machine below; kernel_version is left to that one"]
     if observed.left and desired.release is None:

@@ -51,8 +51,7 @@ class State(NamedTuple):
     running: Tuple[str, ...]
 
 
-def observe(host, wanted):
-    # type: (Host, Wanted) -> State
+def observe(host: Host, wanted: Wanted) -> State:
     """A node on which nothing is wanted and nothing is ours is not asked about its boot loader."""
     intel = host.exists(TABLES + "/DMAR") or "GenuineIntel" in (host.read("/proc/cpuinfo", 8192) or "")
     running = command_line(host)
@@ -70,10 +69,9 @@ def observe(host, wanted):
     return State(None, other, intel, observe_file(host, GRUB_FILE), (), running)
 
 
-def arguments(wanted, state):
-    # type: (Wanted, State) -> Tuple[str, ...]
+def arguments(wanted: Wanted, state: State) -> Tuple[str, ...]:
     """In the kernel's spelling, each once."""
-    words = []  # type: List[str]
+    words: List[str] = []
     if wanted.passthrough and wanted.arch in ("aarch64", "arm64"):
         words.append("iommu.passthrough=1")
     elif wanted.passthrough:
@@ -83,8 +81,7 @@ def arguments(wanted, state):
     return tuple(words)
 
 
-def ours(state):
-    # type: (State) -> Tuple[str, ...]
+def ours(state: State) -> Tuple[str, ...]:
     """What our own file says that we added."""
     text = state.file.text or ""
     if state.loader == "grubby":
@@ -93,15 +90,13 @@ def ours(state):
     return tuple(found.group(1).split()) if found is not None else ()
 
 
-def needed(wanted, state):
-    # type: (Wanted, State) -> Tuple[str, ...]
+def needed(wanted: Wanted, state: State) -> Tuple[str, ...]:
     """What is wanted and comes from nobody else."""
     others = _others(state)
     return tuple(word for word in arguments(wanted, state) if word not in others)
 
 
-def _others(state):
-    # type: (State) -> List[str]
+def _others(state: State) -> List[str]:
     others = list(state.boot)
     for word in ours(state):
         if word in others:
@@ -109,20 +104,17 @@ def _others(state):
     return others
 
 
-def grub_text(words):
-    # type: (Tuple[str, ...]) -> str
+def grub_text(words: Tuple[str, ...]) -> str:
     return HEADER + 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"\n' % " ".join(words)
 
 
-def record_text(words):
-    # type: (Tuple[str, ...]) -> str
+def record_text(words: Tuple[str, ...]) -> str:
     return HEADER + "# What grubby added for us, one a line.\n" + "".join(word + "\n" for word in words)
 
 
-def plan(area, wanted, state, why):
-    # type: (str, Wanted, State, str) -> List[Change]
+def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     words = arguments(wanted, state)
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if state.loader is not None:
         changes = _plan_grub(area, wanted, state, why) if state.loader == "grub" else _plan_grubby(area, wanted, state, why)
     missing = [word for word in words if word not in state.running]
@@ -133,20 +125,17 @@ def plan(area, wanted, state, why):
     return changes
 
 
-def _settled(state, need):
-    # type: (State, Tuple[str, ...]) -> bool
+def _settled(state: State, need: Tuple[str, ...]) -> bool:
     """Our file and the boot loader's configuration agree with what is wanted."""
     gone = [word for word in ours(state) if word not in need]
     return not gone and ours(state) == need and all(word in state.boot for word in need)
 
 
-def _before(state):
-    # type: (State) -> List[str]
+def _before(state: State) -> List[str]:
     return [word for word in ours(state) if word in state.boot]
 
 
-def _plan_grub(area, wanted, state, why):
-    # type: (str, Wanted, State, str) -> List[Change]
+def _plan_grub(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     need = needed(wanted, state)
     text = grub_text(need) if need else None
     if state.file.text == text and _settled(state, need):
@@ -156,8 +145,7 @@ def _plan_grub(area, wanted, state, why):
     return [Change(area, AT_BOOT, _before(state), list(need), "none", why, SOURCE, (effect, generate))]
 
 
-def _plan_grubby(area, wanted, state, why):
-    # type: (str, Wanted, State, str) -> List[Change]
+def _plan_grubby(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     need = needed(wanted, state)
     text = record_text(need) if need else None
     if state.file.text == text and _settled(state, need):
@@ -174,8 +162,7 @@ def _plan_grubby(area, wanted, state, why):
     return [Change(area, AT_BOOT, _before(state), list(need), "none", why, SOURCE, tuple(ops))]
 
 
-def conflicts(area, wanted, state):
-    # type: (str, Wanted, State) -> List[Problem]
+def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:
     """A boot loader that we cannot tell, and arguments that somebody else sets otherwise."""
     words = arguments(wanted, state)
     if not words:
@@ -186,7 +173,7 @@ def conflicts(area, wanted, state):
         return [Problem(area, AT_BOOT, "%s cannot be set: the boot loader is %s; railwright knows GRUB through update-grub "
                         "(Debian, Ubuntu) and through grubby (EL). Set them by hand, or empty pci_tuning_kernel_args and pci_tuning_iommu"
                         % (" ".join(words), state.other))]
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     others = _others(state)
     for word in words:
         name = word.partition("=")[0]

@@ -34,8 +34,7 @@ class State(NamedTuple):
     saved: Optional[str]
 
 
-def observe(host, release):
-    # type: (Host, str) -> State
+def observe(host: Host, release: str) -> State:
     file = observe_file(host, DROP_IN)
     if host.which("grubby") is not None and host.exists(GRUB_ENV[0]):
         return State(GRUBBY, file, None, None, *_environment(host, GRUBBY))
@@ -45,21 +44,18 @@ def observe(host, release):
     return State(GRUB, file, entry_of(menu, release), _later(host), *_environment(host, GRUB))
 
 
-def _environment(host, loader):
-    # type: (Host, str) -> Tuple[str, Optional[str]]
+def _environment(host: Host, loader: str) -> Tuple[str, Optional[str]]:
     variables = parse.key_values(host.read(TOOLS[loader][0]))
     return variables.get("next_entry", ""), variables.get("saved_entry")
 
 
-def _later(host):
-    # type: (Host) -> Optional[str]
+def _later(host: Host) -> Optional[str]:
     directory, _slash, own = DROP_IN.rpartition("/")
     paths = ["%s/%s" % (directory, name) for name in host.listdir(directory) if name.endswith(".cfg") and name > own]
     return next((path for path in paths if "GRUB_DEFAULT" in parse.key_values(host.read(path))), None)
 
 
-def plan(area, release, boot, state, here, why):
-    # type: (str, str, Boot, State, bool, str) -> List[Change]
+def plan(area: str, release: str, boot: Boot, state: State, here: bool, why: str) -> List[Change]:
     """``here``: the kernel is installed. Before that its packages' scripts may choose it; what they leave is ours to do."""
     if boot.next == release:
         return []
@@ -67,8 +63,7 @@ def plan(area, release, boot, state, here, why):
     return [Change(area, WHAT, boot.next, release, "none", why, SOURCE, tuple(ops))]
 
 
-def _ops(release, state):
-    # type: (str, State) -> List[Op]
+def _ops(release: str, state: State) -> List[Op]:
     if state.loader is None:
         return []
     editor = TOOLS[state.loader][1]
@@ -79,13 +74,11 @@ def _ops(release, state):
     return ops + [write_file(DROP_IN, text_of(state.entry or "")), run(("update-grub",), seconds=MKCONFIG_SECONDS)]
 
 
-def text_of(entry):
-    # type: (str) -> str
+def text_of(entry: str) -> str:
     return HEADER + 'GRUB_DEFAULT="%s"\n' % entry
 
 
-def conflicts(area, release, boot, state, here):
-    # type: (str, str, Boot, State, bool) -> List[Problem]
+def conflicts(area: str, release: str, boot: Boot, state: State, here: bool) -> List[Problem]:
     """A boot loader that cannot be told; asked only where it has to be."""
     if boot.next == release:
         return []

@@ -12,8 +12,7 @@ from ..observe.boot import Boot
 from ..types import Platform, Problem
 
 
-def headers_package(platform, kernel):
-    # type: (Platform, str) -> Optional[str]
+def headers_package(platform: Platform, kernel: str) -> Optional[str]:
     """The package with the headers of exactly this kernel, as apt and dnf take it; None where the name does not say the kernel."""
     if platform.family == "debian":
         return "linux-headers-" + kernel
@@ -25,11 +24,10 @@ def headers_package(platform, kernel):
     return None
 
 
-def guard_problems(area, boot, platform, signed, pinned=None):
-    # type: (str, Boot, Platform, bool, Optional[str]) -> List[Problem]
+def guard_problems(area: str, boot: Boot, platform: Platform, signed: bool, pinned: Optional[str] = None) -> List[Problem]:
     """Why nothing may be built now. ``signed``: by the distribution, so that no key of ours is needed; ``pinned``: kernel_version."""
     running = boot.kernel(boot.running)
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     if pinned is not None and pinned != boot.running:  # nothing is built before that one runs
         return found if signed else _secure_boot(area, boot)
     if boot.kernels and (running is None or not running.modules) and pinned is None:
@@ -44,8 +42,7 @@ def guard_problems(area, boot, platform, signed, pinned=None):
     return found + ([] if signed else _secure_boot(area, boot))
 
 
-def _secure_boot(area, boot):
-    # type: (str, Boot) -> List[Problem]
+def _secure_boot(area: str, boot: Boot) -> List[Problem]:
     if not boot.secure_boot or boot.mok_enrolled:
         return []
     if boot.mok_key is None:

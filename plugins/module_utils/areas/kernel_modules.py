@@ -62,8 +62,7 @@ class Observed(NamedTuple):
     other_kernels: Tuple[str, ...]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     rows = list(SOFT_ROCE if spec.rdma_stack == "soft_roce" else HARDWARE)
     if spec.fabric == "infiniband" and any(rail.address is not None for rail in spec.rails):
         rows.append(IPOIB)
@@ -75,8 +74,7 @@ def desired(spec, identity):
     )
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     wanted = [module.name for module in desired.modules]
     running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
     others = [name for name in host.listdir("/lib/modules") if name != desired.kernel and host.exists("/lib/modules/%s/modules.dep" % name)]
@@ -90,8 +88,7 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     content = HEADER + "".join(module.name + "\n" for module in desired.modules)
     changes = plan_file(NAME, observed.file, content, "modules that are loaded by hand are gone after a reboot", SOURCE)
     if not desired.live:
@@ -105,15 +102,13 @@ def plan(desired, observed):
     return changes
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Modules that this kernel does not have, or that the node forbids to load."""
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     if not desired.live:
         return found
     missing = [module for module in desired.modules if module.name not in observed.loaded]
@@ -131,21 +126,18 @@ def conflicts(desired, observed):
     ]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.live:
         return []
     return ["kernel_modules: this is a container, modules cannot be loaded here; only %s is managed" % BOOT_FILE]
 
 
-def canonical(name):
-    # type: (str) -> str
+def canonical(name: str) -> str:
     """modprobe takes ``-`` and ``_`` for the same; the kernel lists ``_``."""
     return name.replace("-", "_")
 
 
-def kernel_has(host, kernel, wanted):
-    # type: (Host, str, List[str]) -> Optional[Tuple[str, ...]]
+def kernel_has(host: Host, kernel: str, wanted: List[str]) -> Optional[Tuple[str, ...]]:
     """Which of the modules the running kernel has, in whatever form; None when its list cannot be read."""
     if not module_index(host, kernel):
         return None
@@ -153,16 +145,14 @@ def kernel_has(host, kernel, wanted):
     return tuple(name for name in wanted if name in available)
 
 
-def built_in(host, kernel, name):
-    # type: (Host, str, str) -> bool
+def built_in(host: Host, kernel: str, name: str) -> bool:
     return "/%s.ko\n" % name in (host.read("/lib/modules/%s/modules.builtin" % kernel) or "").replace("-", "_")
 
 
-def barred_modules(host, wanted):
-    # type: (Host, List[str]) -> List[Tuple[str, str]]
+def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
     """``blacklist NAME`` (systemd-modules-load obeys it) and ``install NAME /bin/false`` lines for wanted modules."""
-    found = []  # type: List[Tuple[str, str]]
-    seen = set()  # type: Set[str]  # a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib
+    found: List[Tuple[str, str]] = []
+    seen: Set[str] = set()  # a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib
     for directory in MODPROBE_DIRS:
         for name in host.listdir(directory):
             if not name.endswith(".conf") or name in seen:

@@ -41,8 +41,7 @@ class Desired(NamedTuple):
     systemd: bool
 
     @property
-    def manager(self):
-        # type: () -> Dict[str, str]
+    def manager(self) -> Dict[str, str]:
         """The hard limits as ``systemctl show`` prints them: bytes, or infinity."""
         return {
             "DefaultLimitMEMLOCK": "infinity" if self.memlock == UNLIMITED else str(int(self.memlock) * 1024),
@@ -62,14 +61,12 @@ class Observed(NamedTuple):
     pam: bool  # ssh logins read limits.d; True also where there is no PAM configuration to look at
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     return Desired(str(spec["host_tuning_memlock"]), int(spec["host_tuning_nofile"]), identity.has("systemd"))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
-    manager = {}  # type: Dict[str, str]
+def observe(host: Host, desired: Desired) -> Observed:
+    manager: Dict[str, str] = {}
     if desired.systemd:
         for line in host.run(SHOW).out.splitlines():
             name, _equals, value = line.strip().partition("=")
@@ -83,8 +80,7 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = plan_file(NAME, observed.login, login_text(desired), WHY_MEMLOCK + " (login sessions)", SOURCE)
     if not desired.systemd:
         return changes
@@ -98,13 +94,11 @@ def plan(desired, observed):
     return changes
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Files that win over ours, and a nofile above fs.nr_open: setrlimit fails then, and PAM refuses every login."""
     found = [Problem(NAME, path, "has %r and is read after our file; remove the line, or set the limit in the inventory" % line)
              for path, line in observed.overrides]
@@ -114,10 +108,9 @@ def conflicts(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     """Whom the limits do not reach."""
-    said = []  # type: List[str]
+    said: List[str] = []
     if any(change.what == "file " + SYSTEM_FILE or change.what.startswith("systemd ") for change in plan(desired, observed)):
         said.append("limits: services that run already (sshd, slurmd, kubelet, user managers) keep the limits they were started with; "
                     "restart them when it suits, or reboot")
@@ -127,8 +120,7 @@ def notes(desired, observed):
     return said
 
 
-def pam_limits(host, service, depth=0):
-    # type: (Host, str, int) -> bool
+def pam_limits(host: Host, service: str, depth: int = 0) -> bool:
     """Whether a PAM service has pam_limits, itself or in a file that it includes."""
     for line in (host.read("%s/%s" % (PAM, service)) or "").splitlines():
         words = line.partition("#")[0].split()
@@ -140,11 +132,10 @@ def pam_limits(host, service, depth=0):
     return False
 
 
-def login_overrides(host, desired):
-    # type: (Host, Desired) -> List[Tuple[str, str]]
+def login_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Later lines of limits.d for everybody or root that say something else. (A line for one user or group is meant.)"""
     wanted = {"memlock": desired.memlock, "nofile": str(desired.nofile)}
-    found = []  # type: List[Tuple[str, str]]
+    found: List[Tuple[str, str]] = []
     for path in later_files(host, (LOGIN_FILE.rsplit("/", 1)[0],), LOGIN_FILE.rsplit("/", 1)[1]):
         for line in (host.read(path) or "").splitlines():
             fields = line.partition("#")[0].split()
@@ -153,10 +144,9 @@ def login_overrides(host, desired):
     return found
 
 
-def manager_overrides(host, desired):
-    # type: (Host, Desired) -> List[Tuple[str, str]]
+def manager_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Later drop-ins of systemd with another hard limit."""
-    found = []  # type: List[Tuple[str, str]]
+    found: List[Tuple[str, str]] = []
     for path in later_files(host, MANAGER_DIRECTORIES, SYSTEM_FILE.rsplit("/", 1)[1]) if desired.systemd else ():
         for line in (host.read(path) or "").splitlines():
             name, _equals, value = line.strip().partition("=")
@@ -166,14 +156,12 @@ def manager_overrides(host, desired):
     return found
 
 
-def login_text(desired):
-    # type: (Desired) -> str
+def login_text(desired: Desired) -> str:
     wanted = (("memlock", desired.memlock), ("nofile", str(desired.nofile)))
     return HEADER + "".join(
         "%s %s %s %s\n" % (who, kind, item, value) for item, value in wanted for who in ("*", "root") for kind in ("soft", "hard"))
 
 
-def manager_text(desired):
-    # type: (Desired) -> str
+def manager_text(desired: Desired) -> str:
     return HEADER + "[Manager]\nDefaultLimitMEMLOCK=%s\nDefaultLimitNOFILE=%d:%s\n" % (
         desired.manager["DefaultLimitMEMLOCK"], min(SOFT_NOFILE, desired.nofile), desired.manager["DefaultLimitNOFILE"])

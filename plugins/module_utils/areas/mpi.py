@@ -36,28 +36,24 @@ class Observed(NamedTuple):
     holds: Tuple[Hold, ...]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     return Desired(identity, mpi_packages(spec, identity), spec[KEY])
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.wanted is None:
         return Observed(None, ())
     return Observed(all_installed(host, desired.identity), held(host, desired.identity, names_of(desired.wanted)))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Programs that run keep the libraries that they have open: another version disturbs nobody."""
     if desired.wanted is None or observed.installed is None:
         return []
     return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     system = "%s (%s)" % (identity.platform.pretty or identity.platform.id, identity.arch)
     if desired.wanted == ():
         return [Problem(NAME, KEY, "no packages of %s are known for %s; install one and name it in mpi_prefix" % (
@@ -71,8 +67,7 @@ def problems(spec, identity, desired):
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A vendor's Open MPI, whoever brought it; packages that must change and are held."""
     if desired.wanted is None:
         return []
@@ -85,8 +80,7 @@ def conflicts(desired, observed):
     return hold_conflicts(NAME, plan(desired, observed), observed.holds)
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.install == "hpcx":
         return ["mpi: HPC-X is put below /opt/railwright/hpcx by role mpi, and before nccl-tests run; that is no part of this plan"]
     return []

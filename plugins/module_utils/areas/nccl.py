@@ -62,11 +62,10 @@ class Observed(NamedTuple):
     missing: Tuple[str, ...]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     derived = spec["nccl_env_derived"]
-    variables = dict(derived["variables"])  # type: Dict[str, str]
-    unknown = ()  # type: Tuple[str, ...]
+    variables: Dict[str, str] = dict(derived["variables"])
+    unknown: Tuple[str, ...] = ()
     if HCA in derived["adds"]:
         devices, unknown = hca_ports(spec, identity)
         if devices and not unknown:
@@ -80,21 +79,18 @@ def desired(spec, identity):
                    tuple(sorted(derived["files"].items())))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     named = [(name, value) for name, value in desired.variables if name in READ_FILES]
     return Observed(observe_file(host, desired.conf_path), observe_file(host, desired.profile_path), nccl_gid.look(host, desired.gid),
                     tuple(name for name, value in named if not host.exists(value)))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     variables = variables_of(desired, observed)
     return (_plan_one(observed.conf, conf_text(variables), WHY_CONF) + _plan_one(observed.profile, profile_text(variables), WHY_PROFILE))
 
 
-def variables_of(desired, observed):
-    # type: (Desired, Observed) -> List[Tuple[str, str]]
+def variables_of(desired: Desired, observed: Observed) -> List[Tuple[str, str]]:
     """What both files are to hold, in their order."""
     variables = dict(desired.variables)
     kept = kept_hca(observed.conf) if desired.unknown else None
@@ -107,8 +103,7 @@ def variables_of(desired, observed):
     return sorted(variables.items())
 
 
-def _plan_one(state, content, why):
-    # type: (FileState, str, str) -> List[Change]
+def _plan_one(state: FileState, content: str, why: str) -> List[Change]:
     """A change of what the node shows, and of nothing else, has its own name: it may come to light in the middle of an apply.
 
     A driver makes the HCA, an address its GID. Under the file's name that apply would wait for what its plan could not know, and be undone.
@@ -123,16 +118,14 @@ def _plan_one(state, content, why):
     return [change._replace(what="%s (%s)" % (change.what, " and ".join(names)), why=WHY_SHOWN[names[0]]) for change in changes]
 
 
-def _shown(row):
-    # type: (str) -> Optional[str]
+def _shown(row: str) -> Optional[str]:
     """The variable of a line, in either grammar, whose value only the node shows."""
     return next((name for name in sorted(WHY_SHOWN) if name + "=" in row), None)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     derived = spec["nccl_env_derived"]
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     for name, value in sorted(derived["variables"].items()):
         reason = fault(name, value)
         if reason is not None:
@@ -142,8 +135,7 @@ def problems(spec, identity, desired):
     return found + (_socket_problems(spec, identity) if SOCKET in derived["adds"] else [])
 
 
-def _shape_problems(shape, identity):
-    # type: (Any, Identity) -> List[Problem]
+def _shape_problems(shape: Any, identity: Identity) -> List[Problem]:
     name, devices = shape
     present = [hca.name for hca in identity.hcas]
     gone = [device for device in devices if device not in present]
@@ -153,8 +145,7 @@ def _shape_problems(shape, identity):
                     "nccl_env_overrides.%s" % (name, ", ".join(gone), ", ".join(present) or "none", HCA))]
 
 
-def _socket_problems(spec, identity):
-    # type: (Spec, Identity) -> List[Problem]
+def _socket_problems(spec: Spec, identity: Identity) -> List[Problem]:
     interfaces = [nic.name for nic in identity.nics]
     wanted = spec["bootstrap_interface"]
     if wanted is not None and wanted not in interfaces:
@@ -166,8 +157,7 @@ def _socket_problems(spec, identity):
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A file that the profile names and that is not there, and an index that is wrong on this node."""
     values, sources = dict(desired.variables), dict(desired.files)
     found = [Problem(NAME, name, "%s is not on this node: it is %s. Bring it, or leave it out with nccl_env_overrides: {%s: null}" % (
@@ -175,8 +165,7 @@ def conflicts(desired, observed):
     return found + nccl_gid.as_problems(nccl_gid.decide(desired.gid, observed.gid))
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     values, ours = dict(desired.variables), [name for name, _where in desired.files]
     said = ["nccl: %s names %s, which is not on this node; NCCL passes over it" % (name, values[name])
             for name in observed.missing if name not in ours]
@@ -188,8 +177,7 @@ def notes(desired, observed):
         ", ".join(desired.unknown), HCA, "is left out" if kept is None else "stays as it is: %s" % kept)]
 
 
-def hca_ports(spec, identity):
-    # type: (Spec, Identity) -> Tuple[List[str], Tuple[str, ...]]
+def hca_ports(spec: Spec, identity: Identity) -> Tuple[List[str], Tuple[str, ...]]:
     """``device:port`` of every rail in rail order, and the labels of the rails that have no HCA now. Without rails: the shape's list."""
     shapes = spec["nccl_env_derived"]["hcas"]
     if not spec.rails:
@@ -197,9 +185,9 @@ def hca_ports(spec, identity):
     if spec.rdma_stack == "soft_roce":
         return ["rxe%d:1" % rail.index for rail in spec.rails], ()
     targets, _problems = match_rails(spec, identity)
-    found = {target.rail.name: target for target in targets}  # type: Dict[str, RailTarget]
-    devices = []  # type: List[str]
-    unknown = []  # type: List[str]
+    found: Dict[str, RailTarget] = {target.rail.name: target for target in targets}
+    devices: List[str] = []
+    unknown: List[str] = []
     for rail in spec.rails:
         target = found.get(rail.name)
         if target is None or target.hca is None or not DEVICE.fullmatch(target.hca.name):
@@ -209,8 +197,7 @@ def hca_ports(spec, identity):
     return devices, tuple(unknown)
 
 
-def management_interface(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def management_interface(spec: Spec, identity: Identity) -> Optional[str]:
     """The interface of the preferred default route, else of the controller's connection; one that is no rail comes first.
 
     Only interfaces that carry an address themselves: the members of a bond, bridge or VLAN are management too, but NCCL cannot
@@ -222,14 +209,12 @@ def management_interface(spec, identity):
     return next((name for name in names if name not in rails), names[0] if names else None)
 
 
-def kept_hca(conf):
-    # type: (FileState) -> Optional[str]
+def kept_hca(conf: FileState) -> Optional[str]:
     """The device list in a nccl.conf of ours."""
     return _kept(conf, HCA)
 
 
-def _kept(conf, name):
-    # type: (FileState, str) -> Optional[str]
+def _kept(conf: FileState, name: str) -> Optional[str]:
     """A variable's value in a nccl.conf of ours."""
     if conf.text is None or not is_ours(conf.text):
         return None
@@ -237,8 +222,7 @@ def _kept(conf, name):
     return value if value is not None and fault(name, value) is None else None
 
 
-def fault(name, value):
-    # type: (str, str) -> Optional[str]
+def fault(name: str, value: str) -> Optional[str]:
     """Why a variable cannot be written to both files, or None."""
     if not VARIABLE.fullmatch(name):
         return "is no variable name"
@@ -251,15 +235,13 @@ def fault(name, value):
     return None
 
 
-def conf_text(variables):
-    # type: (List[Tuple[str, str]]) -> str
+def conf_text(variables: List[Tuple[str, str]]) -> str:
     return HEADER + "".join("%s=%s\n" % item for item in variables)
 
 
-def parse_conf(text):
-    # type: (str) -> Dict[str, str]
+def parse_conf(text: str) -> Dict[str, str]:
     """nccl.conf as NCCL reads it: first assignment of a name wins (setenv without overwrite)."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
@@ -267,13 +249,11 @@ def parse_conf(text):
     return found
 
 
-def profile_text(variables):
-    # type: (List[Tuple[str, str]]) -> str
+def profile_text(variables: List[Tuple[str, str]]) -> str:
     return HEADER + "".join(profile_line(name, value) for name, value in variables)
 
 
-def profile_line(name, value):
-    # type: (str, str) -> str
+def profile_line(name: str, value: str) -> str:
     """A default that an exported value beats. Shells disagree on quotes inside ``"${X:-…}"``, so only plain text goes there."""
     if PLAIN.fullmatch(value):
         return 'export %s="${%s:-%s}"\n' % (name, name, value)

@@ -54,8 +54,7 @@ class Decision(NamedTuple):
     notes: Tuple[str, ...] = ()
 
 
-def wish(spec, identity):
-    # type: (Spec, Identity) -> Wish
+def wish(spec: Spec, identity: Identity) -> Wish:
     derived = spec["nccl_env_derived"]
     policy = derived["gid"]
     if policy == OFF or (policy == AUTO and derived["nccl"] is not None and finds_it(derived["nccl"])):
@@ -71,8 +70,7 @@ def wish(spec, identity):
                 places_of(spec), tuple(rail.name for rail in spec.rails if rail.name not in [target.rail.name for target in targets]))
 
 
-def hca_value(spec):
-    # type: (Spec) -> str
+def hca_value(spec: Spec) -> str:
     """NCCL_IB_HCA as far as the inventory alone decides it; '': every device."""
     overrides = spec["nccl_env_overrides"]
     if HCA in overrides:
@@ -81,8 +79,7 @@ def hca_value(spec):
     return "=" + ",".join(shapes[0][1]) if len(shapes) == 1 else ""
 
 
-def look(host, wanted):
-    # type: (Host, Wish) -> Look
+def look(host: Host, wanted: Wish) -> Look:
     if wanted.policy == OFF or not wanted.ports:
         return Look((), (), ())
     old = _old_releases(host, wanted) if wanted.policy == AUTO else ()
@@ -95,8 +92,7 @@ def look(host, wanted):
     return Look(tables, pending, old)
 
 
-def _to_come(port, netdev, held):
-    # type: (GidPort, Optional[str], Dict[str, List[str]]) -> bool
+def _to_come(port: GidPort, netdev: Optional[str], held: Dict[str, List[str]]) -> bool:
     """The plan itself sets the address that is not on the interface yet; its GID comes with it."""
     if port.address is None or netdev is None:
         return False
@@ -104,8 +100,7 @@ def _to_come(port, netdev, held):
     return wanted not in [ipaddress.ip_interface(item).ip for item in held.get(netdev) or []]
 
 
-def _old_releases(host, wanted):
-    # type: (Host, Wish) -> Tuple[Tuple[str, str], ...]
+def _old_releases(host: Host, wanted: Wish) -> Tuple[Tuple[str, str], ...]:
     """What the inventory installs decides; where it installs none, what is there."""
     if wanted.nccl is not None:
         return () if finds_it(wanted.nccl) else ((wanted.nccl, "nccl_version"),)
@@ -113,15 +108,13 @@ def _old_releases(host, wanted):
     return tuple((row.version, row.path) for row in found if row.version is not None and not finds_it(row.version))
 
 
-def decide(wanted, seen):
-    # type: (Wish, Look) -> Decision
+def decide(wanted: Wish, seen: Look) -> Decision:
     if wanted.policy == GIVEN:
         return _check_given(wanted, seen)
     return _choose(wanted, seen) if seen.tables else Decision()
 
 
-def _check_given(wanted, seen):
-    # type: (Wish, Look) -> Decision
+def _check_given(wanted: Wish, seen: Look) -> Decision:
     number = int(wanted.number or "0", 0)
     problems, notes = [], ["%s=%d is not checked on %s: it has no RDMA device at the moment" % (GID_INDEX, number, name)
                            for name in wanted.absent]
@@ -134,8 +127,7 @@ def _check_given(wanted, seen):
     return Decision(None, False, tuple(problems), tuple(notes))
 
 
-def _choose(wanted, seen):
-    # type: (Wish, Look) -> Decision
+def _choose(wanted: Wish, seen: Look) -> Decision:
     who = "NCCL %s (%s)" % seen.old[0]
     unknown = [_to_come_text(port, pending) or "the GID table of %s cannot be read" % port.label
                for port, gids, pending in zip(wanted.ports, seen.tables, seen.pending)
@@ -154,11 +146,9 @@ def _choose(wanted, seen):
     return Decision(None, False, (text,))
 
 
-def _to_come_text(port, pending):
-    # type: (GidPort, bool) -> str
+def _to_come_text(port: GidPort, pending: bool) -> str:
     return "the address of %s is not there yet" % port.label if pending else ""
 
 
-def as_problems(decision):
-    # type: (Decision) -> List[Problem]
+def as_problems(decision: Decision) -> List[Problem]:
     return [Problem("nccl", GID_INDEX, text) for text in decision.problems]

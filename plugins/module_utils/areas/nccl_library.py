@@ -42,10 +42,10 @@ class Observed(NamedTuple):
     lock: bool = True  # the plugin is there
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     install = spec["nccl_install"]
-    wanted, reason = None, ""  # type: Optional[Tuple[Wanted, ...]], str
+    wanted: Optional[Tuple[Wanted, ...]] = None
+    reason: str = ""
     if install in PACKAGED + ("source",) and identity.gpus:
         wanted = nccl_packages(spec, identity)
     elif install != "none" and not identity.gpus:
@@ -55,8 +55,7 @@ def desired(spec, identity):
     return Desired(identity, wanted, reason, install, cuda, wanted_driver(spec.as_dict()), lock)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.wanted is None:
         return Observed(None, (), None)
     identity = desired.identity
@@ -67,8 +66,7 @@ def observe(host, desired):
                     host.exists(LOCK_SETTINGS))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Programs that run keep the library that they have open: another version disturbs nobody."""
     if desired.wanted is None or observed.installed is None:
         return []
@@ -76,8 +74,7 @@ def plan(desired, observed):
     return plan_packages(NAME, lock + desired.wanted, observed.installed, desired.identity.platform.family)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.wanted is None or desired.wanted:
         return []
     system = "%s (%s)" % (identity.platform.pretty or identity.platform.id, identity.arch)
@@ -89,13 +86,11 @@ def problems(spec, identity, desired):
         "repository" if desired.install == "distribution" else "distribution"))]
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     return cuda_conflicts(NAME, desired, observed, plan(desired, observed), "nccl_version", "NCCL for CUDA", desired.cuda)
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.reason:
         return ["nccl_library: " + desired.reason]
     if desired.install in ("wheel", "source"):

@@ -42,8 +42,7 @@ class Desired(NamedTuple):
     others: Tuple[Nic, ...]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     targets, _problems = match_rails(spec, identity)
     manage = bool(spec["network_manage_addresses"])
     rails = tuple(wish(target, target.nic, spec, identity) for target in targets if target.nic is not None and wants_netdev(spec, target))
@@ -52,14 +51,12 @@ def desired(spec, identity):
     return Desired(rails, spec["network_backend"], manage, others)
 
 
-def wants_netdev(spec, target):
-    # type: (Spec, RailTarget) -> bool
+def wants_netdev(spec: Spec, target: RailTarget) -> bool:
     """RDMA over InfiniBand needs no IP; without an address the IPoIB interface is nobody's business."""
     return spec.fabric != "infiniband" or target.rail.address is not None
 
 
-def wish(target, nic, spec, identity):
-    # type: (RailTarget, Nic, Spec, Identity) -> RailWish
+def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> RailWish:
     rail = target.rail
     manage = bool(spec["network_manage_addresses"])
     metric = route_metric(spec, rail, nic, identity)
@@ -72,8 +69,7 @@ def wish(target, nic, spec, identity):
     )
 
 
-def route_metric(spec, rail, nic, identity):
-    # type: (Spec, Rail, Nic, Identity) -> Optional[int]
+def route_metric(spec: Spec, rail: Rail, nic: Nic, identity: Identity) -> Optional[int]:
     """Only together with a table of the rail's own: what leaves from its address would go by the other interface otherwise."""
     if spec.fabric != "erdma" or rail.address is None or nic.management or not spec["network_manage_addresses"]:
         return None
@@ -82,15 +78,13 @@ def route_metric(spec, rail, nic, identity):
     return spec["erdma_route_metric"] or None
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     return duplicates.observe(host, desired.rails, evidence.observe(host, desired.rails))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Live values before the files: a manager that is told about a file takes off by itself what is no longer in it."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     recorded = recorded_addresses(observed)
     for rail in desired.rails:
         if observed.link(rail).mtu is not None:
@@ -104,10 +98,9 @@ def plan(desired, observed):
     return changes + persistent.after_files(owned, desired.others, observed)
 
 
-def owners(desired, observed):
-    # type: (Desired, Observed) -> List[Owned]
+def owners(desired: Desired, observed: Observed) -> List[Owned]:
     """The rails by the manager that owns them; rails without one are a conflict, not a change."""
-    groups = {}  # type: Dict[str, Owned]
+    groups: Dict[str, Owned] = {}
     for rail in desired.rails:
         backend, why = owner(rail, desired.backend, observed)
         if backend is not None:
@@ -116,11 +109,10 @@ def owners(desired, observed):
     return [groups[backend] for backend in sorted(groups)]
 
 
-def live_changes(rail, observed, recorded):
-    # type: (RailWish, Observed, List[str]) -> List[Change]
+def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> List[Change]:
     link = observed.link(rail)
     disruption = carrying(rail, observed)
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if rail.kind != "infiniband" and link.mtu != rail.mtu:
         changes.append(mtu_change(NAME, rail, link.mtu, disruption))
     if not link.up:
@@ -142,8 +134,7 @@ def live_changes(rail, observed, recorded):
     return changes + metrics.changes(rail, observed, disruption)
 
 
-def stale_rule_changes(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
     """What is left of a rail that is gone or was another one of the list. The table goes unused with its last rule."""
     if not observed.stale_rules:
         return []
@@ -155,22 +146,19 @@ def stale_rule_changes(desired, observed):
                    "no rail of this host has this table any more", "inventory: rails", ops)]
 
 
-def link_change(rail):
-    # type: (RailWish) -> Change
+def link_change(rail: RailWish) -> Change:
     device = ("ip", "link", "set", "dev", rail.netdev)
     return Change(NAME, "link of " + rail.label, "down", "up", "management" if rail.management else "none",
                   "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
 
 
-def mtu_change(area, rail, before, disruption):
-    # type: (str, RailWish, object, str) -> Change
+def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Change:
     device = ("ip", "link", "set", "dev", rail.netdev, "mtu")
     return Change(area, "MTU of " + rail.label, before, rail.mtu, disruption, WHY_MTU, SOURCE,
                   (run(device + (str(rail.mtu),), (device + (str(before),),)),))
 
 
-def foreign_ops(rail, link):
-    # type: (RailWish, LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]
+def foreign_ops(rail: RailWish, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
     """(first, last) around a change that may take off the last address. The first is undone last: it puts back all routes of others."""
     back = tuple(put_back(rail.netdev, words) for words in link.foreign)
     if not back:
@@ -179,8 +167,7 @@ def foreign_ops(rail, link):
     return (run(("true",), back),), kept
 
 
-def address_ops(rail, stale, link, found):
-    # type: (RailWish, List[str], LinkState, List[Tuple[str, ...]]) -> Tuple[Op, ...]
+def address_ops(rail: RailWish, stale: List[str], link: LinkState, found: List[Tuple[str, ...]]) -> Tuple[Op, ...]:
     """Our old address off, the new one on, and the rail's routes through it all.
 
     In this order, since the kernel takes off with an address those of its subnet that were
@@ -199,15 +186,14 @@ def address_ops(rail, stale, link, found):
     if rail.address is not None and rail.address not in present:
         host_part = str(ipaddress.ip_interface(rail.address).ip)
         # flush and not del: it is no error when the address never got there, and it takes off this address alone.
-        undo = ("ip", "addr", "flush", *device, "to", host_part)  # type: Tuple[str, ...]
+        undo: Tuple[str, ...] = ("ip", "addr", "flush", *device, "to", host_part)
         if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
         ops.append(run(add_address(rail.address, rail.netdev, own_metric(rail)), (undo,)))
     return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
 
 
-def broadcast_change(rail, link, disruption):
-    # type: (RailWish, LinkState, str) -> Change
+def broadcast_change(rail: RailWish, link: LinkState, disruption: str) -> Change:
     """For an address that somebody added by hand: the kernel cannot give it its broadcast address later."""
     address = rail.address or ""
     first, last = foreign_ops(rail, link)
@@ -221,25 +207,22 @@ def broadcast_change(rail, link, disruption):
                   first + ops + last)
 
 
-def own_metric(rail):
-    # type: (RailWish) -> Optional[str]
+def own_metric(rail: RailWish) -> Optional[str]:
     return None if rail.metric is None else str(rail.metric)
 
 
-def add_address(address, netdev, metric=None):
-    # type: (str, str, Optional[str]) -> Tuple[str, ...]
+def add_address(address: str, netdev: str, metric: Optional[str] = None) -> Tuple[str, ...]:
     """With its broadcast address, as every manager adds it, and in an undo with the metric that it had.
 
     networkd 252 takes the same address without one for another, fails with ERANGE and then
     answers nobody (seen with Debian 12's; an address with its broadcast it adopts).
     """
-    broadcast = () if ":" in address else ("broadcast", "+")  # type: Tuple[str, ...]
-    own_metric = () if metric is None else ("metric", metric)  # type: Tuple[str, ...]
+    broadcast: Tuple[str, ...] = () if ":" in address else ("broadcast", "+")
+    own_metric: Tuple[str, ...] = () if metric is None else ("metric", metric)
     return ("ip", "addr", "replace", address, *broadcast, *own_metric, "dev", netdev)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     targets, found = match_rails(spec, identity)
     for target in targets:
         if target.nic is None and spec.fabric != "infiniband":
@@ -247,13 +230,12 @@ def problems(spec, identity, desired):
     return found
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """What was found that fights a rail's settings; nothing of others is overwritten."""
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     for rail in desired.rails:
         link = observed.link(rail)
-        messages = []  # type: List[str]
+        messages: List[str] = []
         if link.max_mtu is not None and rail.kind != "infiniband" and rail.mtu > link.max_mtu:
             messages.append("MTU %d is above %d, the largest that the driver of %s takes" % (rail.mtu, link.max_mtu, rail.netdev))
         if link.ipv6_off is not None and ":" in (rail.address or ""):

@@ -72,17 +72,16 @@ class Observed(NamedTuple):
     boot: str
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     config = tuple(spec["nic_firmware_config"].items())
     wanted = bool(config or spec["nic_firmware_versions"])
     drivers = {nic.pci: nic.driver for nic in identity.nics}
     drivers.update({hca.pci: hca.driver for hca in identity.hcas})
-    nics = {}  # type: Dict[str, Target]
+    nics: Dict[str, Target] = {}
     for rail in rail_functions(spec, identity):
         if wanted and drivers.get(rail.pci) in DRIVERS:
             nics.setdefault(device_of(rail.pci), Target(rail.pci, rail.label))
-    notes = []  # type: List[str]
+    notes: List[str] = []
     if wanted and identity.has("container"):
         notes.append("firmware of NICs is left alone: in a container they belong to the machine below")
         nics = {}
@@ -91,15 +90,13 @@ def desired(spec, identity):
     return Desired(config, dict(spec["nic_firmware_versions"]), dict(spec["nic_firmware_images"]), tuple(nics.values()), tuple(notes))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     tools = find_tool(host, CONFIG_TOOLS), find_tool(host, FLASH_TOOLS)
     nics = tuple(_observe_nic(host, target, desired, tools) for target in desired.nics)
     return Observed(nics, tools[0], tools[1], host.line(BOOT_ID) or "")
 
 
-def _observe_nic(host, target, desired, tools):
-    # type: (Host, Target, Desired, Tuple[Optional[str], Optional[str]]) -> Nic
+def _observe_nic(host: Host, target: Target, desired: Desired, tools: Tuple[Optional[str], Optional[str]]) -> Nic:
     if is_guest_function(host, target.pci):
         return Nic(target, True, None, None, None, None, None, {})
     psid, running = board_of(host, target.pci)
@@ -107,7 +104,7 @@ def _observe_nic(host, target, desired, tools):
     config = query_config(host, tools[0], target.pci, names) if names and tools[0] is not None else None
     version = desired.versions.get(psid or "")
     flash = query_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
-    image = None  # type: Optional[str]
+    image: Optional[str] = None
     if psid in desired.images and version not in (running, None):
         data = host.read_bytes(image_path(str(psid), str(version)), 256 * 1024 * 1024)
         image = hashlib.sha256(data).hexdigest() if data is not None else None
@@ -115,19 +112,16 @@ def _observe_nic(host, target, desired, tools):
     return Nic(target, False, psid, running, config, flash, image, records)
 
 
-def record_path(address, name):
-    # type: (str, str) -> str
+def record_path(address: str, name: str) -> str:
     return "%s/%s_%s" % (STATE, device_of(address).replace(":", "-"), name.replace("[", "-").replace("]", ""))
 
 
-def where(nic):
-    # type: (Nic) -> str
+def where(nic: Nic) -> str:
     return "NIC %s of %s" % (device_of(nic.target.pci), nic.target.label)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
-    changes = []  # type: List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
     for nic in observed.nics:
         if nic.guest:
             continue
@@ -139,27 +133,24 @@ def plan(desired, observed):
     return changes
 
 
-def _asks(changes):
-    # type: (List[Change]) -> bool
+def _asks(changes: List[Change]) -> bool:
     return any(not change.external for change in changes)
 
 
-def _board(nic, desired):
-    # type: (Nic, Desired) -> Board
+def _board(nic: Nic, desired: Desired) -> Board:
     psid = nic.psid or ""
     flash = nic.flash.flash if nic.flash is not None else None
     return Board(nic.target.pci, where(nic), psid, nic.running, flash, desired.versions.get(psid), desired.images.get(psid))
 
 
-def _plan_parameter(nic, name, wanted, observed):
-    # type: (Nic, str, Any, Observed) -> List[Change]
+def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> List[Change]:
     """Two changes at most: the value for the next boot, and the boot."""
     written = argument_of(wanted)
     tool = observed.config_tool or CONFIG_TOOLS[0]
     value = nic.config.values.get(name) if nic.config is not None else None
     if observed.config_tool is not None and (value is None or value.next is None or value.next.startswith("Array[")):
         return []  # see conflicts
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     before, current = (value.next, value.current) if value is not None else (None, None)
     if value is None or not same_value(wanted, value.next):
         old = argument_of(before) if before is not None else None
@@ -178,8 +169,7 @@ def _plan_parameter(nic, name, wanted, observed):
     return changes
 
 
-def _rebooted_in_vain(nic, name, written, observed):
-    # type: (Nic, str, str, Observed) -> bool
+def _rebooted_in_vain(nic: Nic, name: str, written: str, observed: Observed) -> bool:
     """We set it, the machine has been started since, and it is still not current."""
     boot, _space, value = nic.records.get(name, "").partition(" ")
     current = nic.config.values[name].current if nic.config is not None and name in nic.config.values else None
@@ -187,15 +177,13 @@ def _rebooted_in_vain(nic, name, written, observed):
                 and not same_value(written, current))
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """What a NIC's firmware does not know, what the tool could not do, and an image that is not the one that was vouched for."""
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     for nic in observed.nics:
         if nic.config is not None:
             found += _config_conflicts(nic, nic.config, desired)
@@ -206,11 +194,10 @@ def conflicts(desired, observed):
     return found
 
 
-def _config_conflicts(nic, config, desired):
-    # type: (Nic, Config, Desired) -> List[Problem]
+def _config_conflicts(nic: Nic, config: Config, desired: Desired) -> List[Problem]:
     if config.failure is not None:
         return [Problem(NAME, where(nic), "its configuration cannot be read: %s" % config.failure)]
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     for name, _wanted in desired.config:
         value = config.values.get(name)
         if name in config.errors or value is None or value.next is None:
@@ -223,8 +210,7 @@ def _config_conflicts(nic, config, desired):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     said = list(desired.left_out)
     for nic in observed.nics:
         if nic.guest:

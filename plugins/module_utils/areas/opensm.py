@@ -37,23 +37,20 @@ class Observed(NamedTuple):
     umad: bool
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     return Desired(bool(spec["opensm_enabled"]), identity.has("container"))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if not desired.enabled:
         return Observed(UnitState("", "", ""), False)
     return Observed(observe_units(host, (UNIT,)).get(UNIT, UnitState("", "", "")), host.exists(UMAD))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if not desired.enabled:
         return []
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if observed.unit.enabled not in ENABLED:
         changes.append(Change(NAME, "unit %s enabled" % UNIT, False, True, "none", WHY, SOURCE,
                               (run(("systemctl", "enable", UNIT), (("systemctl", "disable", UNIT),)),)))
@@ -63,28 +60,24 @@ def plan(desired, observed):
     return changes
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.enabled and spec.fabric != "infiniband":
         return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and fabric is %s: take it out of group opensm" % spec.fabric)]
     return []
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if not desired.enabled or can_run(desired, observed):
         return []
     return ["opensm: this container has no %s, the unit cannot run here; it is enabled only" % UMAD]
 
 
-def can_run(desired, observed):
-    # type: (Desired, Observed) -> bool
+def can_run(desired: Desired, observed: Observed) -> bool:
     """On a machine kernel_modules loads ib_umad before; in a container it is there or it is not."""
     return observed.umad or not desired.container
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.enabled and observed.unit.load == "masked":
         return [Problem(NAME, UNIT, "the unit is masked on this node; unmask it, or take the host out of group opensm")]
     return []

@@ -13,15 +13,14 @@ from ..types import DISRUPTIONS, PACKAGE_WHAT, PRESENT, Change, Problem
 from ..versions import direction
 
 
-def plan_packages(area, wanted, installed, family, disruption="none"):
-    # type: (str, Sequence[Any], Mapping[str, str], str, str) -> List[Change]
+def plan_packages(area: str, wanted: Sequence[Any], installed: Mapping[str, str], family: str, disruption: str = "none") -> List[Change]:
     """One change for each wanted package that is missing or has another version.
 
     ``wanted`` are rows with name, version, why and source (and optionally a disruption of their own, for
     another version than the installed one); ``disruption`` is that of rows that say nothing.
     """
-    changes = []  # type: List[Change]
-    seen = []  # type: List[str]
+    changes: List[Change] = []
+    seen: List[str] = []
     for row in wanted:
         if row.name in seen:
             continue
@@ -36,8 +35,7 @@ def plan_packages(area, wanted, installed, family, disruption="none"):
     return changes
 
 
-def change_class(found, wanted, family, disruption):
-    # type: (Optional[str], Optional[str], str, str) -> str
+def change_class(found: Optional[str], wanted: Optional[str], family: str, disruption: str) -> str:
     """The disruption of going from ``found`` to ``wanted``: none where there was nothing, at least ``downgrade`` where it goes back."""
     if found is None:
         return "none"
@@ -46,24 +44,23 @@ def change_class(found, wanted, family, disruption):
     return disruption
 
 
-def heavier(one, other):
-    # type: (str, str) -> str
+def heavier(one: str, other: str) -> str:
     return max((one, other), key=DISRUPTIONS.index)
 
 
-def plan_removals(area, names, installed, why, source, disruption="none"):
-    # type: (str, Sequence[str], Mapping[str, str], str, str, str) -> List[Change]
+def plan_removals(
+    area: str, names: Sequence[str], installed: Mapping[str, str], why: str, source: str, disruption: str = "none"
+) -> List[Change]:
     """One change for each of ``names`` that is installed."""
     return [
         Change(area, PACKAGE_WHAT + name, installed[name], None, disruption, why, source, ())
         for name in names if name in installed]
 
 
-def hold_conflicts(area, changes, holds):
-    # type: (str, Sequence[Change], Sequence[Hold]) -> List[Problem]
+def hold_conflicts(area: str, changes: Sequence[Change], holds: Sequence[Hold]) -> List[Problem]:
     """Packages that must change and that somebody holds."""
-    by_name = {hold.name: hold for hold in holds}  # type: Dict[str, Hold]
-    found = []  # type: List[Problem]
+    by_name: Dict[str, Hold] = {hold.name: hold for hold in holds}
+    found: List[Problem] = []
     for change in changes:
         hold = by_name.get(change.package or "")
         if hold is not None and change.before is not None:
@@ -72,11 +69,9 @@ def hold_conflicts(area, changes, holds):
     return found
 
 
-def missing_database(area, manager):
-    # type: (str, str) -> Problem
+def missing_database(area: str, manager: str) -> Problem:
     return Problem(area, "package database", "cannot be read (%s); what is installed is not known" % manager)
 
 
-def names_of(rows):
-    # type: (Sequence[Any]) -> Tuple[str, ...]
+def names_of(rows: Sequence[Any]) -> Tuple[str, ...]:
     return tuple(row.name for row in rows)

@@ -52,8 +52,7 @@ class Package(NamedTuple):
     supplied: bool = False  # Alibaba's repository has it: where eRDMA's provider is missing, the installed one is the wrong one
 
     @property
-    def disruption(self):
-        # type: () -> str
+    def disruption(self) -> str:
         return "restart" if self.service else "none"
 
 
@@ -78,9 +77,8 @@ class Observed(NamedTuple):
     holds: Tuple[Hold, ...] = ()
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
-    pins = spec["rdma_stack_pins"]  # type: Dict[str, str]
+def desired(spec: Spec, identity: Identity) -> Desired:
+    pins: Dict[str, str] = spec["rdma_stack_pins"]
     rows = wanted_packages(spec, identity)
     known = [row.name for row in rows]
     rows += [package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
@@ -92,8 +90,7 @@ def desired(spec, identity):
         spec.rdma_stack in LEAVING and spec.fabric != "erdma" and identity.platform.package_manager in repositories.MANAGERS)
 
 
-def wanted_packages(spec, identity):
-    # type: (Spec, Identity) -> List[Package]
+def wanted_packages(spec: Spec, identity: Identity) -> List[Package]:
     """Everything by name, without the site's pins: the stack, what the inventory adds, and what our own areas run."""
     platform = identity.platform
     vendor = vendor_stack(spec, identity)
@@ -116,8 +113,7 @@ def wanted_packages(spec, identity):
     return rows
 
 
-def stack_rows(spec, identity, vendor):
-    # type: (Spec, Identity, Optional[VendorStack]) -> List[Package]
+def stack_rows(spec: Spec, identity: Identity, vendor: Optional[VendorStack]) -> List[Package]:
     """The stack itself: the vendor's, Alibaba's user space for eRDMA, or the distribution's."""
     if vendor is not None:
         return vendor_rows(spec, identity, vendor)
@@ -128,10 +124,9 @@ def stack_rows(spec, identity, vendor):
     return [package(row.name, row.why, row.source, units=row.units) for row in rows]
 
 
-def vendor_rows(spec, identity, vendor):
-    # type: (Spec, Identity, VendorStack) -> List[Package]
+def vendor_rows(spec: Spec, identity: Identity, vendor: VendorStack) -> List[Package]:
     """Headers and dkms first (not in a container: its kernel is not its own), then the meta package, which brings the rest."""
-    rows = []  # type: List[Package]
+    rows: List[Package] = []
     headers = headers_package(identity)
     if vendor.dkms and not identity.has("container"):
         if headers is not None and spec["kernel_version"] is None:  # the pinned kernel's come with it (area kernel)
@@ -145,15 +140,16 @@ def vendor_rows(spec, identity, vendor):
     return rows + [meta._replace(version=vendor.version)]
 
 
-def package(name, why, source, tool=None, module=None, units=(), path=None):
-    # type: (str, str, str, Optional[str], Optional[str], Sequence[str], Optional[str]) -> Package
+def package(
+    name: str, why: str, source: str, tool: Optional[str] = None, module: Optional[str] = None, units: Sequence[str] = (),
+    path: Optional[str] = None,
+) -> Package:
     """A wanted package without a version. Of its units, services run all the time; templates and targets do not."""
     service = any(unit.endswith(".service") and "@" not in unit for unit in units)
     return Package(name, None, why, source, tool, module, service, path)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     modules = [row.module for row in desired.packages if row.module is not None]
     installed = all_installed(host, desired.identity)
     free = [row.name for row in desired.packages if desired.latest and row.version is None and row.name in (installed or {})]
@@ -168,8 +164,7 @@ def observe(host, desired):
     )
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if observed.installed is None:
         return []
     family = desired.identity.platform.family
@@ -190,20 +185,17 @@ def plan(desired, observed):
     return changes + plan_packages(NAME, rows, present, family)
 
 
-def wrong_one(row, observed):
-    # type: (Package, Observed) -> bool
+def wrong_one(row: Package, observed: Observed) -> bool:
     """An installed package of the distribution's that must become Alibaba's. A pin says its own version."""
     return row.supplied and row.version is None and not observed.provider and row.name in (observed.installed or {})
 
 
-def stack_names(desired):
-    # type: (Desired) -> Tuple[str, ...]
+def stack_names(desired: Desired) -> Tuple[str, ...]:
     """What a stack may have brought: not the tools of ours that come with any system (iproute2, kmod), which stay as they are."""
     return tuple(row.name for row in desired.packages if row.tool is None and row.module is None)
 
 
-def _asked(row, desired, observed):
-    # type: (Package, Desired, Observed) -> Package
+def _asked(row: Package, desired: Desired, observed: Observed) -> Package:
     """The row with the version that is wanted of it now; a meta package that replaces inbox packages restarts what uses them."""
     version = row.version
     if version is None and desired.latest:
@@ -211,14 +203,12 @@ def _asked(row, desired, observed):
     return row._replace(version=version)
 
 
-def _removal(desired, observed, name, disruption, why):
-    # type: (Desired, Observed, str, str, str) -> Change
+def _removal(desired: Desired, observed: Observed, name: str, disruption: str, why: str) -> Change:
     source = desired.vendor.source if desired.vendor is not None else "domain B3 (uninstall before another stack is installed)"
     return Change(NAME, PACKAGE_WHAT + name, (observed.installed or {}).get(name), None, disruption, why, source, ())
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     unsupported = stack_problem(spec, identity)
     if unsupported is not None:
         return [Problem(NAME, "rdma_stack", unsupported)]
@@ -228,8 +218,7 @@ def problems(spec, identity, desired):
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if observed.installed is None:
         return [missing_database(NAME, desired.identity.platform.package_manager)]
     found = other_stack(desired.vendor, observed.installed, stack_names(desired))
@@ -242,10 +231,9 @@ def conflicts(desired, observed):
     return hold_conflicts(NAME, plan(desired, observed), observed.holds)
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     """What is left out. The package may be there and the provider not: rdma-core has erdma since 43 (Debian 11: 33, Ubuntu 22.04: 39)."""
-    found = []  # type: List[str]
+    found: List[str] = []
     if desired.vendor is not None and desired.vendor.dkms and desired.identity.has("container"):
         found.append("packages: this is a container, no kernel module is built here: headers and dkms of its own are not asked for")
     other = other_stack(desired.vendor, observed.installed or {}, names_of(desired.packages))
@@ -258,8 +246,7 @@ def notes(desired, observed):
                         desired.provider, PROVIDERS, desired.provider, erdma.PROVIDER_SINCE)]
 
 
-def needless(row, observed, left):
-    # type: (Package, Observed, Leaving) -> bool
+def needless(row: Package, observed: Observed, left: Leaving) -> bool:
     """A tool, module or path that is there already, from wherever, needs no package of ours (unless that is pinned or changes hands)."""
     if row.version is not None or row.name in left.replaced:
         return False

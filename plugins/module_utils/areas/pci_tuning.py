@@ -62,12 +62,11 @@ class Observed(NamedTuple):
     arguments: Optional[kernel_args.State]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     hcas = tuple(hca.pci for hca in identity.hcas if hca.pci is not None)
     functions = tuple(gpu.pci for gpu in identity.gpus) + hcas
     rails = tuple(rail_functions(spec, identity))
-    notes = []  # type: List[str]
+    notes: List[str] = []
     acs = spec["pci_tuning_acs"] == "disable" and bool(hcas)
     passthrough = spec["pci_tuning_iommu"] == "passthrough"
     if identity.has("container"):
@@ -89,10 +88,9 @@ def desired(spec, identity):
                    tuple(notes), identity.platform.family)
 
 
-def rail_functions(spec, identity):
-    # type: (Spec, Identity) -> List[Rail]
+def rail_functions(spec: Spec, identity: Identity) -> List[Rail]:
     """The functions of the rails: an HCA's, all members of a bond, with Soft-RoCE the interface's own. Each once."""
-    found = []  # type: List[Rail]
+    found: List[Rail] = []
     for target in match_rails(spec, identity)[0]:
         members = [nic.pci for nic in identity.nics if target.nic is not None and nic.bond == target.nic.name]
         own = target.hca.pci if target.hca is not None else None
@@ -104,8 +102,7 @@ def rail_functions(spec, identity):
     return found
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     passed = passed_through(host) if desired.acs else ()
     paths = {address: path_above(host, address) for address in passed}
     bridges = tuple(
@@ -118,10 +115,9 @@ def observe(host, desired):
         kernel_args.observe(host, desired.arguments) if desired.arguments is not None else None)
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
-    changes = []  # type: List[Change]
-    lines = []  # type: List[str]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
+    lines: List[str] = []
     for bridge in _cleared(desired, observed):
         if bridge.config is None or bridge.config.acs is None:
             continue
@@ -150,27 +146,23 @@ class Register(NamedTuple):
     name: str
     mask: int
 
-    def argument(self, value):
-        # type: (int) -> str
+    def argument(self, value: int) -> str:
         return "%s=%04x" % (self.name, value) if self.mask == 0xFFFF else "%s=%04x:%04x" % (self.name, value, self.mask)
 
-    def line(self, value):
-        # type: (int) -> str
+    def line(self, value: int) -> str:
         """For the unit. The device's id is given too: after a change of hardware another function may have this address."""
         return "-s %s -d %04x:%04x %s" % (self.pci, self.config.vendor, self.config.device, self.argument(value))
 
-    def change(self, what, before, after, old, new, why, source):
-        # type: (str, object, object, int, int, str, str) -> Change
+    def change(self, what: str, before: object, after: object, old: int, new: int, why: str, source: str) -> Change:
         start = SETPCI + ("-s", self.pci)
         return Change(NAME, what, before, after, "none", why, source,
                       (run(start + (self.argument(new),), (start + (self.argument(old & self.mask),),)),))
 
 
-def plan_rail(desired, rail, config):
-    # type: (Desired, Rail, Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]
+def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]:
     """Changes of one function, and its lines of the unit."""
-    changes = []  # type: List[Change]
-    lines = []  # type: List[str]
+    changes: List[Change] = []
+    lines: List[str] = []
     if config is None or config.express is None:
         return changes, lines
     express = config.express
@@ -191,22 +183,19 @@ def plan_rail(desired, rail, config):
     return changes, lines
 
 
-def _cleared(desired, observed):
-    # type: (Desired, Observed) -> List[Bridge]
+def _cleared(desired: Desired, observed: Observed) -> List[Bridge]:
     """The bridges whose ACS is ours to clear."""
     if not desired.acs or observed.config_acs:
         return []
     return [bridge for bridge in observed.bridges if not bridge.passes]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
-    found = []  # type: List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    found: List[Problem] = []
     wrong = [change.what for change in plan(desired, observed) if change.ops and change.ops[0].argv[:1] == SETPCI]
     if wrong and observed.locked:
         found.append(Problem(NAME, "kernel lockdown", "%s cannot be set: the kernel is locked down (Secure Boot) and forbids writing PCI "
@@ -217,8 +206,7 @@ def conflicts(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     said = list(desired.left_out)
     if desired.acs and observed.config_acs:
         said.append("ACS is left alone: the kernel's argument pci=config_acs says which bits this node wants")

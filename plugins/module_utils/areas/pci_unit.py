@@ -14,8 +14,7 @@ SOURCE = "choice: NVIDIA's and OCI's scripts set them once; this is for the boot
 _PLACE = {"debian": "/usr/bin/setpci", "redhat": "/usr/sbin/setpci", "suse": "/sbin/setpci"}  # until the package is there
 
 
-def unit_text(lines, setpci):
-    # type: (Sequence[str], str) -> str
+def unit_text(lines: Sequence[str], setpci: str) -> str:
     """One line a register. The dash: a device that is gone must not keep the others from being set; validation judges the live values.
 
     A restart of openibd unloads the drivers and may reset the devices: systemd then restarts what is part of it, after it.
@@ -34,8 +33,7 @@ WantedBy=multi-user.target
 """ % "".join("ExecStart=-%s %s\n" % (setpci, line) for line in lines)
 
 
-def plan_boot(area, lines, family, setpci, state):
-    # type: (str, Sequence[str], str, Optional[str], UnitState) -> List[Change]
+def plan_boot(area: str, lines: Sequence[str], family: str, setpci: Optional[str], state: UnitState) -> List[Change]:
     """``lines``: what the unit sets; none: a unit of ours goes."""
     if lines:
         text = unit_text(lines, setpci or _PLACE.get(family, "/usr/sbin/setpci"))

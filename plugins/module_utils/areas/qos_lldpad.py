@@ -23,36 +23,31 @@ class State(NamedTuple):
 ABSENT = State(False, ())
 
 
-def observe(host, listens):
-    # type: (Host, bool) -> State
+def observe(host: Host, listens: bool) -> State:
     found = evidence.observe_units(host, UNITS)
     return State(listens, tuple((name, found.get(name, NO_UNIT)) for name in UNITS))
 
 
-def active(state):
-    # type: (State) -> List[str]
+def active(state: State) -> List[str]:
     return [name for name, unit in state.units if unit.active in ("active", "activating")]
 
 
-def enabled(state):
-    # type: (State) -> List[str]
+def enabled(state: State) -> List[str]:
     return [name for name, unit in state.units if unit.enabled in ENABLED]
 
 
-def plan(area, state):
-    # type: (str, State) -> List[Change]
+def plan(area: str, state: State) -> List[Change]:
     runs, boots = active(state), enabled(state)
     if not runs and not boots:
         return []
-    ops = [run(("systemctl", "stop", name), (("systemctl", "start", name),)) for name in runs]  # type: List[Op]
+    ops: List[Op] = [run(("systemctl", "stop", name), (("systemctl", "start", name),)) for name in runs]
     ops += [run(("systemctl", "disable", name), (("systemctl", "enable", name),)) for name in boots]
     before = ", ".join(["%s active" % name for name in runs] + ["%s enabled" % name for name in boots])
     return [Change(area, "lldpad stopped", before, "stopped and disabled", "restart", WHY, "inventory: roce_qos_dcbx; lldpad(8)",
                    tuple(ops))]
 
 
-def conflicts(area, state, taken):
-    # type: (str, State, bool) -> List[Problem]
+def conflicts(area: str, state: State, taken: bool) -> List[Problem]:
     """``taken``: the inventory gives DCBX to the host, so that lldpad goes."""
     if state.listens and not taken:
         return [Problem(area, "lldpad", "runs, and %s. Set roce_qos_dcbx: host, or roce_qos_manage: false if the switch is to decide"

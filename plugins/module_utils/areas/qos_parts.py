@@ -39,7 +39,7 @@ class Words(NamedTuple):
     cuts: bool  # the NIC may stop for a moment
 
 
-WORDS = {
+WORDS: Dict[str, Words] = {
     "dcbx": Words("DCBX owner of", "another owner takes what the switch sends and writes it over what is set here", "IEEE 802.1Qaz (DCBX)",
                   True),
     "trust": Words("DSCP trust of", "a NIC that trusts PCP puts untagged traffic on priority 0, whatever its DSCP",
@@ -58,7 +58,7 @@ WORDS = {
                      "inventory: qos_profile (ToS); cma_configfs", False),
     "forced_tc": Words("forced traffic class of", "the driver puts it on every queue pair, whatever NCCL asked for",
                        "inventory: roce_qos_force_tc, qos_profile", False),
-}  # type: Dict[str, Words]
+}
 
 
 class Seen(NamedTuple):
@@ -72,20 +72,17 @@ class Seen(NamedTuple):
     disruption: str  # of touching this NIC now
 
 
-def fits(part, nic, told):
-    # type: (str, NicWish, Mapping[str, Any]) -> bool
+def fits(part: str, nic: NicWish, told: Mapping[str, Any]) -> bool:
     return _FITS[part](nic, told)
 
 
-def before(part, nic, told):
-    # type: (str, NicWish, Mapping[str, Any]) -> Any
+def before(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
     if part == "dscp_priority":
         return _map_words(nic, told)
     return told.get(part)
 
 
-def after(part, nic, told):
-    # type: (str, NicWish, Mapping[str, Any]) -> Any
+def after(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
     profile = nic.profile
     if part == "dscp_priority":
         return {str(dscp): [priority] for dscp, priority in entries(profile)}
@@ -99,11 +96,10 @@ def after(part, nic, told):
     }[part]
 
 
-def ops_of(part, nic, tool, seen):
-    # type: (str, NicWish, str, Seen) -> Tuple[Op, ...]
+def ops_of(part: str, nic: NicWish, tool: str, seen: Seen) -> Tuple[Op, ...]:
     """The settings of a part as ops with their undo; what is there already (a directory, a mount) is left out."""
-    found = []  # type: List[Op]
-    made = (force(nic),) if part == "forced_tc" else settings_of(part, nic, {part: tool})  # type: Tuple[Setting, ...]
+    found: List[Op] = []
+    made: Tuple[Setting, ...] = (force(nic),) if part == "forced_tc" else settings_of(part, nic, {part: tool})
     for setting in made:
         if setting.kind == MKDIR:
             if not seen.cm_device:
@@ -118,31 +114,27 @@ def ops_of(part, nic, tool, seen):
     return tuple(found)
 
 
-def _map_words(nic, told):
-    # type: (NicWish, Mapping[str, Any]) -> Optional[Dict[str, List[int]]]
+def _map_words(nic: NicWish, told: Mapping[str, Any]) -> Optional[Dict[str, List[int]]]:
     if told.get("dscp_priority") is None:
         return None
     return {str(dscp): qos_fit.priorities_of(told, dscp) or [] for dscp, _priority in entries(nic.profile)}
 
 
-def _map_fits(nic, told):
-    # type: (NicWish, Mapping[str, Any]) -> bool
+def _map_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
     return all(qos_fit.priorities_of(told, dscp) == [priority] for dscp, priority in entries(nic.profile))
 
 
-def _ecn_fits(nic, told):
-    # type: (NicWish, Mapping[str, Any]) -> bool
+def _ecn_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
     return all(nic.profile.priority in told["ecn"][point] for point in ("np", "rp"))
 
 
-def _forced_fits(nic, told):
-    # type: (NicWish, Mapping[str, Any]) -> bool
+def _forced_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
     """Not asked for: what is forced only must not break the chain."""
     forced = told["forced_tc"] or []
     return forced == [nic.profile.tc] if nic.force_tc else all(qos_fit.marks(nic.profile, tc) for tc in forced)
 
 
-_FITS = {
+_FITS: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]] = {
     "dcbx": lambda nic, told: told["dcbx"] == "host",
     "trust": lambda nic, told: qos_fit.trusts_dscp(told["trust"]),
     "pfc": lambda nic, told: sorted(told["pfc"]) == sorted(nic.profile.lossless),
@@ -153,18 +145,16 @@ _FITS = {
     "cnp": lambda nic, told: told["cnp"] == after("cnp", nic, told),
     "rdma_cm": lambda nic, told: told["rdma_cm"] == after("rdma_cm", nic, told),
     "forced_tc": _forced_fits,
-}  # type: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]]
+}
 
 
-def _dcbx_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _dcbx_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     if tool == MLNX_QOS:
         return ((MLNX_QOS, "-i", nic.netdev, "-d", "fw"),)
     return ((DCB, "dcbx", "set", "dev", nic.netdev) + (seen.dcbx_flags or ("lld-managed", "ieee")),)
 
 
-def _trust_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _trust_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     """``none`` is an order without selectors."""
     trust = seen.told["trust"]
     if tool == MLNX_QOS:
@@ -172,15 +162,13 @@ def _trust_back(nic, tool, seen):
     return ((DCB, "apptrust", "set", "dev", nic.netdev, "order") + tuple(word for word in trust.split() if word != "none"),)
 
 
-def _pfc_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _pfc_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     return (pfc_argv(nic.netdev, tool, seen.told["pfc"]),)
 
 
-def _map_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _map_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     """An entry that was alone is put in the place of ours; several come back beside it. Ours goes where it was not."""
-    commands = []  # type: List[Argv]
+    commands: List[Argv] = []
     for dscp, priority in entries(nic.profile):
         old = qos_fit.priorities_of(seen.told, dscp) or []
         if old == [priority]:
@@ -196,38 +184,33 @@ def _map_back(nic, tool, seen):
     return tuple(commands) or NOTHING
 
 
-def _delete(netdev, tool, dscp, priority):
-    # type: (str, str, int, int) -> Argv
+def _delete(netdev: str, tool: str, dscp: int, priority: int) -> Argv:
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "--dscp2prio", "del,%d,%d" % (dscp, priority))
     return (DCB, "app", "del", "dev", netdev, "dscp-prio", "%d:%d" % (dscp, priority))
 
 
-def _ets_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _ets_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     ets = seen.told["ets"]
     return (ets_argv(nic.netdev, tool, ets["tc"], ets["tsa"], ets["percent"]),)
 
 
-def _buffers_back(nic, tool, seen):
-    # type: (NicWish, str, Seen) -> Tuple[Argv, ...]
+def _buffers_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     buffers = seen.told["buffers"]
     return (buffers_argv(nic.netdev, tool, buffers["bytes"], buffers["of_priority"]),)
 
 
-_UNDO = {
+_UNDO: Dict[str, Callable[[NicWish, str, Seen], Tuple[Argv, ...]]] = {
     "dcbx": _dcbx_back, "trust": _trust_back, "pfc": _pfc_back, "dscp_priority": _map_back, "ets": _ets_back, "buffers": _buffers_back,
-}  # type: Dict[str, Callable[[NicWish, str, Seen], Tuple[Argv, ...]]]
+}
 
 
-def _forced_back(seen):
-    # type: (Seen) -> str
+def _forced_back(seen: Seen) -> str:
     """The file does not take what it prints ("Global tclass=106"): a number sets it, and -1 takes it off."""
     forced = seen.told["forced_tc"]
     return "%d" % forced[0] if forced and seen.forced_global else "tclass=-1"
 
 
-def unset_parts(nic, told, tools, wanted):
-    # type: (NicWish, Mapping[str, Any], Mapping[str, str], Sequence[str]) -> List[str]
+def unset_parts(nic: NicWish, told: Mapping[str, Any], tools: Mapping[str, str], wanted: Sequence[str]) -> List[str]:
     """What the inventory wants and nothing on this node sets. mlx5's trust comes with the entries of its table."""
     return [part for part in wanted if part not in tools or (part == "trust" and tools[part] == TABLE and "dscp_priority" not in tools)]

@@ -51,39 +51,33 @@ class NicWish(NamedTuple):
     force_tc: bool
 
 
-def run(*argv):
-    # type: (str) -> Setting
+def run(*argv: str) -> Setting:
     return Setting(RUN, argv, "", "")
 
 
-def value(path, content):
-    # type: (str, str) -> Setting
+def value(path: str, content: str) -> Setting:
     return Setting(VALUE, (), path, content)
 
 
-def directory(path):
-    # type: (str) -> Setting
+def directory(path: str) -> Setting:
     return Setting(MKDIR, (), path, "")
 
 
-def settings(nic, tools):
-    # type: (NicWish, Mapping[str, str]) -> Tuple[Setting, ...]
+def settings(nic: NicWish, tools: Mapping[str, str]) -> Tuple[Setting, ...]:
     """Everything, in order. ``tools``: part -> who sets it; a part without a tool is left out."""
-    found = []  # type: List[Setting]
+    found: List[Setting] = []
     for part in PARTS:
         found += settings_of(part, nic, tools)
     return tuple(found)
 
 
-def settings_of(part, nic, tools):
-    # type: (str, NicWish, Mapping[str, str]) -> Tuple[Setting, ...]
+def settings_of(part: str, nic: NicWish, tools: Mapping[str, str]) -> Tuple[Setting, ...]:
     """One part's; empty when the inventory leaves it alone, or nothing on the node can set it."""
     tool = tools.get(part)
     return () if tool is None else _MAKERS[part](nic, tool)
 
 
-def tools_of(nic, told, backend, present):
-    # type: (NicWish, Mapping[str, Any], str, Sequence[str]) -> Dict[str, str]
+def tools_of(nic: NicWish, told: Mapping[str, Any], backend: str, present: Sequence[str]) -> Dict[str, str]:
     """Part -> tool. ``told``: this NIC's entry of ``facts["qos"]["nics"]``; ``present``: which of dcb and mlnx_qos the node has."""
     sources = told.get("sources") or {}
     found = {part: _dcb_tool(part, nic, str(sources.get(part, "")), backend, present) for part in PARTS[:6]}
@@ -99,8 +93,7 @@ def tools_of(nic, told, backend, present):
     return {part: tool for part, tool in found.items() if tool is not None}
 
 
-def _dcb_tool(part, nic, source, backend, present):
-    # type: (str, NicWish, str, str, Sequence[str]) -> Optional[str]
+def _dcb_tool(part: str, nic: NicWish, source: str, backend: str, present: Sequence[str]) -> Optional[str]:
     if not source:
         return None
     if MLNX_QOS in (backend, source):
@@ -113,8 +106,7 @@ def _dcb_tool(part, nic, source, backend, present):
     return DCB
 
 
-def _dcbx(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _dcbx(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     if not nic.dcbx_host:
         return ()
     if tool == MLNX_QOS:
@@ -122,46 +114,39 @@ def _dcbx(nic, tool):
     return (run(DCB, "dcbx", "set", "dev", nic.netdev, "host", "ieee"),)
 
 
-def _trust(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _trust(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     if tool == MLNX_QOS:
         return (run(MLNX_QOS, "-i", nic.netdev, "--trust", "dscp"),)
     return () if tool == TABLE else (run(DCB, "apptrust", "set", "dev", nic.netdev, "order", "dscp"),)
 
 
-def _pfc(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _pfc(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     return (run(*pfc_argv(nic.netdev, tool, nic.profile.lossless)),)
 
 
-def pfc_argv(netdev, tool, lossless):
-    # type: (str, str, Sequence[int]) -> Tuple[str, ...]
+def pfc_argv(netdev: str, tool: str, lossless: Sequence[int]) -> Tuple[str, ...]:
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "--pfc", csv([int(priority in lossless) for priority in range(PRIORITIES)]))
     return (DCB, "pfc", "set", "dev", netdev, "prio-pfc", "all:off") + tuple("%d:on" % priority for priority in lossless)
 
 
-def entries(profile):
-    # type: (QosProfile) -> Tuple[Tuple[int, int], ...]
+def entries(profile: QosProfile) -> Tuple[Tuple[int, int], ...]:
     """(DSCP, priority) of the RoCE traffic and of its CNPs: the two that are ours; the other 62 DSCPs are not."""
     return ((profile.dscp, profile.priority), (profile.cnp_dscp, profile.cnp_priority))
 
 
-def _map(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _map(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     return (run(*map_argv(nic.netdev, tool, entries(nic.profile))),)
 
 
-def map_argv(netdev, tool, pairs):
-    # type: (str, str, Sequence[Tuple[int, int]]) -> Tuple[str, ...]
+def map_argv(netdev: str, tool: str, pairs: Sequence[Tuple[int, int]]) -> Tuple[str, ...]:
     """``replace`` adds the entry and takes away others of that DSCP. It exits 0 whatever happens: only reading back tells."""
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev) + tuple(word for pair in pairs for word in ("--dscp2prio", "set,%d,%d" % pair))
     return (DCB, "app", "replace", "dev", netdev, "dscp-prio") + tuple("%d:%d" % pair for pair in pairs)
 
 
-def _ets(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _ets(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     """A traffic class for each priority; one with a share shares by ETS, the others are strict, as CNPs must be."""
     shares = nic.profile.ets
     if not shares:
@@ -170,8 +155,7 @@ def _ets(nic, tool):
     return (run(*ets_argv(nic.netdev, tool, list(range(PRIORITIES)), kinds, shares)),)
 
 
-def ets_argv(netdev, tool, classes, kinds, percents):
-    # type: (str, str, Sequence[int], Sequence[str], Sequence[int]) -> Tuple[str, ...]
+def ets_argv(netdev: str, tool: str, classes: Sequence[int], kinds: Sequence[str], percents: Sequence[int]) -> Tuple[str, ...]:
     """Both tools refuse percents that do not sum to 100, and mlnx_qos those of a class that does not share."""
     bound = [percent if kind == "ets" else 0 for kind, percent in zip(kinds, percents)]
     if tool == DCB and sum(percents) == 100:
@@ -182,27 +166,23 @@ def ets_argv(netdev, tool, classes, kinds, percents):
             + ("tc-bw",) + numbered(bound))
 
 
-def _buffers(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _buffers(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     sizes, places = nic.buffers
     return (run(*buffers_argv(nic.netdev, tool, sizes, places)),) if sizes else ()
 
 
-def buffers_argv(netdev, tool, sizes, places):
-    # type: (str, str, Sequence[int], Sequence[int]) -> Tuple[str, ...]
+def buffers_argv(netdev: str, tool: str, sizes: Sequence[int], places: Sequence[int]) -> Tuple[str, ...]:
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "--prio2buffer", csv(places), "--buffer_size", csv(sizes))
     return (DCB, "buffer", "set", "dev", netdev, "prio-buffer") + numbered(places) + ("buffer-size",) + numbered(sizes)
 
 
-def _ecn(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _ecn(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     """Marks are answered and CNPs heeded on this priority; other priorities stay as they are."""
     return tuple(value("%s/%s/ecn/roce_%s/enable/%d" % (CLASS_NET, nic.netdev, point, nic.profile.priority), "1") for point in ("np", "rp"))
 
 
-def _cnp(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _cnp(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     if tool == DEBUG:
         root = "%s/%s/cc_params" % (DEBUGFS, nic.pci)
         places = root + "/np_cnp_dscp", root + "/np_cnp_prio"
@@ -212,47 +192,40 @@ def _cnp(nic, tool):
     return value(places[0], "%d" % nic.profile.cnp_dscp), value(places[1], "%d" % nic.profile.cnp_priority)
 
 
-def cm_device(nic):
-    # type: (NicWish) -> str
+def cm_device(nic: NicWish) -> str:
     """RDMA-CM has no defaults for a device until somebody makes this directory."""
     return "%s/%s" % (CONFIGFS, nic.hca)
 
 
-def _rdma_cm(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _rdma_cm(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     port = "%s/ports/%d" % (cm_device(nic), nic.port)
     return tuple(run(*argv) for argv in CONFIGFS_READY) + (
         directory(cm_device(nic)), value(port + "/default_roce_mode", ROCE_MODE),
         value(port + "/default_roce_tos", "%d" % nic.profile.rdma_cm_tos))
 
 
-def _forced(nic, tool):
-    # type: (NicWish, str) -> Tuple[Setting, ...]
+def _forced(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
     return (force(nic),) if nic.force_tc else ()
 
 
-def force(nic):
-    # type: (NicWish) -> Setting
+def force(nic: NicWish) -> Setting:
     return value(forced_path(nic), "%d" % nic.profile.tc)
 
 
-def forced_path(nic):
-    # type: (NicWish) -> str
+def forced_path(nic: NicWish) -> str:
     return "%s/%s/tc/%d/traffic_class" % (CLASS_INFINIBAND, nic.hca, nic.port)
 
 
-def csv(values):
-    # type: (Sequence[int]) -> str
+def csv(values: Sequence[int]) -> str:
     return ",".join(map(str, values))
 
 
-def numbered(values):
-    # type: (Sequence[Any]) -> Tuple[str, ...]
+def numbered(values: Sequence[Any]) -> Tuple[str, ...]:
     """dcb's mappings: ``0:1 1:0 …``."""
     return tuple("%d:%s" % pair for pair in enumerate(values))
 
 
-_MAKERS = {
+_MAKERS: Dict[str, Callable[[NicWish, str], Tuple[Setting, ...]]] = {
     "dcbx": _dcbx, "trust": _trust, "pfc": _pfc, "dscp_priority": _map, "ets": _ets, "buffers": _buffers, "ecn": _ecn, "cnp": _cnp,
     "rdma_cm": _rdma_cm, "forced_tc": _forced,
-}  # type: Dict[str, Callable[[NicWish, str], Tuple[Setting, ...]]]
+}

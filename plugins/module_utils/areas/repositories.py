@@ -70,8 +70,7 @@ class Desired(NamedTuple):
     kernel: str = ""  # the one that is held: kernel_version, else the running one
 
     @property
-    def manager(self):
-        # type: () -> str
+    def manager(self) -> str:
         return self.identity.platform.package_manager
 
 
@@ -90,21 +89,18 @@ class Observed(NamedTuple):
     streams: Dict[str, Optional[str]]  # dnf: the enabled stream of each module that is wanted in a certain one
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     cuda = _held(cuda_packages(spec, identity)) if spec["cuda_hold"] else ()
     nccl = _held(nccl_packages(spec, identity)) if spec["nccl_hold"] else ()
     kernel = spec["kernel_version"] or identity.kernel
     return Desired(repositories_of(spec, identity), identity, spec["rdma_stack_kernel_hold"], cuda, nccl, kernel)
 
 
-def _held(packages):
-    # type: (Tuple[Wanted, ...]) -> Tuple[Held, ...]
+def _held(packages: Tuple[Wanted, ...]) -> Tuple[Held, ...]:
     return tuple(Held(row.name, row.version) for row in packages if row.version is not None)
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     if desired.manager not in MANAGERS:
         return Observed({}, {}, True, {}, (), (), (), "", Unfinished((), False), {})
     manager, apt = desired.manager, desired.manager == "apt"
@@ -128,8 +124,7 @@ def observe(host, desired):
     )
 
 
-def _interrupted(host):
-    # type: (Host) -> Unfinished
+def _interrupted(host: Host) -> Unfinished:
     """What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it."""
     left = unfinished(host)
     if not left.any or lock_holder(host, "apt") is not None:
@@ -137,8 +132,7 @@ def _interrupted(host):
     return left._replace(stuck=cannot_finish(host, left))
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if desired.manager not in MANAGERS:
         return []
     changes = _plan_repair(observed.unfinished)
@@ -155,9 +149,8 @@ def plan(desired, observed):
     return changes + [_removal(path, "a signing key") for path in observed.stray_keyrings]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
-    found = []  # type: List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    found: List[Problem] = []
     if (desired.repositories or holds_wanted(desired)) and desired.manager not in MANAGERS:
         found.append(Problem(NAME, "package manager", "%s: repositories and holds are managed with apt and dnf only%s" % (
             desired.manager, "; install dnf on this node first (yum install dnf)" if desired.manager == "yum" else "")))
@@ -176,40 +169,34 @@ def problems(spec, identity, desired):
     return found
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     return [
         Problem(NAME, "repository " + name, "is defined in %s already, which railwright does not own; remove that file, or set %s "
                 "so that this repository is not wanted" % (path, UNWANTED.get(name, "rdma_stack (or gpu_driver_source)")))
         for name, path in observed.foreign]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     return []
 
 
-def key_change(name):
-    # type: (str) -> str
+def key_change(name: str) -> str:
     """The key of the change that puts a repository's keyring into place."""
     return "%s: %s%s" % (NAME, KEY_WHAT, name)
 
 
-def fingerprint_key(name):
-    # type: (str) -> str
+def fingerprint_key(name: str) -> str:
     """The inventory key that vouches for a repository's signing key."""
     return (name if name in ("cuda", "erdma") else "rdma_stack") + "_repository_fingerprint"
 
 
-def holds_wanted(desired):
-    # type: (Desired) -> bool
+def holds_wanted(desired: Desired) -> bool:
     return bool(desired.kernel_hold or desired.cuda or desired.nccl)
 
 
-def _wanted_files(desired, kernels):
-    # type: (Desired, Tuple[Held, ...]) -> Dict[str, Tuple[str, str, str]]
+def _wanted_files(desired: Desired, kernels: Tuple[Held, ...]) -> Dict[str, Tuple[str, str, str]]:
     """Content, why and source by path, in the order in which they are written: pins before the definition that they restrain."""
-    wanted = {}  # type: Dict[str, Tuple[str, str, str]]
+    wanted: Dict[str, Tuple[str, str, str]] = {}
     if desired.manager not in MANAGERS:
         return wanted
     for row in desired.repositories:
@@ -227,28 +214,25 @@ def _wanted_files(desired, kernels):
     return wanted
 
 
-def _own_files(host, manager):
-    # type: (Host, str) -> List[str]
+def _own_files(host: Host, manager: str) -> List[str]:
     directories = [text.DEFINITIONS[manager]] + ([text.PREFERENCES] if manager == "apt" else [])
     return ["%s/%s" % (place, name) for place in directories for name in host.listdir(place) if name.startswith(text.PREFIX)]
 
 
-def _foreign(host, desired):
-    # type: (Host, Desired) -> List[Tuple[str, str]]
+def _foreign(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Repositories of ours that a file of somebody else's defines too: apt refuses two keyrings for one, dnf would ignore our pins."""
     manager = desired.manager
     place = text.DEFINITIONS[manager]
     ends = (".repo",) if manager == "dnf" else (".list", ".sources")
     paths = [place + "/" + name for name in host.listdir(place) if name.endswith(ends) and not name.startswith(text.PREFIX)]
-    found = []  # type: List[Tuple[str, str]]
+    found: List[Tuple[str, str]] = []
     for path in (paths + ["/etc/apt/sources.list"] if manager == "apt" else paths) if desired.repositories else []:
         urls = text.urls_in(path, host.read(path) or "")
         found += [(row.name, path) for row in desired.repositories if any(text.same_place(url, row.url) for url in urls)]
     return found
 
 
-def _installed_kernels(host, desired):
-    # type: (Host, Desired) -> Tuple[Held, ...]
+def _installed_kernels(host: Host, desired: Desired) -> Tuple[Held, ...]:
     """What is held of the kernel. By the pinned or running kernel's version for dnf, where versions are installed side by side."""
     if desired.manager == "dnf":
         release = desired.kernel
@@ -260,11 +244,10 @@ def _installed_kernels(host, desired):
     return tuple(Held(name, installed[name]) for name in names if name.startswith("linux-image-") or not _VERSIONED.search(name))
 
 
-def _plan_repair(left):
-    # type: (Unfinished) -> List[Change]
+def _plan_repair(left: Unfinished) -> List[Change]:
     if not left.any:
         return []
-    found = dict(left.packages)  # type: Dict[str, Any]
+    found: Dict[str, Any] = dict(left.packages)
     if left.journal:
         found["/var/lib/dpkg/updates"] = "not merged"
     if left.stuck:
@@ -273,13 +256,12 @@ def _plan_repair(left):
     return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", (REPAIR,))]
 
 
-def _plan_key(manager, repository, observed):
-    # type: (str, Repository, Observed) -> List[Change]
+def _plan_key(manager: str, repository: Repository, observed: Observed) -> List[Change]:
     path = text.keyring_path(manager, repository.name)
     there = fingerprints(observed.keyrings.get(repository.name) or b"")
     if repository.fingerprint is None or there == (repository.fingerprint,):
         return []
-    ops = []  # type: List[Op]
+    ops: List[Op] = []
     if not observed.keyring_directory:
         directory = text.KEYRINGS[manager]
         ops.append(run(("install", "-d", "-m", "0755", directory), (("rmdir", directory),)))
@@ -291,10 +273,9 @@ def _plan_key(manager, repository, observed):
                    repository.source, tuple(ops))]
 
 
-def _plan_streams(observed):
-    # type: (Observed) -> List[Change]
+def _plan_streams(observed: Observed) -> List[Change]:
     """dnf hides the packages of every stream but the enabled one."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     for stream, enabled in observed.streams.items():
         name, _colon, wanted = stream.partition(":")
         if enabled != wanted:
@@ -303,8 +284,7 @@ def _plan_streams(observed):
     return changes
 
 
-def _plan_locks(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def _plan_locks(desired: Desired, observed: Observed) -> List[Change]:
     """Our block in the version locks; other people's lines stay as they are."""
     path = VERSIONLOCK["dnf"][0]
     lines = text.dnf_locks(observed.kernels + desired.cuda + desired.nccl)
@@ -319,13 +299,11 @@ def _plan_locks(desired, observed):
                    (write_file(path, content),))]
 
 
-def _block_of(locks):
-    # type: (str) -> Optional[List[str]]
+def _block_of(locks: str) -> Optional[List[str]]:
     if LOCK_BEGIN not in locks:
         return None
-    return locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END)[0].splitlines()
+    return locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0].splitlines()
 
 
-def _removal(path, before):
-    # type: (str, str) -> Change
+def _removal(path: str, before: str) -> Change:
     return Change(NAME, "file " + path, before, None, "none", WHY_STALE, "inventory", (remove_file(path),))

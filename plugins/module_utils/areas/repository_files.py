@@ -28,24 +28,20 @@ class Held(NamedTuple):
     version: str
 
 
-def keyring_path(manager, name):
-    # type: (str, str) -> str
+def keyring_path(manager: str, name: str) -> str:
     file = "RPM-GPG-KEY-%s%s" % (PREFIX, name) if manager == "dnf" else "%s%s.asc" % (PREFIX, name)
     return "%s/%s" % (KEYRINGS[manager], file)
 
 
-def definition_path(manager, name):
-    # type: (str, str) -> str
+def definition_path(manager: str, name: str) -> str:
     return "%s/%s%s.%s" % (DEFINITIONS[manager], PREFIX, name, "repo" if manager == "dnf" else "sources")
 
 
-def definition(manager, repository):
-    # type: (str, Repository) -> str
+def definition(manager: str, repository: Repository) -> str:
     return _dnf_definition(repository) if manager == "dnf" else _apt_definition(repository)
 
 
-def _apt_definition(repository):
-    # type: (Repository) -> str
+def _apt_definition(repository: Repository) -> str:
     """deb822 (sources.list(5)): known to every apt since 1.1."""
     lines = ["# " + repository.purpose, "Types: deb", "URIs: " + repository.url]
     lines += ["Suites: ./"] if repository.flat else ["Suites: " + repository.suite, "Components: main"]
@@ -54,8 +50,7 @@ def _apt_definition(repository):
     return HEADER + "\n".join(lines + ["Signed-By: " + keyring_path("apt", repository.name), ""])
 
 
-def _dnf_definition(repository):
-    # type: (Repository) -> str
+def _dnf_definition(repository: Repository) -> str:
     lines = [
         "[%s%s]" % (PREFIX, repository.name), "name=" + repository.purpose, "baseurl=" + repository.url, "enabled=1", "gpgcheck=1",
         "repo_gpgcheck=%d" % repository.index_signed, "gpgkey=file://" + keyring_path("dnf", repository.name),
@@ -68,8 +63,7 @@ def _dnf_definition(repository):
     return HEADER + "\n".join(lines + [""])
 
 
-def preferences(repository):
-    # type: (Repository) -> Optional[str]
+def preferences(repository: Repository) -> Optional[str]:
     """What apt may and may not take from this repository; None where nothing needs saying."""
     pin = _pin(repository)
     blocks = [_block(glob, pin, NEVER) for glob in repository.excludes]
@@ -79,45 +73,38 @@ def preferences(repository):
     return HEADER + "\n".join(blocks) if blocks else None
 
 
-def _pin(repository):
-    # type: (Repository) -> str
+def _pin(repository: Repository) -> str:
     if repository.label:
         return "release l=" + repository.label
     return 'origin "%s"' % (repository.url.split("/")[2] if "://" in repository.url else "")
 
 
-def _block(package, pin, priority):
-    # type: (str, str, int) -> str
+def _block(package: str, pin: str, priority: int) -> str:
     return "Package: %s\nPin: %s\nPin-Priority: %d\n" % (package, pin, priority)
 
 
-def apt_holds(held):
-    # type: (Sequence[Held]) -> str
+def apt_holds(held: Sequence[Held]) -> str:
     return HEADER + "\n".join(_block(row.name, "version " + row.version, HOLD) for row in held)
 
 
-def module_file(stream):
-    # type: (str) -> str
+def module_file(stream: str) -> str:
     """What ``dnf module enable NAME:STREAM`` writes."""
     name, _colon, wanted = stream.partition(":")
     return "[%s]\nname=%s\nstream=%s\nprofiles=\nstate=enabled\n" % (name, name, wanted)
 
 
-def enabled_stream(content):
-    # type: (str) -> Optional[str]
+def enabled_stream(content: str) -> Optional[str]:
     """The stream that such a file enables, or None."""
     values = _pairs(content, "=")
     return values.get("stream") if values.get("state") == "enabled" else None
 
 
-def dnf_locks(held):
-    # type: (Sequence[Held]) -> List[str]
+def dnf_locks(held: Sequence[Held]) -> List[str]:
     """Lines of the versionlock plugin; without an epoch they hold for any."""
     return ["%s-%s%s.*" % (row.name, row.version, "" if "-" in row.version else "-*") for row in held]
 
 
-def urls_in(path, text):
-    # type: (str, str) -> List[str]
+def urls_in(path: str, text: str) -> List[str]:
     """The URLs of repositories that a file of apt or dnf defines and does not switch off."""
     if path.endswith(".repo"):
         return [url for section in text.split("[")[1:] for url in _repo_urls(section)]
@@ -127,31 +114,26 @@ def urls_in(path, text):
     return [word for row in rows for word in row if "://" in word or word.startswith("file:/")]
 
 
-def _repo_urls(section):
-    # type: (str) -> List[str]
+def _repo_urls(section: str) -> List[str]:
     values = _pairs(section, "=")
     return values.get("baseurl", "").replace(",", " ").split() if values.get("enabled", "1") not in ("0", "no", "false") else []
 
 
-def _deb822_urls(stanza):
-    # type: (str) -> List[str]
+def _deb822_urls(stanza: str) -> List[str]:
     values = _pairs(stanza, ":")
     return values.get("uris", "").split() if values.get("enabled", "yes").lower() not in ("no", "false", "0") else []
 
 
-def _pairs(text, joint):
-    # type: (str, str) -> Dict[str, str]
-    rows = [line.partition(joint) for line in text.splitlines() if joint in line and not line.startswith("#")]  # type: List[Tuple[str, str, str]]
+def _pairs(text: str, joint: str) -> Dict[str, str]:
+    rows: List[Tuple[str, str, str]] = [line.partition(joint) for line in text.splitlines() if joint in line and not line.startswith("#")]
     return {name.strip().lower(): value.strip() for name, _joint, value in rows}
 
 
-def same_place(one, other):
-    # type: (str, str) -> bool
+def same_place(one: str, other: str) -> bool:
     return _place(one) == _place(other)
 
 
-def _place(url):
-    # type: (str) -> str
+def _place(url: str) -> str:
     """http and https lead to the same repository; so do ``…/x86_64``, ``…/x86_64/`` and ``…/x86_64/./``."""
     place = url.strip().replace("$basearch", "x86_64")
     for scheme in ("https://", "http://", "file://", "file:"):

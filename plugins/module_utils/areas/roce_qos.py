@@ -57,8 +57,7 @@ class Observed(NamedTuple):
 NONE = Desired((), None, "auto", False, (), True)
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
     if spec.fabric != "roce" or profile is None or not spec["roce_qos_manage"]:
         return NONE
@@ -70,8 +69,7 @@ def desired(spec, identity):
     return Desired(tuple(places), identity, spec["roce_qos_backend"], spec["roce_qos_dcbx"] == "host", (), True)
 
 
-def places_of(target, spec, identity, profile):
-    # type: (RailTarget, Spec, Identity, QosProfile) -> List[Place]
+def places_of(target: RailTarget, spec: Spec, identity: Identity, profile: QosProfile) -> List[Place]:
     """The NICs of a rail: its interface, or all members of its bond."""
     nic = target.nic
     found = device_of(target, spec, identity)
@@ -90,8 +88,7 @@ def places_of(target, spec, identity, profile):
         for member in members]
 
 
-def device_of(target, spec, identity):
-    # type: (RailTarget, Spec, Identity) -> Optional[Tuple[Hca, int]]
+def device_of(target: RailTarget, spec: Spec, identity: Identity) -> Optional[Tuple[Hca, int]]:
     """The rail's device and port. Soft-RoCE's is known before the rxe area makes it."""
     if spec.rdma_stack == "soft_roce" and target.nic is not None:
         return soft_device(target, target.nic, identity), 1
@@ -100,8 +97,7 @@ def device_of(target, spec, identity):
     return target.hca, target.port
 
 
-def soft_device(target, nic, identity):
-    # type: (RailTarget, Nic, Identity) -> Hca
+def soft_device(target: RailTarget, nic: Nic, identity: Identity) -> Hca:
     name = rxe.link_of(target, nic).name
     for hca in identity.hcas:
         if hca.name == name:
@@ -109,13 +105,12 @@ def soft_device(target, nic, identity):
     return Hca(name, None, None, SOFTWARE[0], (nic.name,), (1,), (), "Ethernet", (nic.name,))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     present = tuple(tool for tool in (DCB_TOOL, MLNX_TOOL) if host.which(tool) is not None)
     if desired.identity is None or not desired.places:
         return Observed({}, present, qos_lldpad.ABSENT, observe_boot(host, ()) if desired.boot else None)
     links = evidence.observe(host, [place.rail for place in desired.places])
-    seen = {}  # type: Dict[Tuple[str, str], Seen]
+    seen: Dict[Tuple[str, str], Seen] = {}
     for nic, hca, rail in desired.places:
         told = observe_nic(host, desired.identity, hca, nic.port, nic.netdev)
         flags = dcbx_flags(host, nic.netdev) if told["dcbx"] not in (None, "host") else ()
@@ -126,8 +121,7 @@ def observe(host, desired):
     return Observed(seen, present, qos_lldpad.observe(host, bool(observe_lldpad(host))), boot)
 
 
-def boot_nics(desired, seen, present):
-    # type: (Desired, Mapping[Tuple[str, str], Seen], Sequence[str]) -> List[BootNic]
+def boot_nics(desired: Desired, seen: Mapping[Tuple[str, str], Seen], present: Sequence[str]) -> List[BootNic]:
     """Each NIC with everything that makes it right from scratch, by the tools that do it now."""
     return [
         BootNic(nic.netdev, nic.mac, nic.label, nic.hca, nic.port,
@@ -135,9 +129,8 @@ def boot_nics(desired, seen, present):
         for nic, _hca, _rail in desired.places]
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
-    changes = []  # type: List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
     if desired.dcbx_host and has_dcb(observed):
         changes += qos_lldpad.plan(NAME, observed.lldpad)
     for place in desired.places:
@@ -150,13 +143,11 @@ def plan(desired, observed):
     return changes
 
 
-def has_dcb(observed):
-    # type: (Observed) -> bool
+def has_dcb(observed: Observed) -> bool:
     return any(seen.told.get(part) is not None for seen in observed.nics.values() for part in PARTS[:6])
 
 
-def differs(part, nic, tool, seen):
-    # type: (str, NicWish, str, Seen) -> bool
+def differs(part: str, nic: NicWish, tool: str, seen: Seen) -> bool:
     if part in ("rdma_cm", "forced_tc"):  # these are the port's, whichever member of a bond carries the traffic
         return nic.first and not fits(part, nic, seen.told) and not (part == "forced_tc" and by_address(nic, seen))
     if part == "trust" and tool == TABLE:
@@ -164,29 +155,25 @@ def differs(part, nic, tool, seen):
     return bool(settings_of(part, nic, {part: tool})) and not fits(part, nic, seen.told)
 
 
-def by_address(nic, seen):
-    # type: (NicWish, Seen) -> bool
+def by_address(nic: NicWish, seen: Seen) -> bool:
     """Somebody's own rules for some addresses: they are not taken off, and a class for all queue pairs would hide them."""
     return bool(seen.told["forced_tc"]) and not seen.forced_global and not nic.force_tc
 
 
-def part_change(part, nic, tool, seen):
-    # type: (str, NicWish, str, Seen) -> Change
+def part_change(part: str, nic: NicWish, tool: str, seen: Seen) -> Change:
     words = WORDS[part]
     disruption = seen.disruption if words.cuts else "none"
     return Change(NAME, "%s %s" % (words.what, nic.label), before(part, nic, seen.told), after(part, nic, seen.told), disruption,
                   "%s (set by %s)" % (words.why, tool), words.source, ops_of(part, nic, tool, seen))
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []  # a rail without an interface is the network area's problem already
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Another owner of DCBX, where the inventory leaves it in place, or nothing of systemd's starts it."""
-    found = []  # type: List[Problem]
+    found: List[Problem] = []
     if has_dcb(observed):
         found += qos_lldpad.conflicts(NAME, observed.lldpad, desired.dcbx_host)
     for place in desired.places:
@@ -198,15 +185,14 @@ def conflicts(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     """What is left out, each NIC's parts by their reason."""
     said = list(desired.left_out)
     for place in desired.places:
         nic = place.nic
         seen = observed.nics[nic.netdev, nic.hca]
         tools = tools_of(nic, seen.told, desired.backend, observed.present)
-        reasons = {}  # type: Dict[str, List[str]]
+        reasons: Dict[str, List[str]] = {}
         for part in unset_parts(nic, seen.told, tools, wanted_parts(nic)):
             reason = (seen.told.get("missing") or {}).get(part) or "roce_qos_backend is %s, and that cannot set it here" % desired.backend
             reasons.setdefault(reason, []).append(WORDS[part].what.rpartition(" ")[0])
@@ -217,8 +203,7 @@ def notes(desired, observed):
     return said
 
 
-def wanted_parts(nic):
-    # type: (NicWish) -> List[str]
+def wanted_parts(nic: NicWish) -> List[str]:
     """What the inventory asks for. A driver without an override forces nothing, so that part is missed only where it is asked for."""
     asked = {"dcbx": nic.dcbx_host, "ets": bool(nic.profile.ets), "buffers": bool(nic.buffers[0]), "forced_tc": nic.force_tc}
     return [part for part in PARTS if asked.get(part, True)]

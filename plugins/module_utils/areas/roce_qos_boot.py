@@ -90,8 +90,7 @@ class BootState(NamedTuple):
     stale: Dict[str, NicBoot]
 
 
-def observe_boot(host, nics):
-    # type: (Host, Sequence[BootNic]) -> BootState
+def observe_boot(host: Host, nics: Sequence[BootNic]) -> BootState:
     wanted = [nic.netdev for nic in nics]
     files = {name: observe_file(host, settings_path(name)) for name in wanted + host.listdir(DIRECTORY)}
     kept = [name for name in sorted(files) if name in wanted or (files[name].text and not files[name].foreign)]
@@ -102,15 +101,13 @@ def observe_boot(host, nics):
         host.exists(UDEV_CONTROL), {name: found[name] for name in wanted}, {name: found[name] for name in kept if name not in wanted})
 
 
-def active_units(host, units):
-    # type: (Host, Sequence[str]) -> List[str]
+def active_units(host: Host, units: Sequence[str]) -> List[str]:
     """One question for all; systemctl answers in the order of the question, a line each."""
     answers = host.run(("systemctl", "is-active") + tuple(units)).out.split() if units else []
     return [unit for unit, answer in zip(units, answers) if answer == "active"]
 
 
-def boot_changes(area, nics, state):
-    # type: (str, Sequence[BootNic], BootState) -> List[Change]
+def boot_changes(area: str, nics: Sequence[BootNic], state: BootState) -> List[Change]:
     """In the order of apply: what is no longer wanted goes, then the parts that all share, then each NIC's own."""
     changes = [stale_change(area, name, boot) for name, boot in sorted(state.stale.items())]
     if not nics:
@@ -125,8 +122,7 @@ def boot_changes(area, nics, state):
     return changes
 
 
-def nic_changes(area, nic, boot, udev):
-    # type: (str, BootNic, NicBoot, bool) -> List[Change]
+def nic_changes(area: str, nic: BootNic, boot: NicBoot, udev: bool) -> List[Change]:
     """The unit is started once now, which shows that boot will work: on a NIC that has its settings it changes nothing."""
     unit = unit_of(nic.netdev)
     changes = plan_file(area, boot.file, settings_text(nic), "%s: %s" % (nic.label, WHY), SOURCE)
@@ -140,11 +136,10 @@ def nic_changes(area, nic, boot, udev):
     return changes
 
 
-def stale_change(area, netdev, boot):
-    # type: (str, str, NicBoot) -> Change
+def stale_change(area: str, netdev: str, boot: NicBoot) -> Change:
     """What the NIC has now stays; it would not at the next boot."""
     unit = unit_of(netdev)
-    ops = []  # type: List[Op]
+    ops: List[Op] = []
     if boot.active:
         ops.append(run(("systemctl", "stop", unit), (("systemctl", "start", unit),), START_SECONDS))
     if boot.enabled:
@@ -152,20 +147,21 @@ def stale_change(area, netdev, boot):
     return removed(area, "file " + boot.file.path, boot.file, (), tuple(ops), "%s is no NIC of a rail any more" % netdev)
 
 
-def removed(area, what, file, then, first=(), why="no NIC of this node has settings any more"):
-    # type: (str, str, FileState, Tuple[Op, ...], Tuple[Op, ...], str) -> Change
+def removed(
+    area: str, what: str, file: FileState, then: Tuple[Op, ...], first: Tuple[Op, ...] = (),
+    why: str = "no NIC of this node has settings any more",
+) -> Change:
     return Change(area, what, file.text, None, "none", why, SOURCE, first + (remove_file(file.path),) + then)
 
 
-def rules_text(nics, systemctl):
-    # type: (Sequence[BootNic], str) -> str
+def rules_text(nics: Sequence[BootNic], systemctl: str) -> str:
     """``move`` is how the kernel tells that udev or rdma-core has renamed a device.
 
     A new interface has taken its unit down (BindsTo), so that ``start`` will do; it waits until systemd knows the device. A new
     RDMA device on an interface that stayed finds the unit active. Plain ``restart`` would be wrong for both: it does not wait for
     the device, and at boot udev runs this before systemd has it (seen: systemd 252, "Bound to unit ..., but unit isn't active").
     """
-    rows = []  # type: List[str]
+    rows: List[str] = []
     for nic in sorted(nics, key=lambda item: item.netdev):
         for subsystem, name, verbs in (("net", nic.netdev, ("start",)), ("infiniband", nic.hca, ("try-restart", "start"))):
             if name:
@@ -174,26 +170,23 @@ def rules_text(nics, systemctl):
     return HEADER + "# A NIC loses its QoS when the interface or the RDMA device is made anew: the unit sets it again.\n" + "".join(rows)
 
 
-def settings_text(nic):
-    # type: (BootNic) -> str
+def settings_text(nic: BootNic) -> str:
     head = "%s%s: %s, %s port %d\n# %s carries this out line by line; one tab stands between two words.\n" % (
         PROFILE, nic.profile or "none", nic.label, nic.hca, nic.port, SCRIPT)
-    rows = [(MAC, nic.mac)] if nic.mac else []  # type: List[Tuple[str, ...]]
+    rows: List[Tuple[str, ...]] = [(MAC, nic.mac)] if nic.mac else []
     rows += [words_of(setting) for setting in nic.settings]
     for row in rows:
         check_words(nic, row)
     return HEADER + head + "".join("\t".join(row) + "\n" for row in rows)
 
 
-def words_of(setting):
-    # type: (Setting) -> Tuple[str, ...]
+def words_of(setting: Setting) -> Tuple[str, ...]:
     if setting.kind == RUN:
         return (RUN,) + setting.argv
     return (MKDIR, setting.path) if setting.kind == MKDIR else (VALUE, setting.path, setting.content)
 
 
-def check_words(nic, row):
-    # type: (BootNic, Tuple[str, ...]) -> None
+def check_words(nic: BootNic, row: Tuple[str, ...]) -> None:
     """The file has no quoting, so a word that would need it must not get there. Raises before anything is changed."""
     for word in row:
         if not word or any(ord(char) < 32 or ord(char) == 127 for char in word):

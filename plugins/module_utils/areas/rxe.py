@@ -102,22 +102,19 @@ class Observed(NamedTuple):
     units: Dict[str, UnitState]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     if spec.rdma_stack != "soft_roce":
         return Desired((), True)
     targets, _problems = match_rails(spec, identity)
     return Desired(tuple(link_of(target, target.nic) for target in targets if target.nic is not None), identity.virtual != "container")
 
 
-def link_of(target, nic):
-    # type: (RailTarget, Nic) -> RxeLink
+def link_of(target: RailTarget, nic: Nic) -> RxeLink:
     return RxeLink("rxe%d" % target.rail.index, nic.name, nic.mac, target.label, nic.kind == "virtual")
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
-    parents = {}  # type: Dict[str, str]
+def observe(host: Host, desired: Desired) -> Observed:
+    parents: Dict[str, str] = {}
     for name in host.listdir("/sys/class/infiniband"):
         parent = host.line("/sys/class/infiniband/%s/parent" % name)  # only rxe has it
         if parent is not None:
@@ -125,8 +122,7 @@ def observe(host, desired):
     return Observed(parents, observe_file(host, SCRIPT), {link.name: observe_unit(host, unit_of(link)) for link in desired.links})
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if not desired.links:
         return []
     changes = plan_file(NAME, observed.script, SCRIPT_TEXT, WHY + "; the unit of each rail runs this at boot", SOURCE, mode=0o755)
@@ -138,8 +134,7 @@ def plan(desired, observed):
     return changes
 
 
-def unit_of(link):
-    # type: (RxeLink) -> Unit
+def unit_of(link: RxeLink) -> Unit:
     how = "name " + link.netdev if link.by_name else "mac " + link.mac
     content = HEADER + "\n".join((
         "[Unit]",
@@ -160,8 +155,7 @@ def unit_of(link):
     return Unit("railwright-%s.service" % link.name, content, "multi-user.target", False)
 
 
-def link_changes(link, parents, there):
-    # type: (RxeLink, Dict[str, str], Dict[str, str]) -> List[Change]
+def link_changes(link: RxeLink, parents: Dict[str, str], there: Dict[str, str]) -> List[Change]:
     """The link on its interface; an interface carries one rxe device, so one of another name has to go.
 
     ``parents``: the node as it was. ``there``: as the changes before this one leave it; brought up to date.
@@ -169,7 +163,7 @@ def link_changes(link, parents, there):
     if there.get(link.name) == link.netdev:
         return []
     in_the_way = [name for name in sorted(there) if name == link.name or there[name] == link.netdev]
-    ops = [run(delete(name), (add(name, there.pop(name)),)) for name in in_the_way]  # type: List[Op]
+    ops: List[Op] = [run(delete(name), (add(name, there.pop(name)),)) for name in in_the_way]
     there[link.name] = link.netdev
     # The script deletes what is there and is content with nothing, so that a failed add can be taken back too.
     ops.append(run(add(link.name, link.netdev), ((SCRIPT, "delete", link.name),)))
@@ -180,16 +174,13 @@ def link_changes(link, parents, there):
                    WHY, SOURCE, tuple(ops))]
 
 
-def add(name, netdev):
-    # type: (str, str) -> Tuple[str, ...]
+def add(name: str, netdev: str) -> Tuple[str, ...]:
     return ("rdma", "link", "add", name, "type", "rxe", "netdev", netdev)
 
 
-def delete(name):
-    # type: (str) -> Tuple[str, ...]
+def delete(name: str) -> Tuple[str, ...]:
     return ("rdma", "link", "delete", name)
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []  # a rail without an interface is the network area's problem already

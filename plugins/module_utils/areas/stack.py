@@ -54,14 +54,12 @@ class Observed(NamedTuple):
     image: Optional[str]  # of the initramfs of the running kernel, where its mlx5_core is not the one on disk
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     by_reboot = spec["rdma_stack_activation"] == "reboot"
     return Desired(identity, vendor_stack(spec, identity), by_reboot, not identity.has("container"), keeps_stack(spec))
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
+def observe(host: Host, desired: Desired) -> Observed:
     dropin = observe_file(host, DROPIN)
     if not desired.live or (desired.kept and desired.stack is None):
         return Observed((), False, False, True, False, (), None, False, False, dropin, None, None)
@@ -78,8 +76,7 @@ def observe(host, desired):
         _image(host, desired, path, installed) if stack is None or waiting else None)
 
 
-def _image(host, desired, path, installed):
-    # type: (Host, Desired, Optional[str], bool) -> Optional[str]
+def _image(host: Host, desired: Desired, path: Optional[str], installed: bool) -> Optional[str]:
     """An image is listed only where something of a vendor's is there, wanted or not: that takes seconds."""
     if desired.stack is not None:
         return initramfs.outdated(host, desired.identity, CORE, path, not installed)
@@ -88,8 +85,7 @@ def _image(host, desired, path, installed):
     return initramfs.with_foreign(host, desired.identity, CORE)
 
 
-def _nics(host):
-    # type: (Host) -> List[str]
+def _nics(host: Host) -> List[str]:
     """Network controllers of NVIDIA's: not other functions of a BlueField, nor virtual functions, which may well wait for a guest."""
     paths = ["/sys/bus/pci/devices/" + name for name in host.listdir("/sys/bus/pci/devices")]
     return [
@@ -97,21 +93,18 @@ def _nics(host):
         and host.readlink(path + "/physfn") is None]
 
 
-def _building(host, kernel):
-    # type: (Host, str) -> bool
+def _building(host: Host, kernel: str) -> bool:
     builds = [build for build in dkms_builds(host) if build.module in STACK_MODULES]
     built = {build.module for build in builds if (build.kernel, build.state) == (kernel, INSTALLED)}
     return any(build.module not in built for build in builds)
 
 
-def _systemd(host):
-    # type: (Host) -> Optional[int]
+def _systemd(host: Host) -> Optional[int]:
     found = re.match(r"systemd ([0-9]{1,18})", host.run(("systemctl", "--version"), 10.0).out)
     return int(found.group(1)) if found else None
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     if not desired.live or (desired.kept and desired.stack is None):
         return []
     if desired.stack is None:
@@ -127,16 +120,14 @@ def plan(desired, observed):
     return changes + _in_use(desired, desired.stack, observed)
 
 
-def dropin_text(systemd):
-    # type: (Optional[int]) -> str
+def dropin_text(systemd: Optional[int]) -> str:
     text = HEADER + "[Unit]\nWants=systemd-udev-settle.service\nAfter=systemd-udev-settle.service\n"
     if systemd is not None and systemd >= RESTART_SINCE:
         text += "\n[Service]\nRestart=on-failure\nRestartSec=5\n"
     return text
 
 
-def _in_use(desired, stack, observed):
-    # type: (Desired, VendorStack, Observed) -> List[Change]
+def _in_use(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
     """The wanted modules are loaded, and they are those on disk."""
     if not needs_reload(observed):
         return []
@@ -144,8 +135,7 @@ def _in_use(desired, stack, observed):
     return stack_reload.plan_reload(NAME, desired.identity, stack, desired.reboot, observed, before, SOURCE)
 
 
-def needs_reload(observed):
-    # type: (Any) -> bool
+def needs_reload(observed: Any) -> bool:
     """Also when packages or builds are still to come and old modules run: the plan must hold what the new ones will need."""
     loaded = [module for module in observed.modules if module.loaded is not None]
     if not observed.installed:
@@ -155,8 +145,7 @@ def needs_reload(observed):
     return observed.unbound or any(module.stale and module.foreign for module in loaded)
 
 
-def state_of(observed, package_name):
-    # type: (Any, Optional[str]) -> str
+def state_of(observed: Any, package_name: Optional[str]) -> str:
     """What runs, in words: ``inbox``, ``doca 25.10-1.7.1; on disk 25.10-2.4.1``, ``not loaded``."""
     core = next((module for module in observed.modules if module.loaded is not None), None)
     if core is None or core.loaded is None:
@@ -167,10 +156,9 @@ def state_of(observed, package_name):
     return words
 
 
-def _without(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def _without(desired: Desired, observed: Observed) -> List[Change]:
     """Back to the kernel's own modules: nothing unloads a vendor's cleanly once its scripts are gone, so a reboot does it."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     if observed.dropin.text is not None and not observed.dropin.foreign:
         changes.append(Change(NAME, "file " + DROPIN, observed.dropin.text, None, "none", "no vendor's stack is wanted here", DROPIN_SOURCE,
                               (remove_file(DROPIN), RELOAD)))
@@ -182,13 +170,11 @@ def _without(desired, observed):
                              "the modules of %s stay loaded until a reboot, without the libraries that fit them" % running, SOURCE, ())]
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return []
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """GPU memory that is registered with an HCA right now: peer memory cannot be unloaded, and openibd would fail half-way."""
     restarts = [change for change in plan(desired, observed) if not change.external and change.what.startswith(stack_reload.WHAT)]
     if not restarts or observed.peermem is None or observed.peermem[1] == 0:
@@ -197,13 +183,12 @@ def conflicts(desired, observed):
                     "stop what uses GPUs over RDMA on this node, or set rdma_stack_activation: reboot" % observed.peermem[1])]
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.stack is None:
         return []
     if not desired.live:
         return ["stack: this is a container, which modules run is decided by the machine below; nothing is reloaded here"]
-    found = []  # type: List[str]
+    found: List[str] = []
     unknown = [module.name for module in observed.modules if module.loaded is not None and module.path is not None and module.disk is None]
     if unknown:
         found.append("stack: modinfo says nothing about %s, so whether the loaded ones are those on disk is not known" % ", ".join(unknown))

@@ -27,21 +27,18 @@ class Leaving(NamedTuple):
     replaced: Tuple[str, ...]
 
 
-def headers_package(identity):
-    # type: (Identity) -> Optional[str]
+def headers_package(identity: Identity) -> Optional[str]:
     """What DKMS builds against, for the running kernel."""
     name = HEADERS.get(identity.platform.family)
     return name % identity.kernel if name is not None else None
 
 
-def build_path(identity):
-    # type: (Identity) -> str
+def build_path(identity: Identity) -> str:
     """Where the headers of the running kernel are found, whatever package brought them."""
     return "/lib/modules/%s/build" % identity.kernel
 
 
-def leaving(vendor, installed, wanted):
-    # type: (Optional[VendorStack], Mapping[str, str], Sequence[str]) -> Leaving
+def leaving(vendor: Optional[VendorStack], installed: Mapping[str, str], wanted: Sequence[str]) -> Leaving:
     """What must go before the wanted stack (None: the distribution's) can come. ``wanted``: names that the node is to have."""
     if other_stack(vendor, installed, wanted) is None:
         return Leaving((), ())
@@ -54,22 +51,19 @@ def leaving(vendor, installed, wanted):
     return Leaving(tuple(name for name in gone if name not in back), back)
 
 
-def in_the_way(vendor, identity, installed):
-    # type: (Optional[VendorStack], Identity, Mapping[str, str]) -> Tuple[str, ...]
+def in_the_way(vendor: Optional[VendorStack], identity: Identity, installed: Mapping[str, str]) -> Tuple[str, ...]:
     """Inbox packages whose files the vendor has in a package of another name (librdmacm1t64), on a node that moves there."""
     if vendor is None or identity.platform.family != "debian" or vendor.meta in installed:
         return ()
     return tuple(new for _old, (new, _releases) in sorted(RENAMED.items()) if new in installed and not marked(installed[new]))
 
 
-def marked(version):
-    # type: (str) -> bool
+def marked(version: str) -> bool:
     """A vendor's build, whatever the package is called."""
     return any(re.search(row.mark, version) for row in VENDOR_STACKS)
 
 
-def other_stack(vendor, installed, wanted):
-    # type: (Optional[VendorStack], Mapping[str, str], Sequence[str]) -> Optional[str]
+def other_stack(vendor: Optional[VendorStack], installed: Mapping[str, str], wanted: Sequence[str]) -> Optional[str]:
     """The package that tells that a stack is installed which is not the wanted one."""
     own = vendor.name if vendor is not None else ""
     found = [meta for name, metas in PROFILES.items() if name != own for meta in metas if meta in installed]
@@ -79,6 +73,5 @@ def other_stack(vendor, installed, wanted):
     return "%s %s" % (found[0], installed[found[0]]) if found else None
 
 
-def _matches(name, globs):
-    # type: (str, Sequence[str]) -> bool
+def _matches(name: str, globs: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, glob) for glob in globs)

@@ -20,8 +20,9 @@ SHOWN = 3  # mounts or interfaces named in a reason
 NOTHING_TO_UNDO = (("true",),)
 
 
-def plan_reload(area, identity, stack, by_reboot, observed, before, source):
-    # type: (str, Identity, VendorStack, bool, Any, str, str) -> List[Change]
+def plan_reload(
+    area: str, identity: Identity, stack: VendorStack, by_reboot: bool, observed: Any, before: str, source: str
+) -> List[Change]:
     what = "%s%s in use" % (WHAT, stack.name)
     after = "%s %s" % (stack.name, stack.release)
     if by_reboot:
@@ -30,15 +31,14 @@ def plan_reload(area, identity, stack, by_reboot, observed, before, source):
         why = "%s is not on this node, so only a reboot brings them in" % stack.unit
         return [Change(area, what, before, after, "reboot", why, source, ())]
     disruption, why = risk(identity, observed.storage)
-    ops = []  # type: List[Op]
+    ops: List[Op] = []
     if observed.peermem is not None:
         ops.append(run(("modprobe", "-r", observed.peermem[0]), (("modprobe", observed.peermem[0]),)))
     ops.append(run(("systemctl", "restart", stack.unit), NOTHING_TO_UNDO, RESTART_SECONDS))
     return [Change(area, what, before, after, disruption, why, source, tuple(ops))]
 
 
-def risk(identity, storage):
-    # type: (Identity, Any) -> Tuple[str, str]
+def risk(identity: Identity, storage: Any) -> Tuple[str, str]:
     """(class of disruption, the reason with names)."""
     management = [nic.name for nic in identity.nics if nic.management and nic.driver in NVIDIA_DRIVERS]
     why = "the loaded modules are not the stack's on disk; a restart cuts every RDMA user"
@@ -49,13 +49,11 @@ def risk(identity, storage):
     return ("storage" if storage else "reload"), why
 
 
-def _some(names):
-    # type: (List[str]) -> str
+def _some(names: List[str]) -> str:
     return ", ".join(names[:SHOWN]) + (" and %d more" % (len(names) - SHOWN) if len(names) > SHOWN else "")
 
 
-def loaded_peermem(host):
-    # type: (Host) -> Optional[Tuple[str, int]]
+def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:
     """The peer memory module that is loaded, with its reference count: memory that is registered right now."""
     for name in PEERMEM:
         if host.exists("/sys/module/" + name):
@@ -63,14 +61,12 @@ def loaded_peermem(host):
     return None
 
 
-def has_unit(host, unit):
-    # type: (Host, str) -> bool
+def has_unit(host: Host, unit: str) -> bool:
     """From a package, or made by systemd of the old init script."""
     return any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES)
 
 
-def is_enabled(host, unit):
-    # type: (Host, str) -> bool
+def is_enabled(host: Host, unit: str) -> bool:
     """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
     base = UNIT_DIRECTORIES[0]
     targets = [name for name in host.listdir(base) if name.endswith((".wants", ".requires"))]

@@ -53,14 +53,12 @@ class Observed(NamedTuple):
     everywhere: Dict[str, int]
 
 
-def desired(spec, identity):
-    # type: (Spec, Identity) -> Desired
+def desired(spec: Spec, identity: Identity) -> Desired:
     rows = [row._replace(value=normal(row.value)) for row in all_rows(spec, identity) if safe(row)]
     return Desired(tuple(rows), identity.has("container"))
 
 
-def all_rows(spec, identity):
-    # type: (Spec, Identity) -> List[Sysctl]
+def all_rows(spec: Spec, identity: Identity) -> List[Sysctl]:
     """Catalogue and inventory for this node, unchecked. Order: as the file shows them."""
     targets, _problems = match_rails(spec, identity)
     netdevs = [(target.netdev, target.rail.address or "") for target in targets if target.netdev is not None]
@@ -71,9 +69,8 @@ def all_rows(spec, identity):
     return rows
 
 
-def observe(host, desired):
-    # type: (Host, Desired) -> Observed
-    values = {}  # type: Dict[str, Optional[str]]
+def observe(host: Host, desired: Desired) -> Observed:
+    values: Dict[str, Optional[str]] = {}
     for row in desired.rows:
         text = host.read(row.path)
         values[row.name] = None if text is None else normal(text)
@@ -82,8 +79,7 @@ def observe(host, desired):
                     {key: int(text) for key, text in everywhere.items() if is_digits(text.strip())})
 
 
-def plan(desired, observed):
-    # type: (Desired, Observed) -> List[Change]
+def plan(desired: Desired, observed: Observed) -> List[Change]:
     present = [row for row in desired.rows if observed.values.get(row.name) is not None]
     changes = plan_file(NAME, observed.file, file_text(present), "the kernel forgets its parameters at reboot", "sysctl.d(5)")
     for row in present:
@@ -95,8 +91,7 @@ def plan(desired, observed):
     return changes
 
 
-def problems(spec, identity, desired):
-    # type: (Spec, Identity, Desired) -> List[Problem]
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     """Names and values that sysctl.d cannot hold (an interface called ``a*b``, a value with a line break)."""
     return [
         Problem(NAME, dotted(row.name), "cannot be written to %s: key %r, value %r" % (FILE, row.name, row.value))
@@ -104,8 +99,7 @@ def problems(spec, identity, desired):
     ]
 
 
-def conflicts(desired, observed):
-    # type: (Desired, Observed) -> List[Problem]
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Files that would win over ours at the next boot."""
     rows = {row.name: row for row in desired.rows}
     return [
@@ -119,11 +113,10 @@ def conflicts(desired, observed):
     ]
 
 
-def outdone(desired, observed):
-    # type: (Desired, Observed) -> List[Tuple[Sysctl, str, int]]
+def outdone(desired: Desired, observed: Observed) -> List[Tuple[Sysctl, str, int]]:
     """Per-interface values that conf/all makes larger, unless the inventory sets conf/all itself."""
     wanted = {row.name: row.value for row in desired.rows}
-    found = []  # type: List[Tuple[Sysctl, str, int]]
+    found: List[Tuple[Sysctl, str, int]] = []
     for row in desired.rows:
         head, _slash, key = row.name.rpartition("/")
         if key not in MAXIMUM or not head.startswith("net/ipv4/conf/") or head.endswith(("/all", "/default")):
@@ -135,10 +128,9 @@ def outdone(desired, observed):
     return found
 
 
-def notes(desired, observed):
-    # type: (Desired, Observed) -> List[str]
+def notes(desired: Desired, observed: Observed) -> List[str]:
     """What was left out, and why."""
-    said = []  # type: List[str]
+    said: List[str] = []
     for row in desired.rows:
         value = observed.values.get(row.name)
         if value is None:
@@ -148,35 +140,29 @@ def notes(desired, observed):
     return said
 
 
-def writable(row, desired, observed):
-    # type: (Sysctl, Desired, Observed) -> bool
+def writable(row: Sysctl, desired: Desired, observed: Observed) -> bool:
     return not observed.read_only and (not desired.container or row.name.startswith("net/"))
 
 
-def safe(row):
-    # type: (Sysctl) -> bool
+def safe(row: Sysctl) -> bool:
     return SAFE_NAME.fullmatch(row.name) is not None and SAFE_VALUE.fullmatch(row.value) is not None
 
 
-def normal(value):
-    # type: (str) -> str
+def normal(value: str) -> str:
     """The kernel separates numbers by tabs, people by blanks."""
     return " ".join(value.split())
 
 
-def dotted(name):
-    # type: (str) -> str
+def dotted(name: str) -> str:
     """The usual spelling, unless an interface name with a dot (eth1.100) makes it ambiguous."""
     return name if "." in name else name.replace("/", ".")
 
 
-def file_text(rows):
-    # type: (List[Sysctl]) -> str
+def file_text(rows: List[Sysctl]) -> str:
     return HEADER + "".join("%s = %s\n" % (dotted(row.name), row.value) for row in rows)
 
 
-def read_only(host):
-    # type: (Host) -> bool
+def read_only(host: Host) -> bool:
     """Whether /proc/sys is mounted read-only, as container runtimes do."""
     state = False
     for line in (host.read("/proc/self/mounts") or host.read("/proc/mounts") or "").splitlines():
@@ -186,10 +172,9 @@ def read_only(host):
     return state
 
 
-def find_overrides(host, desired):
-    # type: (Host, Desired) -> List[Override]
+def find_overrides(host: Host, desired: Desired) -> List[Override]:
     wanted = {row.name: row.value for row in desired.rows}
-    last = {}  # type: Dict[str, Override]
+    last: Dict[str, Override] = {}
     for path in later_files(host, DIRECTORIES, FILE.rsplit("/", 1)[-1]):
         for key, value in assignments(host.read(path) or ""):
             if key in wanted:
@@ -197,10 +182,9 @@ def find_overrides(host, desired):
     return [found for _key, found in sorted(last.items()) if found.value != wanted[found.name]]
 
 
-def assignments(text):
-    # type: (str) -> List[Tuple[str, str]]
+def assignments(text: str) -> List[Tuple[str, str]]:
     """``key = value`` lines of a sysctl.d file. A pattern (``conf.*.rp_filter``) never beats a key that is named in full."""
-    found = []  # type: List[Tuple[str, str]]
+    found: List[Tuple[str, str]] = []
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if equals and not key.lstrip().startswith(("#", ";")):

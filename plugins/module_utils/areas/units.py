@@ -34,17 +34,15 @@ class UnitState(NamedTuple):
     active: Optional[bool]
 
 
-def observe_unit(host, unit):
-    # type: (Host, Unit) -> UnitState
-    active = None  # type: Optional[bool]
+def observe_unit(host: Host, unit: Unit) -> UnitState:
+    active: Optional[bool] = None
     if unit.running:
         active = host.run(("systemctl", "is-active", unit.name)).out.strip() == "active"
     link = "%s/%s.wants/%s" % (DIRECTORY, unit.wanted_by, unit.name)
     return UnitState(observe_file(host, "%s/%s" % (DIRECTORY, unit.name)), host.readlink(link) is not None, active)
 
 
-def plan_unit(area, unit, state, why, source):
-    # type: (str, Unit, UnitState, str, str) -> List[Change]
+def plan_unit(area: str, unit: Unit, state: UnitState, why: str, source: str) -> List[Change]:
     """One change for the file, one for boot, one for now: each only where it differs."""
     changes = plan_file(area, state.file, unit.content, why, source, then=(RELOAD,))
     if not state.enabled:

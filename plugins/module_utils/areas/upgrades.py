@@ -11,18 +11,17 @@ from typing import Dict, Sequence, Tuple
 from ..host import Host
 
 TIMEOUT = 60.0
-COMMANDS = {
+COMMANDS: Dict[str, Tuple[str, ...]] = {
     "apt": ("apt-cache", "policy"),
     "dnf": ("dnf", "-q", "-C", "list", "--upgrades"),
     "yum": ("yum", "-q", "-C", "list", "updates"),
     "zypper": ("zypper", "--quiet", "--no-refresh", "--non-interactive", "list-updates"),
-}  # type: Dict[str, Tuple[str, ...]]
+}
 _APT = re.compile(r"^(\S+):\n(?:  .*\n)*?  Candidate: (\S+)$", re.MULTILINE)
 _RPM = re.compile(r"^(\S+)\.\w+\s+(\S+)\s+\S+$", re.MULTILINE)
 
 
-def candidates(host, manager, names):
-    # type: (Host, str, Sequence[str]) -> Dict[str, str]
+def candidates(host: Host, manager: str, names: Sequence[str]) -> Dict[str, str]:
     """The newest known version of each of ``names``; without those that have none newer, or none at all."""
     if manager not in COMMANDS or not names:
         return {}
@@ -38,7 +37,6 @@ def candidates(host, manager, names):
     return {name: found[name] for name in names if name in found}
 
 
-def without_epoch(version):
-    # type: (str) -> str
+def without_epoch(version: str) -> str:
     """dnf prints ``1:2.3-4``, our query of what is installed leaves the epoch out."""
     return version.rpartition(":")[2]

@@ -37,27 +37,23 @@ class AiaccPackage(NamedTuple):
     path: str  # where it is brought to
 
 
-def ending_of(manager):
-    # type: (str) -> Optional[str]
+def ending_of(manager: str) -> Optional[str]:
     return {"apt": "deb", "dnf": "rpm", "yum": "rpm"}.get(manager)
 
 
-def artifact_name(version, ending):
-    # type: (str, str) -> str
+def artifact_name(version: str, ending: str) -> str:
     """A release that the catalogue knows has a row of its own; any other is vouched for under the first one's name."""
     base = "aiacc_nccl_plugin_" + ending
     return "%s-%s" % (base, version) if find("%s-%s" % (base, version)) is not None else base
 
 
-def known_place(version):
-    # type: (str) -> bool
+def known_place(version: str) -> bool:
     """Whether the catalogue has a URL of this release; of each it has both kinds."""
     row = find(artifact_name(version, "deb"))
     return row is not None and row.version == version
 
 
-def package_of(spec, manager):
-    # type: (Any, str) -> Optional[AiaccPackage]
+def package_of(spec: Any, manager: str) -> Optional[AiaccPackage]:
     """The wanted package for a package manager, None where there is none of its kind."""
     ending = ending_of(manager)
     if ending is None:
@@ -72,28 +68,24 @@ def package_of(spec, manager):
     return AiaccPackage(version, name, None if archive is not None else url, archive, sha256, BROUGHT % ending)
 
 
-def fits(version):
-    # type: (Optional[str]) -> Optional[bool]
+def fits(version: Optional[str]) -> Optional[bool]:
     """Whether AIACC's plugin goes with this NCCL; None where the version does not say."""
     found = _NUMBER.match(version or "")
     return None if found is None else OLDEST <= (int(found.group(1)), int(found.group(2))) <= NEWEST
 
 
-def is_release(found, wanted):
-    # type: (str, str) -> bool
+def is_release(found: str, wanted: str) -> bool:
     """``1.0.2-1.el7`` is 1.0.2; 1.0.20 is not."""
     bare = found.rpartition(":")[2]
     return bare == wanted or bare.startswith(wanted + "-")
 
 
-def deep_words(package, backups):
-    # type: (Optional[str], Tuple[str, ...]) -> str
+def deep_words(package: Optional[str], backups: Tuple[str, ...]) -> str:
     what = "package %s %s" % (DEEPNCCL, package) if package is not None else "its package is gone"
     kept = "; what it overwrote is in %s" % ", ".join(backups) if backups else ""
     return "DeepNCCL (%s) has put its own libnccl.so.2 into %s, over the one that was there%s" % (what, LIBRARIES, kept)
 
 
-def pypi_words(name, version, directory):
-    # type: (str, str, str) -> str
+def pypi_words(name: str, version: str, directory: str) -> str:
     return "%s %s of a package index is in %s: its setup downloads a package and installs it with rpm or dpkg, past every pin" % (
         name, version, directory)

@@ -94,15 +94,14 @@ CUDA_SYSTEMS = tuple(
     for arch in ("x86_64", "aarch64")
     if arch == "x86_64" or not label.startswith(("debian", "ubuntu2604"))
 )
-ARCH_LABELS = {  # what each vendor calls aarch64
+ARCH_LABELS: Dict[str, Dict[str, str]] = {  # what each vendor calls aarch64
     "doca": {"aarch64": "arm64-sbsa"},  # HCM
     "mlnx_ofed": {},
     "cuda": {"aarch64": "sbsa"},  # AZ (install_nvidiagpudriver.sh)
-}  # type: Dict[str, Dict[str, str]]
+}
 
 
-def _doca_rows():
-    # type: () -> List[Artifact]
+def _doca_rows() -> List[Artifact]:
     rows = []
     for label, arch, source in DOCA_SYSTEMS:
         url = _DOCA % (label, ARCH_LABELS["doca"].get(arch, arch))
@@ -116,8 +115,7 @@ def _doca_rows():
     return rows
 
 
-def _ofed_rows():
-    # type: () -> List[Artifact]
+def _ofed_rows() -> List[Artifact]:
     key = "https://www.mellanox.com/downloads/ofed/RPM-GPG-KEY-Mellanox"
     why = ("NVIDIA/hpc-container-maker@37f7b95 (building_blocks/mlnx_ofed.py) for the file; which of Mellanox's three keys signs 24.10 was "
            "read nowhere")
@@ -129,8 +127,7 @@ def _ofed_rows():
     return rows
 
 
-def _cuda_rows():
-    # type: () -> List[Artifact]
+def _cuda_rows() -> List[Artifact]:
     rows = []
     for label, arch, source in CUDA_SYSTEMS:
         url = _CUDA % (label, ARCH_LABELS["cuda"].get(arch, arch))
@@ -237,36 +234,32 @@ _ERDMA_ROWS = tuple(
               "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
 ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
 ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS) + _AIACC
-_BY_NAME = {row.name: row for row in ARTIFACTS}  # type: Dict[str, Artifact]
+_BY_NAME: Dict[str, Artifact] = {row.name: row for row in ARTIFACTS}
 
 
-def find(name):
-    # type: (str) -> Optional[Artifact]
+def find(name: str) -> Optional[Artifact]:
     return _BY_NAME.get(name)
 
 
-def located(artifact, version=None):
-    # type: (Artifact, Optional[str]) -> str
+def located(artifact: Artifact, version: Optional[str] = None) -> str:
     """The URL of an artifact, of the release that the catalogue pins or of another one."""
     return artifact.url.replace("{version}", version or artifact.version)
 
 
-def at_vendor(artifact, spec, version=None):
-    # type: (Artifact, Any, Optional[str]) -> str
+def at_vendor(artifact: Artifact, spec: Any, version: Optional[str] = None) -> str:
     """As ``located``, with the inventory's package index where the URL has ``INDEX`` and the inventory names one."""
-    url, index = located(artifact, version), spec[INDEX]  # type: str, Optional[str]
+    url: str = located(artifact, version)
+    index: Optional[str] = spec[INDEX]
     return index.rstrip("/") + url[len(INDEX):] if index is not None and url.startswith(INDEX + "/") else url
 
 
-def download_url(artifact, spec, version=None):
-    # type: (Artifact, Any, Optional[str]) -> Optional[str]
+def download_url(artifact: Artifact, spec: Any, version: Optional[str] = None) -> Optional[str]:
     """Where a node takes it from: the mirror, else the vendor. None for a wheel where the inventory names neither mirror nor index."""
     url = mirrored(located(artifact, version), spec["artifact_mirror"]) if spec["artifact_mirror"] else at_vendor(artifact, spec, version)
     return url if "://" in url else None
 
 
-def mirror_path(url):
-    # type: (str) -> Optional[str]
+def mirror_path(url: str) -> Optional[str]:
     """Where a mirror keeps what a vendor has: ``HOST/PATH``, or ``INDEX/PATH``. None for what is neither."""
     if url.startswith(INDEX + "/"):
         return url
@@ -274,21 +267,18 @@ def mirror_path(url):
     return found.group(1) if found is not None else None
 
 
-def mirrored(url, mirror):
-    # type: (str, Optional[str]) -> str
+def mirrored(url: str, mirror: Optional[str]) -> str:
     """``MIRROR/HOST/PATH`` of a vendor's URL, or the URL without a mirror. Never for a URL that the operator gave himself."""
     path = mirror_path(url)
     return "%s/%s" % (mirror.rstrip("/"), path) if mirror and path is not None else url
 
 
-def pinned(artifact, spec):
-    # type: (Artifact, Any) -> Optional[str]
+def pinned(artifact: Artifact, spec: Any) -> Optional[str]:
     """What to hold an artifact to: the operator's value where he gives one, else the catalogue's. None: refuse it."""
-    given = spec["artifact_pins"].get(artifact.name)  # type: Optional[str]
+    given: Optional[str] = spec["artifact_pins"].get(artifact.name)
     return given if given is not None else artifact.value
 
 
-def pin_form(artifact):
-    # type: (Artifact) -> str
+def pin_form(artifact: Artifact) -> str:
     """sha256, fingerprint or commit: what an operator's pin for this artifact has to be."""
     return artifact.pin if artifact.pin != "operator" else OPERATOR_PIN[artifact.kind]

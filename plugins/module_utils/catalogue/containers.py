@@ -46,8 +46,7 @@ class CudaFit(NamedTuple):
     message: str
 
 
-def toolkit_packages(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Wanted, ...]
+def toolkit_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     """() where nothing is known for this system."""
     family = identity.platform.family
     if family not in ("debian", "redhat") or (spec["cuda_repository_url"] is None and rows_of("cuda", identity)[0] is None):
@@ -55,13 +54,11 @@ def toolkit_packages(spec, identity):
     return tuple(Wanted(name, TOOLKIT_RELEASE + "-*", WHY_TOOLKIT, TOOLKIT_SOURCE) for name in TOOLKIT_PACKAGES)
 
 
-def at_least(version, minimum):
-    # type: (Optional[str], str) -> bool
+def at_least(version: Optional[str], minimum: str) -> bool:
     return version is not None and compare(version, minimum, "redhat") >= 0
 
 
-def image_cuda(cuda_version, required):
-    # type: (Optional[str], Optional[str]) -> Optional[str]
+def image_cuda(cuda_version: Optional[str], required: Optional[str]) -> Optional[str]:
     """The CUDA release of an image: of CUDA_VERSION (12.4.1), else the least that NVIDIA_REQUIRE_CUDA asks for (cuda>=12.4 brand=…)."""
     if cuda_version is not None and _CUDA.match(cuda_version):
         return cuda_version
@@ -69,8 +66,7 @@ def image_cuda(cuda_version, required):
     return found.group(1) if found is not None and _CUDA.match(found.group(1)) else None
 
 
-def cuda_fit(cuda, driver):
-    # type: (Optional[str], Optional[str]) -> CudaFit
+def cuda_fit(cuda: Optional[str], driver: Optional[str]) -> CudaFit:
     """Whether an image's CUDA runs on a node's driver, by minor version compatibility."""
     if cuda is None:
         return CudaFit(None, "the image's CUDA is not known; --image-cuda VERSION says it")

@@ -10,7 +10,7 @@ import re
 from typing import Dict, Tuple
 
 # Counters of an HCA port: our name -> what other drivers, or older releases of theirs, call it.
-HCA = {
+HCA: Dict[str, Tuple[str, ...]] = {
     "out_of_sequence": ("oos_drop_count",),
     "packet_seq_err": ("seq_err_naks_rcvd",),
     "local_ack_timeout_err": ("to_retransmits",),
@@ -20,7 +20,7 @@ HCA = {
     "np_cnp_sent": ("tx_cnp_pkts", "np_cnp_pkts", "cnpSent"),
     "rp_cnp_handled": ("rx_cnp_pkts", "cnpHandled"),
     "rp_cnp_ignored": ("cnpIgnored",),
-}  # type: Dict[str, Tuple[str, ...]]
+}
 # Counters of an interface (bnxt_en): its form -> ours.
 _INTERFACE = (
     (re.compile(r"([rt]x)_pfc_ena_frames_pri([0-7])"), r"\1_prio\2_pause"),
@@ -29,8 +29,7 @@ _INTERFACE = (
 )
 
 
-def of_interface(name):
-    # type: (str) -> str
+def of_interface(name: str) -> str:
     """Our name of an interface's counter; one that we do not know keeps its own."""
     for form, ours in _INTERFACE:
         match = form.fullmatch(name)

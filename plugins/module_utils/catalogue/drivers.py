@@ -61,16 +61,14 @@ DRIVER_GLOBS = ("*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libn
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")  # of a package version, 1:580.95.05-1ubuntu1
 
 
-def find_branch(name):
-    # type: (str) -> Optional[Branch]
+def find_branch(name: str) -> Optional[Branch]:
     for row in BRANCHES:
         if row.name == name:
             return row
     return None
 
 
-def wanted_driver(values):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def wanted_driver(values: Mapping[str, Any]) -> Optional[str]:
     """The version of the driver that the inventory asks for, where it can be told from the inventory alone."""
     branch = values["gpu_driver_branch"]
     if branch is None:
@@ -82,48 +80,42 @@ def wanted_driver(values):
     return row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
 
 
-def minimum_driver(cuda_version):
-    # type: (str) -> str
+def minimum_driver(cuda_version: str) -> str:
     """The oldest driver that a CUDA release runs on; '' for a major version that the catalogue does not know."""
     return MINIMUM_DRIVERS.get(cuda_version.partition(".")[0], "")
 
 
-def driver_fits(cuda_version, driver):
-    # type: (str, str) -> bool
+def driver_fits(cuda_version: str, driver: str) -> bool:
     """Whether a CUDA release runs on a driver (a version, or a branch)."""
     return compare(driver, minimum_driver(cuda_version), "redhat") >= 0
 
 
-def driver_glob(spec):
-    # type: (Spec) -> Optional[str]
+def driver_glob(spec: Spec) -> Optional[str]:
     """The driver's packages by version: of the release that is asked for or pinned, else of the branch. None without a branch."""
-    branch = spec["gpu_driver_branch"]  # type: Optional[str]
+    branch: Optional[str] = spec["gpu_driver_branch"]
     if branch is None:
         return None
-    version = spec["gpu_driver_version"]  # type: Optional[str]
+    version: Optional[str] = spec["gpu_driver_version"]
     row = find_branch(branch)
     if version is None and row is not None and spec["gpu_driver_source"] == "cuda_repository":
         version = row.version
     return branch + ".*" if version is None else version if "-" in version else version + "-*"
 
 
-def wants_cuda_repository(spec, identity):
-    # type: (Spec, Identity) -> bool
+def wants_cuda_repository(spec: Spec, identity: Identity) -> bool:
     """NVIDIA's repository is for what comes from there: the driver unless it is the distribution's, CUDA, NCCL, the container toolkit."""
     driver = spec["gpu_driver_branch"] is not None and spec["gpu_driver_source"] == "cuda_repository"
     software = driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository"
     return bool(identity.gpus) and (software or wants_toolkit(spec, identity))
 
 
-def wants_toolkit(spec, identity):
-    # type: (Spec, Identity) -> bool
+def wants_toolkit(spec: Spec, identity: Identity) -> bool:
     """The container toolkit is for nodes with a GPU, where the inventory asks for it and for its use."""
     asked = spec["containers_toolkit_install"] and spec["containers_gpu"] != "none" and spec["containers_runtime"] != "none"
     return bool(asked and identity.gpus)
 
 
-def gpu_packages(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Wanted, ...]
+def gpu_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     """The driver's packages; () where no branch is set, the node has no GPU, or nothing is known for its system."""
     version = driver_glob(spec)
     if version is None or not identity.gpus:
@@ -137,8 +129,7 @@ def gpu_packages(spec, identity):
     return tuple(Wanted(name, version, why, source) for name, why, source in names)
 
 
-def _nvidia_names(spec, identity):
-    # type: (Spec, Identity) -> List[Tuple[str, str, str]]
+def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
     """(name, why, source) in NVIDIA's repository. The meta packages follow the newest branch: the version says which."""
     is_open = spec["gpu_driver_flavour"] == "open"
     meta = ("nvidia-open" if is_open else "cuda-drivers", "the driver with %s kernel modules" % spec["gpu_driver_flavour"], _GUIDE)
@@ -157,22 +148,19 @@ def _nvidia_names(spec, identity):
     return names
 
 
-def _fabricmanager(spec, identity):
-    # type: (Spec, Identity) -> bool
+def _fabricmanager(spec: Spec, identity: Identity) -> bool:
     wanted = spec["gpu_driver_fabricmanager"]
     return bool(identity.nvswitches) if wanted is None else bool(wanted)
 
 
-def _fabricmanager_name(family, branch):
-    # type: (str, str) -> str
+def _fabricmanager_name(family: str, branch: str) -> str:
     """One name since 580; before that each family had its own."""
     if int(branch) >= 580:
         return "nvidia-fabricmanager"
     return "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
 
 
-def _distribution_names(spec, identity):
-    # type: (Spec, Identity) -> List[Tuple[str, str, str]]
+def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
     """Ubuntu's server flavour is the one whose fabric manager follows; Debian has one driver and no fabric manager that we know of."""
     branch, is_open = spec["gpu_driver_branch"], spec["gpu_driver_flavour"] == "open"
     if identity.platform.id == "ubuntu":
@@ -189,8 +177,7 @@ def _distribution_names(spec, identity):
     return []
 
 
-def module_stream(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def module_stream(spec: Spec, identity: Identity) -> Optional[str]:
     """EL 8 and 9: the stream of module nvidia-driver that holds the branch. EL 10 and later have no modules."""
     major = identity.platform.version.partition(".")[0]
     branch = spec["gpu_driver_branch"]
@@ -199,8 +186,7 @@ def module_stream(spec, identity):
     return "nvidia-driver:%s-%s" % (branch, "open" if spec["gpu_driver_flavour"] == "open" else "dkms")
 
 
-def version_pins(spec, identity):
-    # type: (Spec, Identity) -> Tuple[VersionPin, ...]
+def version_pins(spec: Spec, identity: Identity) -> Tuple[VersionPin, ...]:
     """What apt must take from NVIDIA's repository at one version though it holds newer ones."""
     pins = []
     driver = driver_glob(spec)
@@ -211,8 +197,7 @@ def version_pins(spec, identity):
     return tuple(pins)
 
 
-def cudnn_glob(spec):
-    # type: (Spec) -> Optional[str]
+def cudnn_glob(spec: Spec) -> Optional[str]:
     """``9.13.*`` of 9.13, ``9.13.1.26-*`` of all four numbers."""
     version = spec["cuda_cudnn_version"]
     if version is None or spec["cuda_version"] is None:
@@ -221,8 +206,7 @@ def cudnn_glob(spec):
     return str(version) if "-" in version else "%s-*" % version if whole else "%s.*" % version
 
 
-def cuda_packages(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Wanted, ...]
+def cuda_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     """CUDA's and cuDNN's packages; () where no version is set, the node has no GPU, or NVIDIA has no repository for its system."""
     version = spec["cuda_version"]
     if version is None or not identity.gpus or identity.platform.family not in ("debian", "redhat"):

@@ -26,8 +26,7 @@ class Inbox(NamedTuple):
     source: str
 
     @property
-    def provider(self):
-        # type: () -> bool
+    def provider(self) -> bool:
         return int(self.rdma_core.partition(".")[0]) >= int(PROVIDER_SINCE)
 
 
@@ -91,8 +90,7 @@ PACKAGES = {
 SOURCE = "S4:60 to 88, ERC, ALI"
 
 
-def inbox_provider(platform):
-    # type: (Platform) -> Optional[bool]
+def inbox_provider(platform: Platform) -> Optional[bool]:
     """Whether the distribution's rdma-core has the provider; None where its version is not known here."""
     for row in INBOX:
         if (row.id, row.version) == _named(platform, row.version):
@@ -100,8 +98,7 @@ def inbox_provider(platform):
     return None
 
 
-def place_of(platform):
-    # type: (Platform) -> Optional[Place]
+def place_of(platform: Platform) -> Optional[Place]:
     """Alibaba's repository for a system, whatever its architecture."""
     for row in PLACES:
         if (row.id, row.version) == _named(platform, row.version):
@@ -109,15 +106,13 @@ def place_of(platform):
     return None
 
 
-def _named(platform, version):
-    # type: (Platform, str) -> Tuple[str, str]
+def _named(platform: Platform, version: str) -> Tuple[str, str]:
     """What a system is called in a table that has ``version``: whole (18.04), or the part before the dot."""
     whole = "." in version
     return platform.id, platform.version if whole else platform.version.partition(".")[0]
 
 
-def label_of(platform):
-    # type: (Platform) -> Optional[str]
+def label_of(platform: Platform) -> Optional[str]:
     """As artifacts call it: ``apt`` holds every suite, ``redhat7`` and ``redhat8`` are directories of their own."""
     place = place_of(platform)
     if place is None:
@@ -125,25 +120,21 @@ def label_of(platform):
     return "apt" if platform.package_manager == "apt" else place.name
 
 
-def suite_of(platform):
-    # type: (Platform) -> str
+def suite_of(platform: Platform) -> str:
     """The suite of apt, ``jammy/erdma``; of a system that Alibaba does not serve, what a copy for it would be called."""
     place = place_of(platform)
     return "%s/erdma" % (place.name if place is not None else platform.codename)
 
 
-def packages_of(platform):
-    # type: (Platform) -> Tuple[Wanted, ...]
+def packages_of(platform: Platform) -> Tuple[Wanted, ...]:
     return PACKAGES.get(platform.family, ())
 
 
-def supplied_by_alibaba(platform):
-    # type: (Platform) -> Tuple[str, ...]
+def supplied_by_alibaba(platform: Platform) -> Tuple[str, ...]:
     return tuple(row.name for row in packages_of(platform) if row.supplied)
 
 
-def no_repository(identity):
-    # type: (Identity) -> Optional[str]
+def no_repository(identity: Identity) -> Optional[str]:
     """Why Alibaba has no repository for a node, and every way out, in one line; None where it has one."""
     platform = identity.platform
     system = "%s on %s" % (platform.pretty or platform.id, identity.arch)
@@ -158,10 +149,9 @@ def no_repository(identity):
     return None
 
 
-def _names(rows):
-    # type: (Sequence[Any]) -> str
+def _names(rows: Sequence[Any]) -> str:
     """As people call the systems of a table; of INBOX those with the provider."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for row in rows:
         system = find_system(row.id, row.version)
         if system is not None and (not isinstance(row, Inbox) or row.provider):

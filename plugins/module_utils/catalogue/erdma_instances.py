@@ -41,7 +41,7 @@ _GPU = "ALI (GPU-accelerated instance families, network baseline bandwidth)"
 _BOTH = "%s; %s" % (_PAI, _GPU)
 _JUMBO = "ALI (GPU-accelerated instance families: ERIs and jumbo frames; how many ERIs is not said)"
 
-ERDMA_INSTANCES = (
+ERDMA_INSTANCES: Tuple[ErdmaInstance, ...] = (
     ErdmaInstance("ecs.ebmgn7ex.32xlarge", 2, None, 160.0, 80.0,
                   "S4:98 (two devices); ALI (ebmgn7ex: 160 Gbit/s with two ERIs on two network card indexes, at most 100 on one)"),
     ErdmaInstance("ecs.ebmgn7v.32xlarge", 2, None, None, None, _PAI),
@@ -64,30 +64,27 @@ ERDMA_INSTANCES = (
     ErdmaInstance("ecs.gn8v-8x.16xlarge", None, True, 32.0, None, _JUMBO),
     ErdmaInstance("ecs.gn8v-4x.24xlarge", None, True, 50.0, None, _JUMBO),
     ErdmaInstance("ecs.gn8v-8x.48xlarge", None, True, 100.0, None, _JUMBO),
-)  # type: Tuple[ErdmaInstance, ...]
+)
 
-MEASURED = (
+MEASURED: Tuple[Measured, ...] = (
     Measured("ecs.ebmgn7ex.32xlarge", 2, 8, "erdma-aiacc", 512 << 20, 18.61, "S4:142 (2 nodes of 8 GPUs, 512 MiB, AIACC 1.0.2)"),
-)  # type: Tuple[Measured, ...]
+)
 
 NO_TYPE = "erdma_instance_type is not set"
 
 
-def erdma_instance(name):
-    # type: (Optional[str]) -> Optional[ErdmaInstance]
+def erdma_instance(name: Optional[str]) -> Optional[ErdmaInstance]:
     for row in ERDMA_INSTANCES:
         if row.name == name:
             return row
     return None
 
 
-def known_types():
-    # type: () -> Tuple[str, ...]
+def known_types() -> Tuple[str, ...]:
     return tuple(row.name for row in ERDMA_INSTANCES)
 
 
-def device_floor(name):
-    # type: (Optional[str]) -> Tuple[Optional[float], str]
+def device_floor(name: Optional[str]) -> Tuple[Optional[float], str]:
     """(Gb/s that ib_write_bw must reach over one device, where it comes from), or (None, why nothing is expected)."""
     if name is None:
         return None, NO_TYPE
@@ -97,8 +94,7 @@ def device_floor(name):
     return round(DEVICE_FRACTION * row.device_gbps, 3), "%g of the %g Gb/s of one device of %s" % (DEVICE_FRACTION, row.device_gbps, name)
 
 
-def busbw_floor(name, nodes, gpus, profile, largest):
-    # type: (Optional[str], int, int, str, int) -> Tuple[Optional[float], str]
+def busbw_floor(name: Optional[str], nodes: int, gpus: int, profile: str, largest: int) -> Tuple[Optional[float], str]:
     """The same for all_reduce of nccl-tests, GB/s. ``largest``: the run's largest message in bytes."""
     if name is None:
         return None, NO_TYPE

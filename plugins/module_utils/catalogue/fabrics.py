@@ -20,8 +20,8 @@ from .qos import site_profile
 __all__ = ("DEFAULT_NCCL", "NCCL_PROFILES", "Correction", "Exclusion", "NcclProfile", "NcclVariable", "Origin", "derived", "nccl_profile",
            "nccl_variables", "origins")
 
-NCCL_PROFILES = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]  # type: Tuple[NcclProfile, ...]
-DEFAULT_NCCL = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}  # type: Dict[str, str]
+NCCL_PROFILES: Tuple[NcclProfile, ...] = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]
+DEFAULT_NCCL: Dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}
 AUTO = "auto"
 GID_INDEX = "NCCL_IB_GID_INDEX"
 # Where the rows above say nothing: (why, source) of what the inventory's other keys bring.
@@ -40,16 +40,14 @@ class Origin(NamedTuple):
     source: str
 
 
-def nccl_profile(name):
-    # type: (str) -> Optional[NcclProfile]
+def nccl_profile(name: str) -> Optional[NcclProfile]:
     for profile in NCCL_PROFILES:
         if profile.name == name:
             return profile
     return None
 
 
-def nccl_variables(spec):
-    # type: (Spec) -> Dict[str, str]
+def nccl_variables(spec: Spec) -> Dict[str, str]:
     """Profile, traffic class and overrides of a host, in the order in which files show them.
 
     Without NCCL_IB_HCA and NCCL_SOCKET_IFNAME, which the node adds unless they are overridden here.
@@ -57,10 +55,9 @@ def nccl_variables(spec):
     return {row.name: row.value for row in origins(spec) if row.value is not None}
 
 
-def origins(spec):
-    # type: (Spec) -> Tuple[Origin, ...]
+def origins(spec: Spec) -> Tuple[Origin, ...]:
     """The same with where each comes from; a variable that an override leaves out is there with None."""
-    found = {}  # type: Dict[str, Origin]
+    found: Dict[str, Origin] = {}
     for row in _of_profile(spec) + _of_inventory(spec):
         found[row.name] = row
     for name, value in spec["nccl_env_overrides"].items():
@@ -69,8 +66,7 @@ def origins(spec):
     return tuple(found.values())
 
 
-def _of_profile(spec):
-    # type: (Spec) -> Tuple[Origin, ...]
+def _of_profile(spec: Spec) -> Tuple[Origin, ...]:
     profile = nccl_profile(spec["nccl_profile"])
     if profile is None:
         return ()
@@ -83,8 +79,7 @@ def _of_profile(spec):
     return tuple(rows)
 
 
-def _of_inventory(spec):
-    # type: (Spec) -> Tuple[Origin, ...]
+def _of_inventory(spec: Spec) -> Tuple[Origin, ...]:
     rows = []
     qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
@@ -95,8 +90,7 @@ def _of_inventory(spec):
     return tuple(rows)
 
 
-def derived(spec):
-    # type: (Spec) -> Dict[str, Any]
+def derived(spec: Spec) -> Dict[str, Any]:
     """What a node has to know of the profile, as plain JSON; ``spec["nccl_env_derived"]``.
 
     ``variables``: as ``nccl_variables``; ``adds``: which of the node's own go in beside them; ``hcas``: (shape, devices) for a host
@@ -121,8 +115,7 @@ def derived(spec):
     }
 
 
-def _gid_policy(spec, profile):
-    # type: (Spec, Optional[NcclProfile]) -> str
+def _gid_policy(spec: Spec, profile: Optional[NcclProfile]) -> str:
     """auto: the node decides; given: a number that the node checks; off: nobody's business here."""
     if spec.fabric == "infiniband" or (profile is not None and profile.transport):
         return "off"
@@ -132,8 +125,7 @@ def _gid_policy(spec, profile):
     return "auto" if spec["nccl_env_gid_index"] == AUTO else "given"
 
 
-def wanted_nccl(spec):
-    # type: (Spec) -> Optional[str]
+def wanted_nccl(spec: Spec) -> Optional[str]:
     """The release of NCCL that the inventory asks for: the distribution's newest nobody knows beforehand."""
     if spec["nccl_install"] == "none":
         return None
@@ -141,14 +133,12 @@ def wanted_nccl(spec):
     return version.partition("-")[0] if version is not None else None
 
 
-def has_ipv6(spec):
-    # type: (Spec) -> bool
+def has_ipv6(spec: Spec) -> bool:
     """Whether the rails have IPv6 addresses; of several rails all have, or none. On InfiniBand no GID holds them."""
     return any(rail.address is not None and ":" in rail.address for rail in spec.rails)
 
 
-def common_subnet(spec):
-    # type: (Spec) -> Optional[str]
+def common_subnet(spec: Spec) -> Optional[str]:
     """The one subnet of all rails of the host, or None when they have several or none."""
     subnets = {str(ipaddress.ip_interface(rail.address).network) for rail in spec.rails if rail.address is not None}
     return subnets.pop() if len(subnets) == 1 else None

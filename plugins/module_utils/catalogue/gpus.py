@@ -29,34 +29,29 @@ CAPABILITIES = (
 SOURCE = "OGK (README, compatible GPUs), pci.ids, NVIDIA (open modules are the only ones for Grace Hopper and Blackwell)"
 
 
-def number_of(gpu):
-    # type: (Gpu) -> Optional[int]
+def number_of(gpu: Gpu) -> Optional[int]:
     try:
         return int(gpu.device_id, 16)
     except ValueError:
         return None
 
 
-def only_open(gpus):
-    # type: (Tuple[Gpu, ...]) -> Tuple[Gpu, ...]
+def only_open(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
     """Those that the proprietary kernel modules do not drive."""
     return tuple(gpu for gpu in gpus if (number_of(gpu) or 0) >= BLACKWELL or number_of(gpu) in GRACE_HOPPER)
 
 
-def only_proprietary(gpus):
-    # type: (Tuple[Gpu, ...]) -> Tuple[Gpu, ...]
+def only_proprietary(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
     """Those that the open kernel modules do not drive."""
     return tuple(gpu for gpu in gpus if 0 < (number_of(gpu) or 0) < TURING)
 
 
-def hides_nvswitches(gpus):
-    # type: (Tuple[Gpu, ...]) -> bool
+def hides_nvswitches(gpus: Tuple[Gpu, ...]) -> bool:
     """Whether these GPUs come on a board with NVSwitches that the PCI bus does not show."""
     return any(number_of(gpu) in HIDDEN_NVSWITCH for gpu in gpus)
 
 
-def compute_capability(gpu):
-    # type: (Gpu) -> Optional[str]
+def compute_capability(gpu: Gpu) -> Optional[str]:
     """``9.0`` for an H100, without asking a driver; None for a chip that the catalogue does not have."""
     number = number_of(gpu) or 0
     return next((capability for first, last, capability in CAPABILITIES if first <= number <= last), None)

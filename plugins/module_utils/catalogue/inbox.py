@@ -73,7 +73,7 @@ SUSE = (
 # Of no use where every RDMA device is software: it has no firmware, no InfiniBand subnet and no PCI function.
 # infiniband-diags would bring perl, mstflint 20 MB.
 HARDWARE_ONLY = ("infiniband-diags", "mstflint", "pciutils", "rdma-ndd", "libmlx5-1")
-FAMILIES = {"debian": DEBIAN, "redhat": REDHAT, "suse": SUSE}  # type: Dict[str, Tuple[Package, ...]]
+FAMILIES: Dict[str, Tuple[Package, ...]] = {"debian": DEBIAN, "redhat": REDHAT, "suse": SUSE}
 
 # name in this table -> (name since the change, releases that still have the old one).
 # Debian's 64-bit time_t transition: Ubuntu 24.04 and Debian 13 are the first with the new name.
@@ -89,8 +89,7 @@ EXTRA_MODULE_PACKAGES = {
 }
 
 
-def inbox_packages(platform, *, software_only=False):
-    # type: (Platform, bool) -> Tuple[Package, ...]
+def inbox_packages(platform: Platform, *, software_only: bool = False) -> Tuple[Package, ...]:
     """The RDMA packages of a platform under the names that it uses; () for an unknown family.
 
     ``software_only``: for a node whose RDMA devices are all software (rdma_stack soft_roce).
@@ -103,16 +102,14 @@ def inbox_packages(platform, *, software_only=False):
     return tuple(row._replace(name=_present_name(row.name, platform.codename)) for row in rows)
 
 
-def _present_name(name, codename):
-    # type: (str, str) -> str
+def _present_name(name: str, codename: str) -> str:
     if name not in RENAMED:
         return name
     new, old_releases = RENAMED[name]
     return name if codename in old_releases else new
 
 
-def package_of_tool(platform, tool):
-    # type: (Platform, str) -> Optional[str]
+def package_of_tool(platform: Platform, tool: str) -> Optional[str]:
     """Which inbox package brings a tool, for "install it" messages."""
     for row in inbox_packages(platform):
         if tool in row.tools:
@@ -120,8 +117,7 @@ def package_of_tool(platform, tool):
     return None
 
 
-def package_of_module(platform, kernel, module):
-    # type: (Platform, str, str) -> Optional[str]
+def package_of_module(platform: Platform, kernel: str, module: str) -> Optional[str]:
     """Which package brings a kernel module that the default kernel package leaves out, or None."""
     for key in (platform.id, platform.family):
         if key in EXTRA_MODULE_PACKAGES:

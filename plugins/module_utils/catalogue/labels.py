@@ -15,8 +15,7 @@ REBUILDS = {
 }
 
 
-def label_of(vendor, platform):
-    # type: (str, Platform) -> Optional[str]
+def label_of(vendor: str, platform: Platform) -> Optional[str]:
     """ubuntu24.04 for DOCA, ubuntu2404 for CUDA, rhel9.5 for MLNX_OFED …; None for a system that the vendor does not serve."""
     if vendor == "erdma":
         return erdma.label_of(platform)
@@ -30,8 +29,7 @@ def label_of(vendor, platform):
     return None
 
 
-def rows_of(vendor, identity):
-    # type: (str, Identity) -> Tuple[Optional[Artifact], Optional[Artifact]]
+def rows_of(vendor: str, identity: Identity) -> Tuple[Optional[Artifact], Optional[Artifact]]:
     """(repository, key) of a vendor (doca, mlnx_ofed, cuda, erdma) for a node; None where the catalogue has none."""
     place = "%s-%s" % (label_of(vendor, identity.platform), identity.arch)
     repository = find("%s-%s" % (vendor, place))

@@ -46,14 +46,12 @@ NAMES = {"debian": ("libnccl2", "libnccl-dev"), "redhat": ("libnccl", "libnccl-d
 BUILD_TOOLS = {"debian": ("make", "g++"), "redhat": ("make", "gcc-c++", "which")}  # which: its Makefile asks
 
 
-def cuda_of(version):
-    # type: (Optional[str]) -> str
+def cuda_of(version: Optional[str]) -> str:
     """13 of ``2.30.7-1+cuda13.3``; '' where a version does not say."""
     return (version or "").partition("+cuda")[2].partition(".")[0]
 
 
-def wanted_cuda(spec):
-    # type: (Any) -> str
+def wanted_cuda(spec: Any) -> str:
     """The major version of CUDA that NCCL has to be built for, as far as the inventory alone tells; '' where it does not."""
     if spec["nccl_version"] is not None and cuda_of(spec["nccl_version"]):
         return cuda_of(spec["nccl_version"])
@@ -62,17 +60,15 @@ def wanted_cuda(spec):
     return cuda_for_driver(spec["gpu_driver_branch"] or "")
 
 
-def cuda_for_driver(driver):
-    # type: (str) -> str
+def cuda_for_driver(driver: str) -> str:
     """The newest major version of CUDA that a driver (a version, or a branch) runs; '' for none that the catalogue knows."""
     fitting = [major for major in MINIMUM_DRIVERS if driver and driver_fits(major, driver)]
     return max(fitting, key=int) if fitting else ""
 
 
-def nccl_version(spec, identity):
-    # type: (Spec, Identity) -> Optional[Tuple[str, str]]
+def nccl_version(spec: Spec, identity: Identity) -> Optional[Tuple[str, str]]:
     """(version of the packages as a glob, source); None where nothing is known for this system or this CUDA."""
-    asked = spec["nccl_version"]  # type: Optional[str]
+    asked: Optional[str] = spec["nccl_version"]
     if spec["nccl_install"] == "distribution":
         system = (identity.platform.id, identity.platform.version)
         row = next((row for row in SHIPPED if (row.id, row.version_id) == system and identity.arch == "x86_64"), None)
@@ -84,8 +80,7 @@ def nccl_version(spec, identity):
     return (_as_glob(asked, cuda), "inventory") if cuda else None
 
 
-def _as_glob(asked, cuda):
-    # type: (str, str) -> str
+def _as_glob(asked: str, cuda: str) -> str:
     """``2.29.7-1+cuda13.*`` of 2.29.7; what has a revision and a CUDA is exact.
 
     One star, and at the end: apt-get takes no other glob after ``=`` (seen). NVIDIA's revision is 1; another one can be named.
@@ -97,8 +92,7 @@ def _as_glob(asked, cuda):
     return "%s+cuda%s.*" % (asked if "-" in asked else asked + "-1", cuda)
 
 
-def nccl_packages(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Wanted, ...]
+def nccl_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     """NCCL's packages, or those that build it; () where none are wanted or nothing is known for this system."""
     install, family = spec["nccl_install"], identity.platform.family
     if not identity.gpus or family not in NAMES:

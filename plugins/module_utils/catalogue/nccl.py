@@ -13,8 +13,8 @@ from .nccl_others import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_ROWS, REMOVED_RO
 from .nccl_row import Other, Removed, Variable
 
 VERSION = "2.30.7"
-VARIABLES = {row.name: row for row in _NETWORK + _GENERAL}  # type: Dict[str, Variable]
-PLUGIN_VARIABLES = {row.name: row for row in PLUGIN_ROWS}  # type: Dict[str, Variable]
-REMOVED = {row.name: row for row in REMOVED_ROWS}  # type: Dict[str, Removed]
+VARIABLES: Dict[str, Variable] = {row.name: row for row in _NETWORK + _GENERAL}
+PLUGIN_VARIABLES: Dict[str, Variable] = {row.name: row for row in PLUGIN_ROWS}
+REMOVED: Dict[str, Removed] = {row.name: row for row in REMOVED_ROWS}
 
 __all__ = ("NEVER_IN_NCCL", "OWNED_BY_OTHERS", "PLUGIN_VARIABLES", "REMOVED", "VARIABLES", "VERSION", "Other", "Removed", "Variable")

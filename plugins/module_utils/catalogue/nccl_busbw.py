@@ -21,17 +21,16 @@ class OneNode(NamedTuple):
 
 
 _AZ = "Azure/azurehpc-health-checks (NHC configurations by SKU, all_reduce_perf -b 16G -e 16G -g 1)"
-ONE_NODE = (
+ONE_NODE: Tuple[OneNode, ...] = (
     OneNode("A100", 8, 228.0, _AZ),
     OneNode("H100", 8, 460.0, _AZ),
     OneNode("H200", 8, 431.0, _AZ),
     OneNode("B200", 8, 440.0, "oracle-quickstart/oci-hpc (-b 1G -e 16G)"),
     OneNode("B300", 8, 800.0, "oracle-quickstart/oci-hpc (-b 1G -e 16G, one node)"),
-)  # type: Tuple[OneNode, ...]
+)
 
 
-def one_node(gpu_name, gpus):
-    # type: (str, int) -> Optional[OneNode]
+def one_node(gpu_name: str, gpus: int) -> Optional[OneNode]:
     """The row of a node whose GPUs have this name, as nvidia-smi or nccl-tests print it."""
     words = gpu_name.replace("-", " ").split()
     for row in ONE_NODE:
@@ -40,7 +39,6 @@ def one_node(gpu_name, gpus):
     return None
 
 
-def ring_floor(nics, rate_gbps):
-    # type: (int, float) -> float
+def ring_floor(nics: int, rate_gbps: float) -> float:
     """GB/s that a ring over this many NICs of each node must reach."""
     return NETWORK_FRACTION * nics * rate_gbps / 8

@@ -9,7 +9,7 @@ from typing import Tuple
 
 from .nccl_row import Variable
 
-ROWS = (
+ROWS: Tuple[Variable, ...] = (
     Variable("NCCL_ALGO", "list", "unset", "v2.5.6-1", "Restrict the collective algorithms NCCL may choose", ("Tree", "Ring",
              "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")),
     Variable("NCCL_ALLGATHERV_ENABLE", "bool", "1", "v2.29.2-1", "Allow the fused grouped-broadcast (AllGatherV) path"),
@@ -180,4 +180,4 @@ ROWS = (
     Variable("NCCL_WIN_STRIDE", "int", "-1", "v2.27.3-1", "Window virtual-address stride"),
     Variable("NCCL_WORK_ARGS_BYTES", "int", "INT64_MAX", "v2.22.3-1", "Kernel argument bytes"),
     Variable("NCCL_WORK_FIFO_BYTES", "int", "1048576", "v2.22.3-1", "Work FIFO bytes"),
-)  # type: Tuple[Variable, ...]
+)

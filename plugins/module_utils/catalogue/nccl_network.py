@@ -9,7 +9,7 @@ from typing import Tuple
 
 from .nccl_row import Variable
 
-ROWS = (
+ROWS: Tuple[Variable, ...] = (
     Variable("NCCL_GDRCOPY_ENABLE", "bool", "0", "v2.9.6-1", "Use GDRCopy for flags/flush"),
     Variable("NCCL_GDRCOPY_FIFO_ENABLE", "bool", "1", "v2.9.6-1", "Put the work FIFO in GDRCopy memory"),
     Variable("NCCL_GDRCOPY_FLUSH_ENABLE", "bool", "0", "v2.9.6-1", "Use GDRCopy for GDR flush"),
@@ -116,4 +116,4 @@ ROWS = (
     Variable("NCCL_SOCKET_RETRY_CNT", "int", "34", "v2.24.3-1", "Connect retries"),
     Variable("NCCL_SOCKET_RETRY_SLEEP_MSEC", "int", "100", "v2.24.3-1", "Base sleep between retries"),
     Variable("NCCL_SOCKET_SNDBUF", "int", "-1", "v2.27.3-1", "SO_SNDBUF"),
-)  # type: Tuple[Variable, ...]
+)

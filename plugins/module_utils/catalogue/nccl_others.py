@@ -6,7 +6,7 @@ from typing import Dict, Optional, Tuple
 from .nccl_row import Other, Removed, Variable
 
 # Read by the profiler, inspector and tuner plugins in NCCL's source tree.
-PLUGIN_ROWS = (
+PLUGIN_ROWS: Tuple[Variable, ...] = (
     Variable("NCCL_INSPECTOR_ENABLE", "bool", "0", "", "Inspector profiler on/off"),
     Variable("NCCL_INSPECTOR_ENABLE_P2P", "bool", "1", "", "Record send/recv"),
     Variable("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "bool", "1", "", "Dump thread"),
@@ -39,9 +39,9 @@ PLUGIN_ROWS = (
     Variable("NCCL_PROFILER_CE_TIMING", "bool", "plugin default", "", "Copy-engine timing"),
     Variable("NCCL_PROFILER_CE_POLLER_INTERVAL_MICROSECONDS", "int", "plugin default", "", "Copy-engine poll interval"),
     Variable("NCCL_TUNER_CONFIG_FILE", "string", "nccl_tuner.conf", "", "CSV with tuning choices"),
-)  # type: Tuple[Variable, ...]
+)
 
-REMOVED_ROWS = (
+REMOVED_ROWS: Tuple[Removed, ...] = (
     Removed("NCCL_IB_CUDA_SUPPORT", "v2.3.5-5 .. v2.3.7-1", "NCCL_NET_GDR_LEVEL"),
     Removed("NCCL_IB_GDR_LEVEL", "v2.3.5-5 .. v2.3.7-1", "NCCL_NET_GDR_LEVEL"),
     Removed("NCCL_LL_THRESHOLD", "v2.3.5-5 .. v2.4.8-1", "NCCL_PROTO (do not set)"),
@@ -67,10 +67,10 @@ REMOVED_ROWS = (
     Removed("NCCL_CUDA_PATH", "v2.13.4-1 .. v2.20.5-1", None),
     Removed("NCCL_AGG_ALLOC_MODE", "v2.10.3-1 .. v2.12.12-1", None),
     Removed("NCCL_GIN_EXCLUSIVE_CONTEXTS", "v2.29.7-1 .. v2.29.7-1", None),
-)  # type: Tuple[Removed, ...]
+)
 
 # Seen in blogs and job scripts; no tag of NCCL has ever read them. The value is what was meant.
-NEVER_IN_NCCL = {
+NEVER_IN_NCCL: Dict[str, Optional[str]] = {
     "NCCL_NCHANNELS": "NCCL_MIN_CTAS/NCCL_MAX_CTAS",
     "NCCL_CHUNKSIZE": "NCCL_CHUNK_SIZE (debug), NCCL_P2P_NET_CHUNKSIZE or NCCL_BUFFSIZE",
     "NCCL_PROTOS": "NCCL_PROTO",
@@ -89,10 +89,10 @@ NEVER_IN_NCCL = {
     "NCCL_TOPO_AFFINITY": "NCCL_IGNORE_CPU_AFFINITY",
     "NCCL_IB_ADAPTIVE_ROUTING_ENABLE": "NCCL_IB_ADAPTIVE_ROUTING",
     "NCCL_MAX_P2P_PEERS": "NCCL_P2P_MAX_PEERS",
-}  # type: Dict[str, Optional[str]]
+}
 
 # A * stands for the rest of a name.
-OWNED_BY_OTHERS = (
+OWNED_BY_OTHERS: Tuple[Other, ...] = (
     Other("NCCL_ASYNC_ERROR_HANDLING", "PyTorch", "TORCH_NCCL_ASYNC_ERROR_HANDLING"),
     Other("NCCL_BLOCKING_WAIT", "PyTorch", "TORCH_NCCL_BLOCKING_WAIT"),
     Other("NCCL_DESYNC_DEBUG", "PyTorch", "TORCH_NCCL_DESYNC_DEBUG"),
@@ -110,4 +110,4 @@ OWNED_BY_OTHERS = (
     Other("NCCL_EP_TIMEOUT_MS", "NCCL's contrib libraries, not the library itself", None),
     Other("NCCL_CHECKPOINT_KVS_PATH", "NCCL's contrib libraries, not the library itself", None),
     Other("NCCL_RESHARD_*", "NCCL's contrib libraries, not the library itself", None),
-)  # type: Tuple[Other, ...]
+)

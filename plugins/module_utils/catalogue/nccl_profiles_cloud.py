@@ -8,8 +8,7 @@ _EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md) [V]"
 _TOPOLOGY = "%s of Azure's HPC images (AZ: topology/%s-topo.xml, linked by components/customizations/%s.sh)"
 
 
-def _azure(name, size, why):
-    # type: (str, str, str) -> NcclProfile
+def _azure(name: str, size: str, why: str) -> NcclProfile:
     source, path = _AZ % size, "/opt/microsoft/%s/topo.xml" % size
     return NcclProfile(
         name, ("infiniband",),
@@ -30,8 +29,7 @@ def _azure(name, size, why):
     )
 
 
-def _efa_warning(name, why):
-    # type: (str, str) -> Exclusion
+def _efa_warning(name: str, why: str) -> Exclusion:
     return Exclusion(name, (), why, _EFA, "warning")
 
 

@@ -9,8 +9,7 @@ from .nccl_profiles_site import GID_WHY, TIMEOUT
 _OCI = "OCI (roles/nccl-conf, template %s) [V]"
 
 
-def _mlx5(*numbers):
-    # type: (int) -> Tuple[str, ...]
+def _mlx5(*numbers: int) -> Tuple[str, ...]:
     return tuple("mlx5_%d" % number for number in numbers)
 
 
@@ -44,8 +43,7 @@ _CORRECTED_LATER = _CORRECTED + (
 _NEEDS = ("roce_qos_manage: false too, where Oracle's own agent sets the NICs",)
 
 
-def _variables(template, *names):
-    # type: (str, str) -> Tuple[NcclVariable, ...]
+def _variables(template: str, *names: str) -> Tuple[NcclVariable, ...]:
     source = _OCI % template
     rows = (
         NcclVariable("NCCL_DEBUG", "WARN", "Warnings name their cause; without it NCCL is silent.", source),
@@ -61,8 +59,7 @@ def _variables(template, *names):
     return tuple(row for row in rows if row.name in names)
 
 
-def _row(name, template, why, names, corrected):
-    # type: (str, str, str, Tuple[str, ...], Tuple[Correction, ...]) -> NcclProfile
+def _row(name: str, template: str, why: str, names: Tuple[str, ...], corrected: Tuple[Correction, ...]) -> NcclProfile:
     return NcclProfile(name, ("roce",), _variables(template, *names), False, "mlx5_", why, _OCI % template, corrected=corrected,
                        qos="oci-dscp10", hcas=SHAPES[name], needs=_NEEDS)
 

@@ -22,7 +22,7 @@ class Parameter(NamedTuple):
 
 _SWITCH = (("False", 0), ("True", 1))
 _NCO = "Mellanox/nic-configuration-operator (configvalidation.go)"
-PARAMETERS = (
+PARAMETERS: Tuple[Parameter, ...] = (
     Parameter("ATS_ENABLED", _SWITCH, 0, 1, "Address Translation Services: off on bare metal, on in virtual machines with GPUDirect", _NCO),
     Parameter("SRIOV_EN", _SWITCH, 0, 1, "SR-IOV", _NCO),
     Parameter("NUM_OF_VFS", (), 0, 127, "virtual functions of each port", _NCO),
@@ -34,12 +34,11 @@ PARAMETERS = (
     Parameter("MAX_ACC_OUT_READ", (), 0, 256, "outstanding PCI reads; 0: automatic", _NCO),
     Parameter("PCI_WR_ORDERING", (("per_mkey", 0), ("force_relax", 1)), 0, 1, "relaxed ordering by memory region, or always",
               "NVIDIA (mlxconfig, PCI settings)"),
-)  # type: Tuple[Parameter, ...]
+)
 NAMES = tuple(row.name for row in PARAMETERS)
 
 
-def find(name):
-    # type: (str) -> Optional[Parameter]
+def find(name: str) -> Optional[Parameter]:
     """The row of a parameter, for any port."""
     for row in PARAMETERS:
         if row.name == re.sub(r"_P[1-4]\Z", "_P1", name):
@@ -47,8 +46,7 @@ def find(name):
     return None
 
 
-def fits(row, value):
-    # type: (Parameter, Any) -> bool
+def fits(row: Parameter, value: Any) -> bool:
     """Whether a value, as people write it (true, 1, True(1), ETH), is one that the parameter can have."""
     if isinstance(value, bool):
         return row.words == _SWITCH
@@ -60,8 +58,7 @@ def fits(row, value):
     return any(word.lower() == name.lower() for name, _code in row.words)
 
 
-def allowed(row):
-    # type: (Parameter) -> str
+def allowed(row: Parameter) -> str:
     if row.words == _SWITCH:
         return "true or false"
     return ", ".join(name for name, _code in row.words) if row.words else "an integer from %d to %d" % (row.low, row.high)

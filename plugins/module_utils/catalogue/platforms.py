@@ -80,8 +80,7 @@ FAMILIES = {
 PACKAGE_MANAGERS = {"debian": "apt", "redhat": "dnf", "suse": "zypper"}
 
 
-def find_system(os_id, version):
-    # type: (str, str) -> Optional[System]
+def find_system(os_id: str, version: str) -> Optional[System]:
     """The row of a system: the exact VERSION_ID first, then the major version."""
     wanted = os_id.lower()
     for candidate in (version, version.partition(".")[0]):
@@ -91,8 +90,7 @@ def find_system(os_id, version):
     return None
 
 
-def family_of(os_id, like, version=""):
-    # type: (str, Tuple[str, ...], str) -> Tuple[str, str]
+def family_of(os_id: str, like: Tuple[str, ...], version: str = "") -> Tuple[str, str]:
     """(family, package manager) of a system, ("unknown", "unknown") when nothing tells."""
     row = find_system(os_id, version)
     if row is not None:
@@ -104,13 +102,11 @@ def family_of(os_id, like, version=""):
     return "unknown", "unknown"
 
 
-def end_of_life(row, today):
-    # type: (System, str) -> bool
+def end_of_life(row: System, today: str) -> bool:
     """Whether support of a system has ended on ``today`` (ISO date; the caller owns the clock)."""
     return today > row.eol
 
 
-def supported_names(today):
-    # type: (str) -> Tuple[str, ...]
+def supported_names(today: str) -> Tuple[str, ...]:
     """Every system that is supported today, as people call it: for error messages."""
     return tuple(row.name for row in SYSTEMS if not end_of_life(row, today))

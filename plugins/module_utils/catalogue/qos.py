@@ -22,34 +22,29 @@ class QosProfile(NamedTuple):
     mapped: Optional[int] = None  # the priority that NICs and switches are told to map the DSCP to; None: dscp >> 3
 
     @property
-    def dscp(self):
-        # type: () -> int
+    def dscp(self) -> int:
         return dscp_of(self.tc)
 
     @property
-    def priority(self):
-        # type: () -> int
+    def priority(self) -> int:
         return priority_of(self.tc) if self.mapped is None else self.mapped
 
     @property
-    def ecn(self):
-        # type: () -> int
+    def ecn(self) -> int:
         return self.tc & 3
 
     @property
-    def pfc_mask(self):
-        # type: () -> int
+    def pfc_mask(self) -> int:
         """One bit for each lossless priority, as dcbnl and the switches' tables have it."""
         return sum(1 << priority for priority in self.lossless)
 
     @property
-    def rdma_cm_tos(self):
-        # type: () -> int
+    def rdma_cm_tos(self) -> int:
         """What cma_roce_tos takes: connections by RDMA-CM must ride the same queue as NCCL's, which makes its own."""
         return self.tc
 
 
-QOS_PROFILES = (
+QOS_PROFILES: Tuple[QosProfile, ...] = (
     QosProfile(
         "dscp26-prio3", 106, 48, 6, ("roce",),
         "DSCP 26 with ECT(0) maps to priority 3, the lossless priority of every switch vendor's RoCE template.",
@@ -62,7 +57,7 @@ QOS_PROFILES = (
         "oci-dscp10", 41, 48, 6, ("roce",),
         "Oracle's cluster network maps DSCP 10 to priority 1.",
         "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]", (1,)),
-)  # type: Tuple[QosProfile, ...]
+)
 NONE = "none"
 CUSTOM = "custom"  # the name of the profile that the inventory's qos_custom describes
 ECT0 = 2  # ECN bits of a packet that may be marked: what NVIDIA's ToS 106 carries
@@ -71,11 +66,10 @@ CNP_DSCP = 48  # NVIDIA doroce-linux [V]; priority 6 follows from it
 # documents six. Microsoft could fund two of eight, and Dell OS9 refuses a third on a port.
 MAX_LOSSLESS = 2
 MAX_LOSSLESS_SOURCE = "Dell OS9 refuses a third; Guo et al., SIGCOMM 2016, could reserve headroom for two of eight"
-DEFAULT_QOS = {"roce": "dscp26-prio3", "infiniband": NONE, "erdma": NONE}  # type: Dict[str, str]
+DEFAULT_QOS: Dict[str, str] = {"roce": "dscp26-prio3", "infiniband": NONE, "erdma": NONE}
 
 
-def qos_profile(name):
-    # type: (str) -> Optional[QosProfile]
+def qos_profile(name: str) -> Optional[QosProfile]:
     """The catalogue's profile of this name; None for ``none``, ``custom`` and a name that is no profile."""
     for profile in QOS_PROFILES:
         if profile.name == name:
@@ -83,8 +77,7 @@ def qos_profile(name):
     return None
 
 
-def site_profile(name, custom):
-    # type: (str, Mapping[str, Any]) -> Optional[QosProfile]
+def site_profile(name: str, custom: Mapping[str, Any]) -> Optional[QosProfile]:
     """The profile that a site chose: ``spec["qos_profile"]`` with ``spec["qos_custom"]``, which validation has filled up."""
     if name != CUSTOM or not custom:
         return qos_profile(name)
@@ -94,11 +87,9 @@ def site_profile(name, custom):
         tuple(custom["lossless"]), tuple(custom["ets"]), None if priority == priority_of(tc) else priority)
 
 
-def dscp_of(tc):
-    # type: (int) -> int
+def dscp_of(tc: int) -> int:
     return tc >> 2
 
 
-def priority_of(tc):
-    # type: (int) -> int
+def priority_of(tc: int) -> int:
     return tc >> 5

@@ -52,16 +52,15 @@ _RULES = {
 }
 # dnf: who signs its index (repomd.xml), where that was read, and what stands in for the signature. apt refuses an index without one.
 # A signature says who made an index, not that it is the newest: what keeps an older one away is the release that the plan asks for.
-INDEX_SIGNED = {
+INDEX_SIGNED: Dict[str, Tuple[bool, str]] = {
     "cuda": (True, "NVIDIA/cuda-repo-management (README: repodata/repomd.xml.asc); its public index for fedora44 lists the file (2026-05)"),
     "doca": (False, "nothing public says so. In its place: signed packages, and the meta package is asked for by its release"),
     "mlnx_ofed": (False, "nothing public says so; a public copy of NVIDIA's .repo has no such check. In its place: as with doca"),
     "erdma": (False, "nothing public says so; ALI (ACK page) checks no signature. In its place: signed packages, and rdma_stack_pins"),
-}  # type: Dict[str, Tuple[bool, str]]
+}
 
 
-def repositories_of(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Repository, ...]
+def repositories_of(spec: Spec, identity: Identity) -> Tuple[Repository, ...]:
     """Every vendor repository that this node wants, in the order of use. What has no URL at all is missing here: see ``stack_problem``."""
     rows = []
     stack = vendor_stack(spec, identity)
@@ -74,8 +73,7 @@ def repositories_of(spec, identity):
     return tuple(row._replace(index_signed=INDEX_SIGNED[row.name][0]) for row in rows if row is not None)
 
 
-def wants_erdma_repository(spec, identity):
-    # type: (Spec, Identity) -> bool
+def wants_erdma_repository(spec: Spec, identity: Identity) -> bool:
     """Whether the user space of eRDMA comes from Alibaba: not where a vendor's stack brings it, nor where the distribution's has it."""
     if spec.fabric != "erdma" or vendor_stack(spec, identity) is not None or spec["erdma_repository"] == "false":
         return False
@@ -83,16 +81,14 @@ def wants_erdma_repository(spec, identity):
     return named or not erdma.inbox_provider(identity.platform)
 
 
-def erdma_problem(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def erdma_problem(spec: Spec, identity: Identity) -> Optional[str]:
     """Why the repository that is wanted for eRDMA cannot be had, in one line, or None."""
     if not wants_erdma_repository(spec, identity) or spec["erdma_repository_url"] is not None:
         return None
     return erdma.no_repository(identity)
 
 
-def _build(spec, identity, name, stack):
-    # type: (Spec, Identity, str, Optional[VendorStack]) -> Optional[Repository]
+def _build(spec: Spec, identity: Identity, name: str, stack: Optional[VendorStack]) -> Optional[Repository]:
     role = "rdma_stack" if stack is not None else name
     release = stack.release if stack is not None else None
     mirror = spec["artifact_mirror"]

@@ -10,7 +10,7 @@ from ..types import Change
 
 SEVERITIES = ("critical", "major", "minor")
 CRITICAL, MAJOR, MINOR = SEVERITIES
-AREA = {
+AREA: Dict[str, str] = {
     "repositories": MINOR,  # the next installation may be another one
     "kernel": MAJOR,  # jobs run; what is built for the pinned one does not fit
     "packages": MAJOR,
@@ -37,15 +37,15 @@ AREA = {
     "nccl": MAJOR,
     "containers": MINOR,
     "opensm": CRITICAL,  # no fabric without one
-}  # type: Dict[str, str]
+}
 AT_BOOT = ("file ", "version locks ")
 # The area that a check is about, by the start of its name; the rest keeps its own first word.
-AREA_OF_CHECK = (
+AREA_OF_CHECK: Tuple[Tuple[str, str], ...] = (
     ("rail.", "hca"), ("port.", "hca"), ("hca.", "hca"), ("node.hcas", "hca"), ("node.memlock", "limits"), ("gpu.", "gpu_driver"),
     ("kernel.pinned", "kernel"), ("kernel.", "stack"), ("stack.", "stack"), ("pci.", "pci_tuning"), ("firmware.", "nic_firmware"),
     ("gpudirect.", "gpudirect"), ("qos.", "roce_qos"), ("firewall.", "firewall"), ("erdma.", "erdma"), ("aiacc.", "aiacc"),
     ("nccl.", "nccl"),
-)  # type: Tuple[Tuple[str, str], ...]
+)
 # These say with other words what a change of the plan says: once is enough.
 DOUBLES = {
     "rail.mtu": "network", "rail.address": "network", "rail.device": "rxe", "node.memlock": "limits", "qos.chain": "roce_qos",
@@ -57,19 +57,16 @@ DOUBLES = {
 }
 
 
-def of_change(change):
-    # type: (Change) -> str
+def of_change(change: Change) -> str:
     severity = AREA.get(change.area, MAJOR)
     later = change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
     return MAJOR if later and severity == CRITICAL else severity
 
 
-def of_check(check, status):
-    # type: (str, str) -> str
+def of_check(check: str, status: str) -> str:
     """A verdict that warns is minor whatever it is about."""
     return MINOR if status == "warn" else AREA.get(area_of_check(check), CRITICAL)
 
 
-def area_of_check(check):
-    # type: (str) -> str
+def area_of_check(check: str) -> str:
     return next((area for start, area in AREA_OF_CHECK if check.startswith(start)), check.partition(".")[0])

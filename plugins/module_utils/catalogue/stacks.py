@@ -68,14 +68,12 @@ NEWER_THAN_CONNECTX_7 = {"0x1023": "ConnectX-8", "0x1025": "ConnectX-9", "0x1027
 LAST_DOCA_FOR_CONNECTX_4 = (2, 9)
 
 
-def has_nvidia_hca(identity):
-    # type: (Identity) -> bool
+def has_nvidia_hca(identity: Identity) -> bool:
     """By driver, of an RDMA device or of an interface: it is bound whatever stack the module comes from."""
     return any(device.driver in NVIDIA_DRIVERS for device in identity.hcas) or any(nic.driver in NVIDIA_DRIVERS for nic in identity.nics)
 
 
-def stack_of(spec, identity):
-    # type: (Spec, Identity) -> str
+def stack_of(spec: Spec, identity: Identity) -> str:
     """inbox, soft_roce, doca or mlnx_ofed: never auto."""
     if spec.rdma_stack != "auto":
         return spec.rdma_stack
@@ -85,27 +83,23 @@ def stack_of(spec, identity):
     return "inbox" if any(_left_out("doca", release, hca) for hca in _rail_hcas(spec, identity)) else "doca"
 
 
-def keeps_stack(spec):
-    # type: (Spec) -> bool
+def keeps_stack(spec: Spec) -> bool:
     """Whether a vendor's stack that is on a node stays there: on eRDMA auto is what the node has, since mode ofed runs on top of it."""
     return spec.fabric == "erdma" and spec.rdma_stack == "auto"
 
 
-def _rail_hcas(spec, identity):
-    # type: (Spec, Identity) -> Tuple[Hca, ...]
+def _rail_hcas(spec: Spec, identity: Identity) -> Tuple[Hca, ...]:
     """The HCAs that matter to a stack: the rails', or all where no rail finds one. An older one for storage or management is no reason."""
     found = [target.hca for target in match_rails(spec, identity)[0] if target.hca is not None]
     return tuple(found) or identity.hcas
 
 
-def _has_repository(name, spec, identity):
-    # type: (str, Spec, Identity) -> bool
+def _has_repository(name: str, spec: Spec, identity: Identity) -> bool:
     given = spec["rdma_stack_repository_url"] or spec["rdma_stack_offline_package"]
     return bool(given) or rows_of(name, identity)[0] is not None
 
 
-def vendor_stack(spec, identity):
-    # type: (Spec, Identity) -> Optional[VendorStack]
+def vendor_stack(spec: Spec, identity: Identity) -> Optional[VendorStack]:
     """The vendor's stack that this node gets, in its release and under its names here; None for inbox and soft_roce."""
     chosen = stack_of(spec, identity)
     for row in VENDOR_STACKS:
@@ -116,8 +110,7 @@ def vendor_stack(spec, identity):
     return None
 
 
-def stack_problem(spec, identity):
-    # type: (Spec, Identity) -> Optional[str]
+def stack_problem(spec: Spec, identity: Identity) -> Optional[str]:
     """Why the chosen stack cannot be on this node, in one line, or None."""
     stack = vendor_stack(spec, identity)
     if stack is None:
@@ -136,8 +129,7 @@ def stack_problem(spec, identity):
     return None
 
 
-def served(vendor):
-    # type: (str) -> Tuple[str, ...]
+def served(vendor: str) -> Tuple[str, ...]:
     """Systems that a vendor has a repository for, as it calls them: ``ubuntu24.04 (aarch64, x86_64)``."""
     places = [row.name[len(vendor) + 1:].rpartition("-") for row in ARTIFACTS
               if row.kind == "repository" and row.name.startswith(vendor + "-")]
@@ -145,8 +137,7 @@ def served(vendor):
     return tuple("%s (%s)" % (label, ", ".join(sorted(arch for name, _dash, arch in places if name == label))) for label in labels)
 
 
-def _left_out(name, release, hca):
-    # type: (str, str, Hca) -> Optional[str]
+def _left_out(name: str, release: str, hca: Hca) -> Optional[str]:
     """Why a stack has no driver for a device. NVIDIA (DOCA 2.9 release notes: changes; general support)."""
     title = "%s %s" % (TITLES[name], release)
     if hca.driver == "mlx4_core":
@@ -159,7 +150,6 @@ def _left_out(name, release, hca):
     return None
 
 
-def _release(text):
-    # type: (str) -> Tuple[int, ...]
+def _release(text: str) -> Tuple[int, ...]:
     """(3, 2) of 3.2.3."""
     return tuple(int(part) for part in re.findall(r"[0-9]{1,18}", text)[:2])

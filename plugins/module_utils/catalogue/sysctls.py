@@ -19,8 +19,7 @@ class Sysctl(NamedTuple):
     source: str
 
     @property
-    def path(self):
-        # type: () -> str
+    def path(self) -> str:
         return "/proc/sys/" + self.name
 
 
@@ -28,7 +27,7 @@ _ALL = ("roce", "infiniband", "erdma")
 _OCI = "oci-hpc /etc/sysctl.d/80-network.conf, per RDMA NIC [V]"
 _AZURE = "azhpc-images [V]"
 
-SYSCTLS = (
+SYSCTLS: Tuple[Sysctl, ...] = (
     Sysctl("net/ipv4/conf/{nic}/rp_filter", "2", _ALL,
            "Loose reverse path filter: with rails in one subnet an answer may come in on another rail, and the strict filter drops it.",
            _OCI + "; common multi-rail practice is 0 or 2 [K]"),
@@ -50,14 +49,13 @@ SYSCTLS = (
     Sysctl("net/ipv4/neigh/default/gc_thresh3", "16384", _ALL, "Hard limit of the neighbour table, above gc_thresh2.", _AZURE),
     Sysctl("vm/zone_reclaim_mode", "1", _ALL, "Pages come from the NUMA node of the HCA before another node's memory is taken.",
            _AZURE + ", linux-system-roles/hpc [V]"),
-)  # type: Tuple[Sysctl, ...]
+)
 # Of these the kernel takes the larger of conf/all and conf/INTERFACE (ip-sysctl; IN_DEV_MAXCONF in include/linux/inetdevice.h).
 MAXIMUM = ("rp_filter", "arp_ignore", "arp_announce")
 OVERRIDE_WHY = "the inventory's host_tuning_sysctls"
 
 
-def canonical(name):
-    # type: (str) -> str
+def canonical(name: str) -> str:
     """``net.ipv4.conf.eth1/100.rp_filter`` and its slash form as the slash form (sysctl(8) rule: the first separator decides)."""
     dot, slash = name.find("."), name.find("/")
     if dot != -1 and (slash == -1 or dot < slash):
@@ -65,10 +63,9 @@ def canonical(name):
     return name
 
 
-def wanted_sysctls(spec, netdevs, netdevs6=()):
-    # type: (Spec, Sequence[str], Sequence[str]) -> List[Sysctl]
+def wanted_sysctls(spec: Spec, netdevs: Sequence[str], netdevs6: Sequence[str] = ()) -> List[Sysctl]:
     """Catalogue rows for the fabric, one a rail interface where needed, with the inventory's overrides."""
-    rows = {}  # type: Dict[str, Sysctl]
+    rows: Dict[str, Sysctl] = {}
     for row in SYSCTLS:
         if spec.fabric not in row.fabrics:
             continue
@@ -83,8 +80,7 @@ def wanted_sysctls(spec, netdevs, netdevs6=()):
     return list(rows.values())
 
 
-def _expanded(name, netdevs, netdevs6):
-    # type: (str, Sequence[str], Sequence[str]) -> List[str]
+def _expanded(name: str, netdevs: Sequence[str], netdevs6: Sequence[str]) -> List[str]:
     for word, names in (("{nic}", netdevs), ("{nic6}", netdevs6)):
         if word in name:
             return [name.replace(word, netdev) for netdev in names]

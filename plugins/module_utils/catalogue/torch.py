@@ -58,23 +58,20 @@ BLACKWELL_CUDA = "12.8"
 BLACKWELL_SOURCE = "moi90/pytorch_compute_capabilities (table of the architectures that each build has)"
 
 
-def find_release(version):
-    # type: (str) -> Optional[Release]
+def find_release(version: str) -> Optional[Release]:
     """The row of ``2.9.1`` or ``2.9.1+cu126``."""
     public = version.partition("+")[0]
     return next((row for row in RELEASES if row.version == public), None)
 
 
-def local_cuda(version):
-    # type: (str) -> Optional[str]
+def local_cuda(version: str) -> Optional[str]:
     """12.6 of ``2.9.1+cu126``, '' of ``+cpu``; None where the version does not say."""
     local = version.partition("+")[2]
     found = _LOCAL.match(local)
     return "" if local == CPU else "%s.%s" % found.groups() if found is not None else None
 
 
-def cuda_of_torch(version, arch):
-    # type: (str, str) -> Optional[str]
+def cuda_of_torch(version: str, arch: str) -> Optional[str]:
     """What a build is for: a CUDA, '' for a build without, None where nobody here knows."""
     said = local_cuda(version)
     row = find_release(version)
@@ -83,14 +80,12 @@ def cuda_of_torch(version, arch):
     return row.cuda if arch == "x86_64" or row.arm_cuda else ""
 
 
-def python_fits(release, python):
-    # type: (Release, str) -> bool
+def python_fits(release: Release, python: str) -> bool:
     """Whether PyPI has a wheel of it for this Python, ``3.11``."""
     return number(release.pythons[0]) <= number(python) <= number(release.pythons[1])
 
 
-def number(version):
-    # type: (str) -> Tuple[int, ...]
+def number(version: str) -> Tuple[int, ...]:
     """Of a dotted version, as far as it is numbers."""
     found = []
     for part in version.partition("+")[0].split("."):
@@ -101,6 +96,5 @@ def number(version):
     return tuple(found)
 
 
-def newer(version, than):
-    # type: (str, str) -> bool
+def newer(version: str, than: str) -> bool:
     return compare(version.partition("+")[0], than, "redhat") > 0

@@ -17,9 +17,8 @@ OFF = "none"
 CONF = "/etc/nccl.conf"
 
 
-def judge_aiacc(node, spec, facts):
-    # type: (str, Spec, Mapping[str, Any]) -> List[Verdict]
-    found = facts.get("aiacc")  # type: Optional[Mapping[str, Any]]
+def judge_aiacc(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
+    found: Optional[Mapping[str, Any]] = facts.get("aiacc")
     wanted = spec["nccl_profile"] == PROFILE
     verdicts = _nccl(node, facts.get("nccl_libraries")) if wanted else []
     if wanted:
@@ -29,13 +28,12 @@ def judge_aiacc(node, spec, facts):
     return verdicts + (_relatives(node, found) if found is not None else [])
 
 
-def _nccl(node, libraries):
-    # type: (str, Optional[List[Mapping[str, Any]]]) -> List[Verdict]
+def _nccl(node: str, libraries: Optional[List[Mapping[str, Any]]]) -> List[Verdict]:
     """One verdict a library; containers bring their own, which nobody sees here."""
     if not libraries:
         where = Where(node, None, None, "NCCL")
         return [verdict("aiacc.nccl", where, "skipped", RANGE, None, "no NCCL is on this node: jobs bring one of %s of their own" % RANGE)]
-    verdicts = []  # type: List[Verdict]
+    verdicts: List[Verdict] = []
     for row in libraries:
         where = Where(node, None, None, "NCCL %s" % row["path"])
         good = fits(row["version"])
@@ -50,8 +48,7 @@ def _nccl(node, libraries):
     return verdicts
 
 
-def _loaded(node, found):
-    # type: (str, Optional[Mapping[str, Any]]) -> Verdict
+def _loaded(node: str, found: Optional[Mapping[str, Any]]) -> Verdict:
     where = Where(node, None, None, "libnccl-net.so")
     plugins = list(found["plugins"]) if found is not None else []
     reason = _hindrance(found, plugins)
@@ -60,8 +57,7 @@ def _loaded(node, found):
     return verdict("aiacc.plugin", where, "pass", PATH, plugins[0], "NCCL finds AIACC's plugin, and %s is set nowhere" % VARIABLE)
 
 
-def _hindrance(found, plugins):
-    # type: (Optional[Mapping[str, Any]], List[str]) -> Optional[str]
+def _hindrance(found: Optional[Mapping[str, Any]], plugins: List[str]) -> Optional[str]:
     if found is None or not found["file"]:
         return "AIACC's plugin is not on this node: NCCL uses its own transport"
     if found["owner"] != PACKAGE:
@@ -71,18 +67,17 @@ def _hindrance(found, plugins):
             "%s is not in its path" % LIBRARIES))
     if plugins[0] != PATH:
         return "the loader finds %s before %s" % (plugins[0], PATH)
-    settings = found["settings"]  # type: Dict[str, str]
+    settings: Dict[str, str] = found["settings"]
     if settings:
         return "%s: NCCL then does not load AIACC's plugin" % ", ".join(
             "%s sets %s=%s" % (path, VARIABLE, settings[path]) for path in sorted(settings))
     return None
 
 
-def _turned_off(node, spec, found):
-    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+def _turned_off(node: str, spec: Spec, found: Mapping[str, Any]) -> Verdict:
     """NCCL's own file reaches every job; what login shells and PAM set reaches some of them, and wins there."""
     where = Where(node, None, None, "libnccl-net.so")
-    settings = dict(found["settings"])  # type: Dict[str, str]
+    settings: Dict[str, str] = dict(found["settings"])
     conf = settings.pop(CONF, None)
     if PATH not in found["plugins"]:
         return verdict("aiacc.plugin", where, "pass", None, None, "AIACC's plugin is in %s, where the loader does not find it" % LIBRARIES)
@@ -94,9 +89,8 @@ def _turned_off(node, spec, found):
                    "nccl_profile %s sets up: only %s=%s keeps it out, and %s" % (PATH, spec["nccl_profile"], VARIABLE, OFF, why))
 
 
-def _relatives(node, found):
-    # type: (str, Mapping[str, Any]) -> List[Verdict]
-    verdicts = []  # type: List[Verdict]
+def _relatives(node: str, found: Mapping[str, Any]) -> List[Verdict]:
+    verdicts: List[Verdict] = []
     deep = found["deepnccl"]
     if deep is not None:
         where = Where(node, None, None, "DeepNCCL")

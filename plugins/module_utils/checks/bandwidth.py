@@ -18,13 +18,11 @@ class Limits(NamedTuple):
     sources: Mapping[str, str]
 
 
-def where_of(node, test, peer):
-    # type: (str, Measurement, str) -> Where
+def where_of(node: str, test: Measurement, peer: str) -> Where:
     return Where(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
 
 
-def judge_figure(node, peer, test, limits, found, why):
-    # type: (str, str, Measurement, Limits, Optional[float], str) -> Verdict
+def judge_figure(node: str, peer: str, test: Measurement, limits: Limits, found: Optional[float], why: str) -> Verdict:
     """One test. Without a figure it failed, and ``why`` says how: a connection that does not come up needs no threshold."""
     check, where, limit = CHECK[test.name], where_of(node, test, peer), limits.thresholds.get(KEY[test.name])
     source = limits.sources.get(KEY[test.name])

@@ -19,8 +19,7 @@ Nodes = Mapping[str, Mapping[str, Any]]
 CLUSTER = "cluster"
 
 
-def judge_cluster(nodes, missing):
-    # type: (Nodes, Sequence[str]) -> List[Verdict]
+def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> List[Verdict]:
     """Agreement among the judged nodes; ``missing`` names the nodes of the inventory that gave no facts."""
     verdicts = [
         verdict("cluster.node", Where(name, None, None, name), "unknown", "an answer", None,
@@ -42,10 +41,9 @@ def judge_cluster(nodes, missing):
     return verdicts
 
 
-def _alike(nodes):
-    # type: (Nodes) -> Dict[str, Dict[str, Mapping[str, Any]]]
+def _alike(nodes: Nodes) -> Dict[str, Dict[str, Mapping[str, Any]]]:
     """Nodes by the stack that the inventory wants on them: only those that it calls equal must be equal."""
-    groups = {}  # type: Dict[str, Dict[str, Mapping[str, Any]]]
+    groups: Dict[str, Dict[str, Mapping[str, Any]]] = {}
     for node, view in nodes.items():
         groups.setdefault(str(view.get("stack") or ""), {})[node] = view
     if len(groups) == 1:
@@ -53,13 +51,12 @@ def _alike(nodes):
     return {"nodes with %s" % (stack or "an unknown stack"): alike for stack, alike in groups.items()}
 
 
-def _rails(nodes):
-    # type: (Nodes) -> List[Verdict]
+def _rails(nodes: Nodes) -> List[Verdict]:
     """Per rail: every node that has it must have it alike. What differs on several rails of a node in one way is said once."""
-    names = []  # type: List[str]
+    names: List[str] = []
     for view in nodes.values():
         names.extend(rail["name"] for rail in view.get("rails") or [] if rail["name"] not in names)
-    verdicts = []  # type: List[Verdict]
+    verdicts: List[Verdict] = []
     for name in names:
         having = {node: _rail_of(view, name) for node, view in nodes.items()}
         present = {node: rail for node, rail in having.items() if rail is not None}
@@ -69,13 +66,12 @@ def _rails(nodes):
     return _once(verdicts)
 
 
-def _once(verdicts):
-    # type: (List[Verdict]) -> List[Verdict]
+def _once(verdicts: List[Verdict]) -> List[Verdict]:
     """Of HCAs: eight rails with the same other firmware are one finding."""
-    subjects = {}  # type: Dict[Tuple[Any, ...], List[str]]
+    subjects: Dict[Tuple[Any, ...], List[str]] = {}
     for item in verdicts:
         subjects.setdefault(_finding(item), []).append(item.subject)
-    kept = []  # type: List[Verdict]
+    kept: List[Verdict] = []
     for item in verdicts:
         rails = subjects.pop(_finding(item), None)
         if rails is not None:
@@ -83,16 +79,16 @@ def _once(verdicts):
     return kept
 
 
-def _finding(item):
-    # type: (Verdict) -> Tuple[Any, ...]
+def _finding(item: Verdict) -> Tuple[Any, ...]:
     """Equal for verdicts that say the same; every other one is its own."""
     if item.check in OF_HCAS and item.status in ("fail", "warn"):
         return item.check, item.node, item.status, item.expected, item.found
     return item.check, item.node, item.status, item.subject
 
 
-def agree(check, subject, values, what, near=None):
-    # type: (str, str, Mapping[str, Any], str, Optional[Callable[[Any, Any], bool]]) -> List[Verdict]
+def agree(
+    check: str, subject: str, values: Mapping[str, Any], what: str, near: Optional[Callable[[Any, Any], bool]] = None
+) -> List[Verdict]:
     """One pass when all are equal, one verdict per odd node against a majority, one for all without a majority."""
     where = Where("", None, None, subject)
     known = {node: value for node, value in values.items() if value is not None}
@@ -123,22 +119,19 @@ def agree(check, subject, values, what, near=None):
     return verdicts
 
 
-def same_kernel_line(one, other):
-    # type: (Any, Any) -> bool
+def same_kernel_line(one: Any, other: Any) -> bool:
     """5.15.0-91-generic and 5.15.0-94-generic differ in the patch only; 5.15 and 6.1 do not."""
     return kernel_line(str(one)) is not None and kernel_line(str(one)) == kernel_line(str(other))
 
 
-def kernel_line(release):
-    # type: (str) -> Optional[Tuple[str, str]]
+def kernel_line(release: str) -> Optional[Tuple[str, str]]:
     match = re.match(r"(\d{1,18})\.(\d{1,18})", release)
     return (match.group(1), match.group(2)) if match else None
 
 
-def duplicates(check, what, values):
-    # type: (str, str, Mapping[str, Sequence[str]]) -> List[Verdict]
+def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> List[Verdict]:
     """What must exist once in a fabric."""
-    owners = {}  # type: Dict[str, List[str]]
+    owners: Dict[str, List[str]] = {}
     for node in sorted(values):
         for value in sorted(set(values[node])):
             owners.setdefault(value, []).append(node)
@@ -152,58 +145,49 @@ def duplicates(check, what, values):
     return [verdict(check, where, "pass", "no duplicate", "no duplicate", "%d values, each on one node" % len(owners))]
 
 
-def _each(nodes, read):
-    # type: (Nodes, Callable[[Mapping[str, Any]], Any]) -> Dict[str, Any]
+def _each(nodes: Nodes, read: Callable[[Mapping[str, Any]], Any]) -> Dict[str, Any]:
     return {node: read(view["facts"]) for node, view in nodes.items()}
 
 
-def _stack(facts):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _stack(facts: Mapping[str, Any]) -> Optional[str]:
     stack = facts.get("stack")
     if not stack or not stack.get("name"):
         return None
     return " ".join(str(stack[key]) for key in ("name", "version") if stack.get(key))
 
 
-def _kernel(facts):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _kernel(facts: Mapping[str, Any]) -> Optional[str]:
     kernel = facts.get("kernel")
     return str(kernel) if kernel else None
 
 
-def _gpu_driver(facts):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _gpu_driver(facts: Mapping[str, Any]) -> Optional[str]:
     driver = facts.get("gpu_driver") or {}
     return " ".join(str(driver[key]) for key in ("version", "flavour") if driver.get(key)) or "none"
 
 
-def _rail_of(view, name):
-    # type: (Mapping[str, Any], str) -> Optional[Mapping[str, Any]]
+def _rail_of(view: Mapping[str, Any], name: str) -> Optional[Mapping[str, Any]]:
     for rail in view.get("rails") or []:
         if rail["name"] == name and rail["hca"] is not None:
             return dict(rail)
     return None
 
 
-def _of_hca(key):
-    # type: (str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+def _of_hca(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
     return lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get(key)
 
 
-def _of_port(key):
-    # type: (str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+def _of_port(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
     return lambda facts, rail: (port_facts(facts, rail["hca"], rail["port"]) or {}).get(key)
 
 
-def _netdev_mtu(facts, rail):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> Any
+def _netdev_mtu(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Any:
     if not rail["gid_needed"] and rail["address"] is None:
         return None  # InfiniBand without IP: the interface is nobody's business
     return netdev_facts(facts, rail["netdev"]).get("mtu")
 
 
-def _gid_type(facts, rail):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> Optional[str]
+def _gid_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Optional[str]:
     """Whether this node offers the rail's address as a RoCE v2 GID; on InfiniBand there is one kind only."""
     port = port_facts(facts, rail["hca"], rail["port"])
     if port is None or port.get("gids") is None:
@@ -215,8 +199,7 @@ def _gid_type(facts, rail):
     return "RoCE v2" if roce_gid_index(port, rail["address"]) is not None else "none"
 
 
-def _hca_type(facts, rail):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> Optional[str]
+def _hca_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Optional[str]:
     """The HCA's generation: its type where the driver tells one (mlx5), else the PCI vendor and device."""
     hca = hca_facts(facts, rail["hca"]) or {}
     if hca.get("hca_type"):
@@ -237,14 +220,12 @@ RAIL_FACTS = (
 )
 
 
-def _node_guids(view):
-    # type: (Mapping[str, Any]) -> List[str]
+def _node_guids(view: Mapping[str, Any]) -> List[str]:
     guids = [hca.get("node_guid") for hca in view["facts"].get("hcas") or []]
     return [guid for guid in guids if guid and guid.strip("0:")]  # all zero: a VF without a GUID yet, no identity
 
 
-def _addresses(view):
-    # type: (Mapping[str, Any]) -> List[str]
+def _addresses(view: Mapping[str, Any]) -> List[str]:
     """Addresses in the GID tables of the rails, and the ones that the inventory gives the rails."""
     found = [rail["address"] for rail in view.get("rails") or [] if rail["address"]]
     for rail in view.get("rails") or []:

@@ -22,8 +22,7 @@ FAULTS = LINK + SEQUENCE
 SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
 
 
-def judge_deltas(where, before, after, faults=FAULTS):
-    # type: (Where, Mapping[str, Any], Mapping[str, Any], Tuple[str, ...]) -> List[Verdict]
+def judge_deltas(where: Where, before: Mapping[str, Any], after: Mapping[str, Any], faults: Tuple[str, ...] = FAULTS) -> List[Verdict]:
     """One verdict for the faults and one for the suspects of a port.
 
     A counter that the driver does not have is not in ``before``; one that it has and will not tell is None there.
@@ -44,8 +43,7 @@ def judge_deltas(where, before, after, faults=FAULTS):
     return verdicts
 
 
-def _growth(names, before, after):
-    # type: (Tuple[str, ...], Mapping[str, Any], Mapping[str, Any]) -> Tuple[List[Tuple[str, int]], int]
+def _growth(names: Tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]) -> Tuple[List[Tuple[str, int]], int]:
     grown = []
     readable = 0
     for name in names:

@@ -20,8 +20,7 @@ WRONG_MTU = ("eRDMA needs exactly 8500 with jumbo frames and 1400 without: with 
              "and nothing reports it")
 
 
-def judge_erdma(node, spec, facts):
-    # type: (str, Spec, Mapping[str, Any]) -> List[Verdict]
+def judge_erdma(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
     """Nothing on other fabrics, whatever the node has."""
     if spec.fabric != "erdma":
         return []
@@ -29,8 +28,7 @@ def judge_erdma(node, spec, facts):
     return [_provider(node, found), _count(node, spec, facts, found)] + _ports(node, facts, found)
 
 
-def _provider(node, found):
-    # type: (str, Optional[Mapping[str, Any]]) -> Verdict
+def _provider(node: str, found: Optional[Mapping[str, Any]]) -> Verdict:
     where = Where(node, None, None, "libibverbs")
     expected = "the provider erdma"
     if found is None:
@@ -43,8 +41,7 @@ def _provider(node, found):
     return verdict("erdma.provider", where, "fail", expected, package, said)
 
 
-def _missing(provider, package):
-    # type: (Mapping[str, Any], Optional[str]) -> str
+def _missing(provider: Mapping[str, Any], package: Optional[str]) -> str:
     if package is None:
         return "libibverbs is not installed"
     if provider["library"] is not None or provider["driver_file"]:
@@ -57,8 +54,7 @@ def _missing(provider, package):
     return "%s was built without it, or is half installed; install it again, or take Alibaba's packages (erdma_repository)" % package
 
 
-def _expected(spec):
-    # type: (Spec) -> Tuple[Optional[int], str]
+def _expected(spec: Spec) -> Tuple[Optional[int], str]:
     """(how many devices, where from), or (None, why nobody knows)."""
     if spec.expect.get("hcas") is not None:
         return int(spec.expect["hcas"]), "expect.hcas"
@@ -71,8 +67,7 @@ def _expected(spec):
     return row.devices, "%s, %s" % (name, row.source)
 
 
-def _count(node, spec, facts, found):
-    # type: (str, Spec, Mapping[str, Any], Optional[Mapping[str, Any]]) -> Verdict
+def _count(node: str, spec: Spec, facts: Mapping[str, Any], found: Optional[Mapping[str, Any]]) -> Verdict:
     where = Where(node, None, None, "eRDMA devices")
     wanted, source = _expected(spec)
     if facts.get("hcas") is None:
@@ -87,8 +82,7 @@ def _count(node, spec, facts, found):
     return verdict("erdma.count", where, "fail", wanted, count, said)
 
 
-def _why(found, wanted):
-    # type: (Optional[Mapping[str, Any]], int) -> str
+def _why(found: Optional[Mapping[str, Any]], wanted: int) -> str:
     """What the PCI bus adds: a device that no driver has, or one that the instance was not given."""
     functions = found["functions"] if found is not None else []
     if found is not None and functions is not None and len(functions) > len(found["devices"]):
@@ -99,10 +93,9 @@ def _why(found, wanted):
     return ""
 
 
-def _ports(node, facts, found):
-    # type: (str, Mapping[str, Any], Optional[Mapping[str, Any]]) -> List[Verdict]
+def _ports(node: str, facts: Mapping[str, Any], found: Optional[Mapping[str, Any]]) -> List[Verdict]:
     """Every device, also one that no rail names: NCCL and a container see them all."""
-    verdicts = []  # type: List[Verdict]
+    verdicts: List[Verdict] = []
     for name in (found or {}).get("devices") or []:
         for port in (hca_facts(facts, name) or {}).get("ports") or []:
             subject = "%s (%s)" % (name, port.get("netdev") or "no interface")

@@ -16,8 +16,7 @@ CHECK = "erdma.mode"
 DRIVER = "erdma"
 
 
-def judge_erdma_mode(node, spec, identity, facts):
-    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+def judge_erdma_mode(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     mode = mode_of(spec, identity)
     if mode is None:
         return []
@@ -41,16 +40,14 @@ def judge_erdma_mode(node, spec, identity, facts):
     return [verdict(CHECK, where, "fail", expected, found, "the driver runs as %s, not in mode %s; %s" % (found, mode, more))]
 
 
-def said(letter, parameter, facts):
-    # type: (str, bool, Mapping[str, Any]) -> str
+def said(letter: str, parameter: bool, facts: Mapping[str, Any]) -> str:
     """What runs, and what tells it."""
     tool = (facts.get("erdma") or {}).get("eadm_version")
     sign = "compat_mode=%s" % letter if parameter else "node_type %s, the kernel's own driver" % RAW_TYPES[NODE_TYPES[letter]]
     return "%s (%s%s)" % (WORDS[letter].partition(" (")[0], sign, "; eadm: %s" % tool if tool else "")
 
 
-def parameters(facts):
-    # type: (Mapping[str, Any]) -> Optional[Mapping[str, Any]]
+def parameters(facts: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """Of the loaded driver, {"compat_mode": letter or None}; {} where it is not loaded, None where nothing tells."""
     modules = facts.get("modules")
     if modules is None:
@@ -59,14 +56,12 @@ def parameters(facts):
     return {"compat_mode": (module.get("parameters") or {}).get("compat_mode")} if module is not None else {}
 
 
-def types_of(facts):
-    # type: (Mapping[str, Any]) -> Dict[str, Optional[str]]
+def types_of(facts: Mapping[str, Any]) -> Dict[str, Optional[str]]:
     """Letter by device of the driver, as its node_type tells."""
     return {str(hca.get("name")): letter_of_type(hca.get("node_type")) for hca in facts.get("hcas") or [] if hca.get("driver") == DRIVER}
 
 
-def odd_devices(facts, letter):
-    # type: (Mapping[str, Any], Optional[str]) -> str
+def odd_devices(facts: Mapping[str, Any], letter: Optional[str]) -> str:
     """Devices whose kind is not what the parameter says, in words."""
     if letter is None:
         return ""
@@ -74,8 +69,7 @@ def odd_devices(facts, letter):
     return ", ".join("%s is `%s`, compat_mode is %s" % (name, kind, letter) for name, kind in wrong)
 
 
-def wire_letter(facts):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def wire_letter(facts: Mapping[str, Any]) -> Optional[str]:
     """N or Y: what a node talks on the wire, whoever's driver it has. None: unknown, or its devices disagree."""
     loaded = parameters(facts)
     if loaded and loaded.get("compat_mode") in WORDS:
@@ -84,8 +78,7 @@ def wire_letter(facts):
     return letters.pop() if len(letters) == 1 else None
 
 
-def judge_erdma_modes(nodes):
-    # type: (Mapping[str, Mapping[str, Any]]) -> List[Verdict]
+def judge_erdma_modes(nodes: Mapping[str, Mapping[str, Any]]) -> List[Verdict]:
     """Over all nodes that have the driver: one kind of wire. A node by itself is judged above; here only the mix."""
     letters = {node: wire_letter(view["facts"]) for node, view in nodes.items() if parameters(view["facts"])}
     known = {node: letter for node, letter in letters.items() if letter is not None}
@@ -101,8 +94,7 @@ def judge_erdma_modes(nodes):
     return [verdict(CHECK, where, "fail", "one wire mode", camps, "nodes in different modes cannot talk RDMA to each other: " + camps)]
 
 
-def camps_of(letters):
-    # type: (Mapping[str, str]) -> Sequence[Any]
+def camps_of(letters: Mapping[str, str]) -> Sequence[Any]:
     """(letter, nodes), the larger camp first."""
     found = {letter: sorted(node for node in letters if letters[node] == letter) for letter in set(letters.values())}
     return sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))

@@ -15,8 +15,7 @@ HARDWARE = ("the HCA takes RoCE's packets off the wire before the host's firewal
             "switches, and a cloud's security groups (4789 is VXLAN, not RoCE)" % ROCE_PORT)
 
 
-def judge_firewall(node, spec, identity, targets, facts):
-    # type: (str, Spec, Identity, Sequence[RailTarget], Mapping[str, Any]) -> List[Verdict]
+def judge_firewall(node: str, spec: Spec, identity: Identity, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
     wanted = openings(spec, identity)
     interface = bootstrap_interface(spec, identity)
     where = Where(node, None, None, "TCP on %s" % interface if interface else "TCP")
@@ -36,8 +35,7 @@ def judge_firewall(node, spec, identity, targets, facts):
     return verdicts
 
 
-def _judge(check, where, wanted, lacking, facts):
-    # type: (str, Where, Sequence[Opening], Optional[str], Mapping[str, Any]) -> Verdict
+def _judge(check: str, where: Where, wanted: Sequence[Opening], lacking: Optional[str], facts: Mapping[str, Any]) -> Verdict:
     """``lacking``: the key that nobody set and the inventory does not tell. Then only that nobody is stopped at all can be seen."""
     first = wanted[0]
     what = "%s port %d" % (first.protocol.upper(), first.port) if first.port else "all %s" % first.protocol.upper()

@@ -12,11 +12,10 @@ VENDOR = "0x15b3"
 REBOOT = "what is in flash runs after a reboot"
 
 
-def judge_firmware(node, spec, facts):
-    # type: (str, Spec, Mapping[str, Any]) -> List[Verdict]
+def judge_firmware(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
     """Each NIC once: two ports have one firmware."""
-    verdicts = []  # type: List[Verdict]
-    seen = []  # type: List[str]
+    verdicts: List[Verdict] = []
+    seen: List[str] = []
     for hca in facts.get("hcas") or []:
         address = hca.get("pci_address")
         if address is None or hca.get("vendor_id") != VENDOR or device_of(address) in seen:
@@ -30,8 +29,7 @@ def judge_firmware(node, spec, facts):
     return verdicts
 
 
-def _version(where, spec, hca, flash):
-    # type: (Where, Spec, Mapping[str, Any], Optional[str]) -> Verdict
+def _version(where: Where, spec: Spec, hca: Mapping[str, Any], flash: Optional[str]) -> Verdict:
     psid, running = hca.get("board_id"), hca.get("fw_ver")
     wanted = spec["nic_firmware_versions"].get(psid)
     if wanted is None:
@@ -49,13 +47,12 @@ def _version(where, spec, hca, flash):
     return verdict("firmware.version", where, "fail", wanted, running, "firmware of %s is %s, not %s: %s" % (psid, running, wanted, image))
 
 
-def _config(where, spec, config):
-    # type: (Where, Spec, Optional[Mapping[str, Mapping[str, Any]]]) -> List[Verdict]
+def _config(where: Where, spec: Spec, config: Optional[Mapping[str, Mapping[str, Any]]]) -> List[Verdict]:
     """What is in effect now. A parameter that facts do not show is at its default: if another value is wanted, the plan says so."""
     wanted = spec["nic_firmware_config"]
     if wanted and config is None:
         return [unreadable("firmware.config", where, dict(wanted), "the stored configuration (it needs root and mstconfig)")]
-    verdicts = []  # type: List[Verdict]
+    verdicts: List[Verdict] = []
     for name, value in wanted.items():
         found = (config or {}).get(name)
         if found is None:

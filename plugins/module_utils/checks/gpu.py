@@ -15,8 +15,7 @@ NO_ANSWER = ("N/A", "[N/A]", "Not Supported")  # GPUs before Hopper say nothing 
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)+)")
 
 
-def judge_gpus(node, spec, facts, nvswitches):
-    # type: (str, Spec, Mapping[str, Any], Sequence[str]) -> List[Verdict]
+def judge_gpus(node: str, spec: Spec, facts: Mapping[str, Any], nvswitches: Sequence[str]) -> List[Verdict]:
     """Nothing is said where there is no GPU and the inventory speaks of none."""
     gpus, expected = facts.get("gpus"), spec.expect.get("gpus")
     whole = Where(node, None, None, "GPUs")
@@ -31,15 +30,14 @@ def judge_gpus(node, spec, facts, nvswitches):
     if all(gpu.get("driver") == PASSED_THROUGH for gpu in gpus):
         why = "every GPU is bound to %s: it belongs to a virtual machine" % PASSED_THROUGH
         return [count, verdict("gpu.driver", where, "skipped", None, PASSED_THROUGH, why)]
-    driver = facts.get("gpu_driver") or {}  # type: Dict[str, Any]
+    driver: Dict[str, Any] = facts.get("gpu_driver") or {}
     return [
         count, _version(where, spec, driver), _loaded(where, gpus, driver, facts.get("virtual") == "container"), _nouveau(where, driver),
         _fabricmanager(node, spec, driver, nvswitches), _persistence(node, spec, driver),
     ]
 
 
-def _version(where, spec, driver):
-    # type: (Where, Spec, Mapping[str, Any]) -> Verdict
+def _version(where: Where, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
     """The loaded driver against ``expect.gpu_driver`` (a branch or a version), else against what the inventory installs."""
     expected = spec.expect.get("gpu_driver") or _wanted(spec)
     found = driver.get("version")
@@ -51,9 +49,8 @@ def _version(where, spec, driver):
     return verdict("gpu.driver", where, "fail", expected, found, said)
 
 
-def _wanted(spec):
-    # type: (Spec) -> Optional[str]
-    branch = spec["gpu_driver_branch"]  # type: Optional[str]
+def _wanted(spec: Spec) -> Optional[str]:
+    branch: Optional[str] = spec["gpu_driver_branch"]
     if branch is None:
         return None
     version = _numbers(spec["gpu_driver_version"])
@@ -63,8 +60,7 @@ def _wanted(spec):
     return version or branch
 
 
-def _loaded(where, gpus, driver, container):
-    # type: (Where, Sequence[Mapping[str, Any]], Mapping[str, Any], bool) -> Verdict
+def _loaded(where: Where, gpus: Sequence[Mapping[str, Any]], driver: Mapping[str, Any], container: bool) -> Verdict:
     """Loaded is what is installed, and it drives every GPU."""
     check, disk, found = "gpu.driver_loaded", driver.get("disk_version"), driver.get("version")
     if found is None and driver.get("modules") is None:
@@ -84,8 +80,7 @@ def _loaded(where, gpus, driver, container):
     return verdict(check, where, "pass", disk, found, "driver %s is loaded and installed" % found)
 
 
-def _nouveau(where, driver):
-    # type: (Where, Mapping[str, Any]) -> Verdict
+def _nouveau(where: Where, driver: Mapping[str, Any]) -> Verdict:
     found = driver.get("nouveau_loaded")
     if found is None:
         return unreadable("gpu.nouveau", where, False, "the list of loaded modules")
@@ -94,8 +89,7 @@ def _nouveau(where, driver):
     return verdict("gpu.nouveau", where, "pass", False, False, "nouveau is not loaded")
 
 
-def _fabricmanager(node, spec, driver, nvswitches):
-    # type: (str, Spec, Mapping[str, Any], Sequence[str]) -> Verdict
+def _fabricmanager(node: str, spec: Spec, driver: Mapping[str, Any], nvswitches: Sequence[str]) -> Verdict:
     """Needed where there is an NVSwitch, or where the inventory says so: running, in the driver's version, and the GPUs agree."""
     check, where, state = "gpu.fabricmanager", Where(node, None, None, "fabric manager"), driver.get("fabricmanager") or {}
     asked = spec["gpu_driver_fabricmanager"]
@@ -112,10 +106,10 @@ def _fabricmanager(node, spec, driver, nvswitches):
     return verdict(check, where, "pass", expected, found, "the fabric manager runs in the driver's version")
 
 
-def _fabric_faults(driver, state):
-    # type: (Optional[str], Mapping[str, Any]) -> Tuple[List[str], str]
+def _fabric_faults(driver: Optional[str], state: Mapping[str, Any]) -> Tuple[List[str], str]:
     """(what is wrong, what cannot be read)."""
-    wrong, unread = [], ""  # type: List[str], str
+    wrong: List[str] = []
+    unread: str = ""
     if state.get("installed") is False and state.get("running") is None:
         return ["the fabric manager is not installed"], ""
     if state.get("running") is None:
@@ -133,8 +127,7 @@ def _fabric_faults(driver, state):
     return wrong, unread
 
 
-def _persistence(node, spec, driver):
-    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+def _persistence(node: str, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
     """Only a warning where the inventory leaves the driver alone."""
     check, where = "gpu.persistence", Where(node, None, None, "persistence mode")
     if not spec["gpu_driver_persistence"]:
@@ -149,8 +142,7 @@ def _persistence(node, spec, driver):
     return verdict(check, where, status, "Enabled", modes[off[0]], "persistence mode is off on %s" % ", ".join(off))
 
 
-def _numbers(version):
-    # type: (Optional[str]) -> Optional[str]
+def _numbers(version: Optional[str]) -> Optional[str]:
     """580.95.05 of a package's version."""
     found = _NUMBERS.match(version) if version is not None else None
     return found.group(1) if found is not None else None

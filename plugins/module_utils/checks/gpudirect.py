@@ -24,8 +24,7 @@ BUILT = {
 }
 
 
-def judge_gpudirect(node, spec, identity, facts):
-    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+def judge_gpudirect(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """Nothing where there is no GPU, or nothing to connect it to; the plan's notes say so."""
     evidence, choice = chosen(spec, identity, facts)
     where = Where(node, None, None, SUBJECT)
@@ -40,16 +39,14 @@ def judge_gpudirect(node, spec, identity, facts):
     return verdicts
 
 
-def chosen(spec, identity, facts):
-    # type: (Spec, Identity, Mapping[str, Any]) -> Tuple[Evidence, Choice]
+def chosen(spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> Tuple[Evidence, Choice]:
     """The same computation as the plan's: verdict and plan cannot disagree."""
     wants = wants_of(spec, identity)
     evidence = evidence_of(wants, facts)[0]
     return evidence, choose(evidence, wants.path)
 
 
-def _path(where, spec, evidence, choice, seen):
-    # type: (Where, Spec, Evidence, Choice, Mapping[str, Any]) -> Verdict
+def _path(where: Where, spec: Spec, evidence: Evidence, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
     """What the table expects against what is set up."""
     check = "gpudirect.path"
     if choice.problem is not None:
@@ -66,10 +63,9 @@ def _path(where, spec, evidence, choice, seen):
     return verdict(check, where, "fail", choice.path, found, "%s is not set up; it was chosen because %s" % (choice.path, choice.reason))
 
 
-def _working(evidence, seen):
-    # type: (Evidence, Mapping[str, Any]) -> Dict[str, Optional[bool]]
+def _working(evidence: Evidence, seen: Mapping[str, Any]) -> Dict[str, Optional[bool]]:
     """Paths that are there by all that can be asked; DMA-BUF with None where somebody has not answered."""
-    found = {}  # type: Dict[str, Optional[bool]]
+    found: Dict[str, Optional[bool]] = {}
     answers = [hca.dmabuf for hca in evidence.hcas] + [evidence.cuda_dmabuf]
     if all(answers):
         found[DMABUF] = True
@@ -81,8 +77,7 @@ def _working(evidence, seen):
     return found
 
 
-def _peermem(where, choice, seen):
-    # type: (Where, Choice, Mapping[str, Any]) -> List[Verdict]
+def _peermem(where: Where, choice: Choice, seen: Mapping[str, Any]) -> List[Verdict]:
     """Loaded AND registered, where it is needed; and where it is not, not half."""
     check, wanted = "gpudirect.peermem", MODULES.get(choice.path)
     loaded, registered = seen.get("peermem_module"), seen.get("peermem_registered")
@@ -99,8 +94,7 @@ def _peermem(where, choice, seen):
     return [verdict(check, where, "pass", expected, "loaded and registered", "%s is loaded and registered with ib_core" % loaded)]
 
 
-def _dmabuf(node, evidence, seen):
-    # type: (str, Evidence, Mapping[str, Any]) -> List[Verdict]
+def _dmabuf(node: str, evidence: Evidence, seen: Mapping[str, Any]) -> List[Verdict]:
     """One for every HCA, by its own answer, and one for CUDA."""
     answers = seen.get("dmabuf") or {}
     said = answers.get("hcas_said") or {}
@@ -115,15 +109,13 @@ def _dmabuf(node, evidence, seen):
     return verdicts + [_answer(Where(node, None, None, "dma-buf of the GPUs"), evidence.cuda_dmabuf, text)]
 
 
-def _answer(where, value, text):
-    # type: (Where, Optional[bool], str) -> Verdict
+def _answer(where: Where, value: Optional[bool], text: str) -> Verdict:
     status = "unknown" if value is None else "pass" if value else "fail"
     return verdict("gpudirect.dmabuf", where, status, "supported", {True: "supported", False: "not supported"}.get(bool(value))
                    if value is not None else None, text)
 
 
-def _built(where, choice, seen):
-    # type: (Where, Choice, Mapping[str, Any]) -> Verdict
+def _built(where: Where, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
     """In the right order: found on disk, before anybody loads it."""
     check, module = "gpudirect.built", MODULES[choice.path]
     build = seen.get("peermem_build")
@@ -136,8 +128,7 @@ def _built(where, choice, seen):
     return verdict(check, where, status, FITS, build["state"], "%s %s" % (build.get("file"), text))
 
 
-def expects_traffic(spec, choice, verdicts):
-    # type: (Spec, Choice, Sequence[Verdict]) -> Optional[str]
+def expects_traffic(spec: Spec, choice: Choice, verdicts: Sequence[Verdict]) -> Optional[str]:
     """Why no traffic is measured; None when it is."""
     if choice.path == NONE:
         return choice.reason

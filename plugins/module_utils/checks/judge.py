@@ -21,24 +21,20 @@ class Where(NamedTuple):
     subject: str
 
 
-def verdict(check, where, status, expected, found, message):
-    # type: (str, Where, str, Any, Any, str) -> Verdict
+def verdict(check: str, where: Where, status: str, expected: Any, found: Any, message: str) -> Verdict:
     return Verdict(check, where.node, where.hca, where.port, where.subject, status, expected, found, message)
 
 
-def no_expectation(check, where, key, found):
-    # type: (str, Where, str, Any) -> Verdict
+def no_expectation(check: str, where: Where, key: str, found: Any) -> Verdict:
     """Report what was found; the inventory says nothing to hold it against."""
     return verdict(check, where, "skipped", None, found, "the inventory expects nothing (%s)" % key)
 
 
-def unreadable(check, where, expected, what):
-    # type: (str, Where, Any, str) -> Verdict
+def unreadable(check: str, where: Where, expected: Any, what: str) -> Verdict:
     return verdict(check, where, "unknown", expected, None, "%s cannot be read on this node" % what)
 
 
-def equal(check, where, expected, found, key, what):
-    # type: (str, Where, Any, Any, str, str) -> Verdict
+def equal(check: str, where: Where, expected: Any, found: Any, key: str, what: str) -> Verdict:
     """Found must be exactly what ``key`` of the inventory says."""
     if expected is None:
         return no_expectation(check, where, key, found)
@@ -49,8 +45,7 @@ def equal(check, where, expected, found, key, what):
     return verdict(check, where, "fail", expected, found, "%s is %s, not %s" % (what, found, expected))
 
 
-def at_least(check, where, floor, found, key, what):
-    # type: (str, Where, Optional[float], Optional[float], str, str) -> Verdict
+def at_least(check: str, where: Where, floor: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     """Found must not be below the floor; better than asked is no fault."""
     if floor is None:
         return no_expectation(check, where, key, found)
@@ -61,8 +56,7 @@ def at_least(check, where, floor, found, key, what):
     return verdict(check, where, "fail", floor, found, "%s is %s, below %s" % (what, number(found), number(floor)))
 
 
-def at_most(check, where, ceiling, found, key, what):
-    # type: (str, Where, Optional[float], Optional[float], str, str) -> Verdict
+def at_most(check: str, where: Where, ceiling: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     if ceiling is None:
         return no_expectation(check, where, key, found)
     if found is None:
@@ -72,12 +66,10 @@ def at_most(check, where, ceiling, found, key, what):
     return verdict(check, where, "fail", ceiling, found, "%s is %s, above %s" % (what, number(found), number(ceiling)))
 
 
-def number(value):
-    # type: (Any) -> str
+def number(value: Any) -> str:
     """400 for 400.0, 2.5 for 2.5: as a person writes it."""
     return "%g" % value if isinstance(value, float) else str(value)
 
 
-def failed(verdicts):
-    # type: (List[Verdict]) -> List[Verdict]
+def failed(verdicts: List[Verdict]) -> List[Verdict]:
     return [item for item in verdicts if item.status == "fail"]

@@ -10,8 +10,7 @@ from .judge import Where, unreadable, verdict
 CHECK = "kernel.pinned"
 
 
-def judge_kernel(node, spec, identity, facts):
-    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+def judge_kernel(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """Nothing is said where no kernel is pinned, nor in a container, whose kernel belongs to the machine below."""
     if identity.has("container") or spec["kernel_version"] is None:
         return []
@@ -30,8 +29,7 @@ def judge_kernel(node, spec, identity, facts):
     return [verdict(CHECK, where, "pass", pinned, running, "%s runs%s" % (pinned, said))]
 
 
-def _way(boot, pinned):
-    # type: (Mapping[str, Any], str) -> str
+def _way(boot: Mapping[str, Any], pinned: str) -> str:
     """How far the node is from it."""
     if pinned not in [kernel["release"] for kernel in boot.get("kernels") or []]:
         return "it is not installed"

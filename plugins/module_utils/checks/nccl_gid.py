@@ -19,8 +19,7 @@ CONF = "/etc/nccl.conf"  # what facts read
 HCA = "NCCL_IB_HCA"
 
 
-def judge_nccl_gid(node, spec, identity, targets, facts):
-    # type: (str, Spec, Identity, Sequence[RailTarget], Mapping[str, Any]) -> List[Verdict]
+def judge_nccl_gid(node: str, spec: Spec, identity: Identity, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
     """One verdict for each HCA that NCCL is told to use, or one for the node where there is nothing to judge."""
     if spec.fabric == "infiniband":  # NCCL returns before it reads an index there
         return []
@@ -39,8 +38,7 @@ def judge_nccl_gid(node, spec, identity, targets, facts):
     return [item for item in verdicts if item is not None]
 
 
-def nothing_to_judge(spec):
-    # type: (Spec) -> Optional[str]
+def nothing_to_judge(spec: Spec) -> Optional[str]:
     transport = spec["nccl_env_derived"]["transport"]
     if transport:
         return "%s is the transport, and finds GIDs by itself" % transport
@@ -50,8 +48,7 @@ def nothing_to_judge(spec):
     return None
 
 
-def settings(spec, facts):
-    # type: (Spec, Mapping[str, Any]) -> Dict[str, str]
+def settings(spec: Spec, facts: Mapping[str, Any]) -> Dict[str, str]:
     """What NCCL reads on the node; where its file is not the one that facts know, what the inventory wants in it."""
     if spec["nccl_env_conf_path"] != CONF:
         return dict(spec["nccl_env_derived"]["variables"])
@@ -59,8 +56,7 @@ def settings(spec, facts):
     return dict(conf.get("variables") or {})
 
 
-def _judge_port(where, port, spec, variables, facts):
-    # type: (Where, GidPort, Spec, Mapping[str, str], Mapping[str, Any]) -> Optional[Verdict]
+def _judge_port(where: Where, port: GidPort, spec: Spec, variables: Mapping[str, str], facts: Mapping[str, Any]) -> Optional[Verdict]:
     """None where no GID is right, or none can be read: rail.gid says that, and once is enough."""
     expected = "RoCE v2 GID with %s" % (port.address.partition("/")[0] if port.address is not None else "an address")
     gids = (port_facts(facts, port.hca, port.port) or {}).get("gids")
@@ -85,14 +81,14 @@ def _judge_port(where, port, spec, variables, facts):
         FINDS_IT_TEXT, chosen, described(table, chosen)))
 
 
-def _wrong_choice(chosen, right, gids, port):
-    # type: (Optional[int], List[int], List[Dict[str, Any]], GidPort) -> str
+def _wrong_choice(chosen: Optional[int], right: List[int], gids: List[Dict[str, Any]], port: GidPort) -> str:
     what = "index %d of %s, which %s" % (chosen, port.label, described(gids, chosen)) if chosen is not None else "none of %s" % port.label
     return "NCCL takes %s; the right one is index %d: set NCCL_IB_ADDR_RANGE to the rail's subnet, or nccl_env_gid_index" % (what, right[0])
 
 
-def _older(spec, gids, port, number, facts):
-    # type: (Spec, List[Dict[str, Any]], GidPort, Optional[int], Mapping[str, Any]) -> Optional[Tuple[str, str]]
+def _older(
+    spec: Spec, gids: List[Dict[str, Any]], port: GidPort, number: Optional[int], facts: Mapping[str, Any]
+) -> Optional[Tuple[str, str]]:
     """An NCCL on the node that cannot find the GID: what it takes instead. A leftover beside the inventory's own NCCL is only warned of."""
     rows = [row for row in facts.get("nccl_libraries") or [] if row.get("version") and not finds_it(row["version"])]
     if not rows or (number is None and judge_index(0, gids, port)[0] == "pass"):

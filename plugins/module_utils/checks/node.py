@@ -24,8 +24,7 @@ from .stack import judge_stack
 from .wire import is_iwarp, netdev_facts, port_facts, roce_gid_index
 
 
-def judge_node(node, spec, identity, facts):
-    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+def judge_node(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """Everything that the facts of one node can answer."""
     targets, _problems = match_rails(spec, identity)
     found = {target.rail.name: target for target in targets}
@@ -50,15 +49,13 @@ def judge_node(node, spec, identity, facts):
     return verdicts + judge_gpudirect(node, spec, identity, facts)
 
 
-def _hca_count(node, spec, facts):
-    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+def _hca_count(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:
     hcas = facts.get("hcas")
     count = len(hcas) if hcas is not None else None
     return equal("node.hcas", Where(node, None, None, "HCAs"), spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
 
 
-def _memlock(node, spec, facts):
-    # type: (str, Spec, Mapping[str, Any]) -> Verdict
+def _memlock(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:
     """What a service gets now: systemd's effective default, not what a file says it will be."""
     wanted = str(spec["host_tuning_memlock"])
     expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
@@ -67,8 +64,9 @@ def _memlock(node, spec, facts):
     return equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")
 
 
-def judge_plan(node, areas, changes, problems, targets):
-    # type: (str, Sequence[str], Sequence[Change], Sequence[Problem], Sequence[RailTarget]) -> List[Verdict]
+def judge_plan(
+    node: str, areas: Sequence[str], changes: Sequence[Change], problems: Sequence[Problem], targets: Sequence[RailTarget]
+) -> List[Verdict]:
     """Drift is a verdict: ``config.<area>`` fails once for every change that ``apply`` would make.
 
     The plan is the one that ``railwright plan`` shows, so the two cannot disagree.
@@ -84,8 +82,7 @@ def judge_plan(node, areas, changes, problems, targets):
     return verdicts
 
 
-def _of_change(node, change, targets):
-    # type: (str, Change, Sequence[RailTarget]) -> Verdict
+def _of_change(node: str, change: Change, targets: Sequence[RailTarget]) -> Verdict:
     hca, port = None, None
     for target in targets:
         if target.label in change.what:
@@ -93,16 +90,14 @@ def _of_change(node, change, targets):
     return verdict("config." + change.area, Where(node, hca, port, change.what), "fail", change.after, change.before, change.why)
 
 
-def _matching_problem(problem, targets):
-    # type: (Problem, Sequence[RailTarget]) -> bool
+def _matching_problem(problem: Problem, targets: Sequence[RailTarget]) -> bool:
     """A rail without a device is a verdict of its own (rail.device); once is enough."""
     return problem.message.startswith("no device with ") and problem.subject not in [target.rail.name for target in targets]
 
 
-def rail_views(spec, identity, facts):
-    # type: (Spec, Identity, Mapping[str, Any]) -> List[Dict[str, Any]]
+def rail_views(spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """The rails as the controller needs them for pings, perftest and the cluster's verdicts: names and places only."""
-    views = []  # type: List[Dict[str, Any]]
+    views: List[Dict[str, Any]] = []
     exchange = management_address(identity, facts)
     for target in match_rails(spec, identity)[0]:
         port = port_facts(facts, target.hca.name, target.port) if target.hca is not None else None
@@ -127,8 +122,7 @@ def rail_views(spec, identity, facts):
     return views
 
 
-def management_address(identity, facts):
-    # type: (Identity, Mapping[str, Any]) -> Optional[str]
+def management_address(identity: Identity, facts: Mapping[str, Any]) -> Optional[str]:
     """An IPv4 address of the interface that the node's peers reach it by when no rail has one (InfiniBand without IPoIB)."""
     for nic in sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0):
         for address in netdev_facts(facts, nic.name).get("addresses") or []:
@@ -137,6 +131,5 @@ def management_address(identity, facts):
     return None
 
 
-def targets_of(spec, identity):
-    # type: (Spec, Identity) -> Tuple[RailTarget, ...]
+def targets_of(spec: Spec, identity: Identity) -> Tuple[RailTarget, ...]:
     return tuple(match_rails(spec, identity)[0])

@@ -17,23 +17,20 @@ HEADERS = {4: 28, 6: 48}  # IP header and ICMP header
 ETHERNET_MTU = 1500
 
 
-def payload(mtu, address):
-    # type: (int, str) -> int
+def payload(mtu: int, address: str) -> int:
     """The largest ICMP payload of one packet at an MTU."""
     return mtu - HEADERS[ipaddress.ip_address(address).version]
 
 
-def command(ping, probe, size, count, wait):
-    # type: (str, Mapping[str, Any], int, int, int) -> Tuple[str, ...]
+def command(ping: str, probe: Mapping[str, Any], size: int, count: int, wait: int) -> Tuple[str, ...]:
     """The command line of one probe. The interface alone would let the kernel choose the address, and the other way round."""
-    bound = ("-I", probe["netdev"]) if probe["netdev"] else ()  # type: Tuple[str, ...]
+    bound: Tuple[str, ...] = ("-I", probe["netdev"]) if probe["netdev"] else ()
     version = ipaddress.ip_address(probe["address"]).version
     return (ping, "-%d" % version, "-n", "-M", "do", "-s", str(size), "-c", str(count), "-W", str(wait), "-i", "0.2") + bound + (
         "-I", probe["source"], probe["address"])
 
 
-def peers_of(node, nodes, limit):
-    # type: (str, Sequence[str], int) -> List[str]
+def peers_of(node: str, nodes: Sequence[str], limit: int) -> List[str]:
     """Everybody in a small cluster; else the next ``limit`` nodes of the ring, so that every node is also pinged by as many."""
     ordered = sorted(nodes)
     if node not in ordered or limit < 1:
@@ -43,13 +40,12 @@ def peers_of(node, nodes, limit):
     return ring[:limit]
 
 
-def probes(rails, peers):
-    # type: (Sequence[Mapping[str, Any]], Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Dict[str, Any]]
+def probes(rails: Sequence[Mapping[str, Any]], peers: Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Dict[str, Any]]:
     """One probe for each rail and peer that both have the rail with an address; rails are paired by name.
 
     ``others``: the peer's other rails. Should one of those answer on this interface, it is on that rail's network.
     """
-    found = []  # type: List[Dict[str, Any]]
+    found: List[Dict[str, Any]] = []
     for rail in rails:
         for peer in sorted(peers):
             theirs = [other for other in peers[peer] if other["name"] == rail["name"]]
@@ -64,21 +60,18 @@ def probes(rails, peers):
     return found
 
 
-def unanswered(ping):
-    # type: (Mapping[str, Any]) -> bool
+def unanswered(ping: Mapping[str, Any]) -> bool:
     """Not even a small packet came back."""
     return ping["full"] is False and not ping["small"]
 
 
-def on_another_network(ping):
-    # type: (Mapping[str, Any]) -> bool
+def on_another_network(ping: Mapping[str, Any]) -> bool:
     """Other rails of the peer are heard on this interface, and this rail is not: not even RDMA comes through."""
     heard = ping["heard"]
     return unanswered(ping) and not heard.get(ping["address"]) and any(heard.get(address) for address in ping["others"])
 
 
-def judge_probe(node, ping, cause=None, hint=""):
-    # type: (str, Mapping[str, Any], Optional[str], str) -> Verdict
+def judge_probe(node: str, ping: Mapping[str, Any], cause: Optional[str] = None, hint: str = "") -> Verdict:
     """``full`` and ``small`` say whether a packet of that size came back; None: not tried, or it could not be.
 
     ``cause``: what is known to be wrong with one of the two ends. Then that is the finding, and this path was not measured.

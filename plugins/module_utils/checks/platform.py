@@ -34,8 +34,7 @@ class Device(NamedTuple):
     link: Mapping[str, Any]
 
 
-def judge_platform(node, spec, identity, facts, targets):
-    # type: (str, Spec, Identity, Mapping[str, Any], List[RailTarget]) -> List[Verdict]
+def judge_platform(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any], targets: List[RailTarget]) -> List[Verdict]:
     devices = _devices(node, facts)
     pci = facts.get("pci") or {}
     verdicts = _links(identity, devices)
@@ -51,9 +50,8 @@ def judge_platform(node, spec, identity, facts, targets):
     return verdicts
 
 
-def _devices(node, facts):
-    # type: (str, Mapping[str, Any]) -> List[Device]
-    found = []  # type: List[Device]
+def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
+    found: List[Device] = []
     for hca in facts.get("hcas") or []:
         if hca.get("link") is not None and hca.get("pci_address") is not None:
             where = Where(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), hca["pci_address"]))
@@ -64,11 +62,10 @@ def _devices(node, facts):
     return found
 
 
-def _links(identity, devices):
-    # type: (Identity, List[Device]) -> List[Verdict]
+def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
     """Every link once: that of a switch is shared by all below it, and judged under its own name."""
-    verdicts = []  # type: List[Verdict]
-    seen = []  # type: List[str]
+    verdicts: List[Verdict] = []
+    seen: List[str] = []
     for device in devices:
         for place, link in enumerate(device.link.get("links") or []):
             if link.get("device") in seen:
@@ -80,8 +77,7 @@ def _links(identity, devices):
     return verdicts
 
 
-def _link(identity, where, link, gpu):
-    # type: (Identity, Where, Mapping[str, Any], bool) -> List[Verdict]
+def _link(identity: Identity, where: Where, link: Mapping[str, Any], gpu: bool) -> List[Verdict]:
     """Against the lower of what both ends can do; in a virtual machine the port above is made up, and the device's own limit counts."""
     best = "device" if identity.virtual is not None else "best"
     if identity.virtual is not None and (link.get("speed_gts") is None or link.get("width") is None):
@@ -95,8 +91,9 @@ def _link(identity, where, link, gpu):
     ]
 
 
-def _at_best(check, where, best, found, form, ends, what, hint, status):
-    # type: (str, Where, Optional[float], Optional[float], str, str, str, str, str) -> Verdict
+def _at_best(
+    check: str, where: Where, best: Optional[float], found: Optional[float], form: str, ends: str, what: str, hint: str, status: str
+) -> Verdict:
     if best is None or found is None:
         return unreadable(check, where, best, "the %s %s" % (what, ends))
     if found >= best:
@@ -105,8 +102,7 @@ def _at_best(check, where, best, found, form, ends, what, hint, status):
     return verdict(check, where, status, best, found, message)
 
 
-def _above_4g(device):
-    # type: (Device) -> Verdict
+def _above_4g(device: Device) -> Verdict:
     """A GPU's memory is larger than what is below 4 GiB: its 64-bit BARs must lie above."""
     bars = device.link.get("bars")
     wide = [item for item in bars or [] if item.get("bits") == 64]
@@ -122,16 +118,14 @@ def _above_4g(device):
         low[0]["index"], _size(low[0]["size"]), "found no room" if unplaced else "lies below 4 GiB", ABOVE_4G_HINT))
 
 
-def _size(size):
-    # type: (int) -> str
+def _size(size: int) -> str:
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20)):
         if size >= factor:
             return "%d %s" % (size // factor, unit)
     return "%d bytes" % size
 
 
-def _sriov(spec, device):
-    # type: (Spec, Device) -> Verdict
+def _sriov(spec: Spec, device: Device) -> Verdict:
     """Only said, unless the inventory wants virtual functions."""
     config = spec["nic_firmware_config"]
     wanted = str(config.get("NUM_OF_VFS", 0)) not in ("0", "False") or str(config.get("SRIOV_EN", 0)) in ("1", "True", "True(1)", "true")
@@ -146,8 +140,7 @@ def _sriov(spec, device):
     return verdict("pci.sriov", device.where, "pass", "SR-IOV" if wanted else None, found, found)
 
 
-def _numa(identity, device, nodes):
-    # type: (Identity, Device, Optional[int]) -> Verdict
+def _numa(identity: Identity, device: Device, nodes: Optional[int]) -> Verdict:
     if identity.virtual is not None:
         return verdict("pci.numa", device.where, "skipped", None, device.numa_node, VIRTUAL)
     if device.numa_node is None or nodes is None:
@@ -158,11 +151,10 @@ def _numa(identity, device, nodes):
     return verdict("pci.numa", device.where, "warn", "a NUMA node", device.numa_node, NUMA_HINT)
 
 
-def _read_requests(spec, identity, devices, targets):
-    # type: (Spec, Identity, List[Device], List[RailTarget]) -> List[Verdict]
+def _read_requests(spec: Spec, identity: Identity, devices: List[Device], targets: List[RailTarget]) -> List[Verdict]:
     """Of the rails' HCAs, each once."""
     by_pci = {device.pci: device for device in devices}
-    verdicts = {}  # type: Dict[str, Verdict]
+    verdicts: Dict[str, Verdict] = {}
     wanted = spec["pci_tuning_max_read_request"]
     for target in targets:
         device = by_pci.get(target.hca.pci or "") if target.hca is not None else None
@@ -185,8 +177,7 @@ def _read_requests(spec, identity, devices, targets):
     return list(verdicts.values())
 
 
-def _acs(node, spec, identity, pci, devices):
-    # type: (str, Spec, Identity, Mapping[str, Any], List[Device]) -> Verdict
+def _acs(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], devices: List[Device]) -> Verdict:
     """A fault only where GPUs and HCAs want to talk to each other on bare metal."""
     where = Where(node, None, None, "ACS of PCIe bridges")
     rows = pci.get("acs")
@@ -203,8 +194,7 @@ def _acs(node, spec, identity, pci, devices):
     return verdict("pci.acs", where, status, "off", on, "on for %s: %s" % ("; ".join(on), ACS_HINT))
 
 
-def _iommu(node, spec, identity, pci, devices):
-    # type: (str, Spec, Identity, Mapping[str, Any], List[Device]) -> Verdict
+def _iommu(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], devices: List[Device]) -> Verdict:
     where = Where(node, None, None, "IOMMU")
     mode = (pci.get("iommu") or {}).get("mode")
     if identity.virtual is not None:
@@ -221,8 +211,7 @@ def _iommu(node, spec, identity, pci, devices):
     return verdict("pci.iommu", where, "pass", wanted, mode, "DMA is not translated (%s)" % mode)
 
 
-def _translated(wanted, devices):
-    # type: (Optional[str], List[Device]) -> Tuple[str, str]
+def _translated(wanted: Optional[str], devices: List[Device]) -> Tuple[str, str]:
     message = "DMA of GPUs and HCAs is translated, which costs bandwidth and can break GPUDirect: %s" % IOMMU_HINT
     if wanted is not None:
         return "fail", message

@@ -18,8 +18,7 @@ CHECK = "qos.boot"
 EXPECTED = "as now after a reboot (%s)"
 
 
-def judge_qos_boot(node, spec, targets, facts):
-    # type: (str, Spec, Sequence[RailTarget], Mapping[str, Any]) -> List[Verdict]
+def judge_qos_boot(node: str, spec: Spec, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
     """One verdict for each NIC of each rail that has a device; a bond has several NICs."""
     verdicts = []
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
@@ -41,8 +40,7 @@ def judge_qos_boot(node, spec, targets, facts):
     return verdicts
 
 
-def nothing_expected(spec, profile, nic, container):
-    # type: (Spec, Optional[QosProfile], Mapping[str, Any], bool) -> Optional[str]
+def nothing_expected(spec: Spec, profile: Optional[QosProfile], nic: Mapping[str, Any], container: bool) -> Optional[str]:
     if spec.fabric in FABRIC_WITHOUT:
         return FABRIC_WITHOUT[spec.fabric]
     if profile is not None and not spec["roce_qos_manage"]:
@@ -50,8 +48,7 @@ def nothing_expected(spec, profile, nic, container):
     return "in a container the NIC's settings belong to the machine below" if container else without_dcb(nic)
 
 
-def judge_nic(where, profile, boot):
-    # type: (Where, QosProfile, Mapping[str, Any]) -> Verdict
+def judge_nic(where: Where, profile: QosProfile, boot: Mapping[str, Any]) -> Verdict:
     """Everything that disagrees, in the order in which a boot would meet it."""
     expected, wrong = EXPECTED % profile.name, disagreements(profile, boot)
     if not boot:
@@ -63,8 +60,7 @@ def judge_nic(where, profile, boot):
     return verdict(CHECK, where, "pass", expected, expected, "inventory, %s, its unit and the NIC agree" % boot.get("file"))
 
 
-def disagreements(profile, boot):
-    # type: (QosProfile, Mapping[str, Any]) -> List[str]
+def disagreements(profile: QosProfile, boot: Mapping[str, Any]) -> List[str]:
     if boot.get("file") is None:
         return ["no settings file: a reboot forgets everything"]
     wrong = []
@@ -72,7 +68,7 @@ def disagreements(profile, boot):
         wrong.append("the settings file is for profile %s, the inventory wants %s" % (boot.get("profile"), profile.name))
     if not boot.get("enabled"):
         wrong.append("its unit is not enabled: nothing sets the NIC at boot")
-    unit = boot.get("unit")  # type: Any
+    unit: Any = boot.get("unit")
     if unit is not None and unit["state"] == "failed":
         wrong.append("its unit failed (%s): journalctl -u %s says which setting" % (unit["result"], unit["name"]))
     elif unit is not None and unit["state"] != "active":

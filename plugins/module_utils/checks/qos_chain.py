@@ -33,8 +33,7 @@ class Link(NamedTuple):
     found: str  # unknown: why it cannot be read
 
 
-def judge_qos(node, spec, targets, facts):
-    # type: (str, Spec, Sequence[RailTarget], Mapping[str, Any]) -> List[Verdict]
+def judge_qos(node: str, spec: Spec, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
     """One verdict for each NIC of each rail that has a device (one without is ``rail.device``); a bond has several NICs."""
     verdicts = []
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
@@ -57,8 +56,7 @@ def judge_qos(node, spec, targets, facts):
     return verdicts
 
 
-def judge_chain(where, links, broken_status="fail"):
-    # type: (Where, Sequence[Link], str) -> Verdict
+def judge_chain(where: Where, links: Sequence[Link], broken_status: str = "fail") -> Verdict:
     """The first link that breaks is the verdict; what breaks after it and what cannot be read is in the message.
 
     ``broken_status``: only a warning where the inventory leaves the host's side to somebody else (roce_qos_manage).
@@ -79,8 +77,7 @@ def judge_chain(where, links, broken_status="fail"):
     return verdict(CHECK, where, "pass", expected, expected, "every link holds: " + " -> ".join(link.name for link in links))
 
 
-def chain(profile, nic, nccl, lldpad):
-    # type: (QosProfile, Mapping[str, Any], Optional[Mapping[str, Any]], Optional[bool]) -> List[Link]
+def chain(profile: QosProfile, nic: Mapping[str, Any], nccl: Optional[Mapping[str, Any]], lldpad: Optional[bool]) -> List[Link]:
     """Every link in order. ``nic``: an entry of ``facts["qos"]["nics"]``; ``nccl``: ``facts["nccl"]``.
 
     A software device has no reaction point and marks no CNPs: ECN is no link of its, and of CNP only the interface's map.
@@ -93,23 +90,20 @@ def chain(profile, nic, nccl, lldpad):
     return links + [_rdma_cm(profile, nic), _dcbx(nic, lldpad)]
 
 
-def _link(name, holds, expected, found):
-    # type: (str, bool, str, str) -> Link
+def _link(name: str, holds: bool, expected: str, found: str) -> Link:
     return Link(name, HOLDS if holds else BREAKS, expected, found)
 
 
-def _unknown(name, expected, nic, part):
-    # type: (str, str, Mapping[str, Any], str) -> Link
+def _unknown(name: str, expected: str, nic: Mapping[str, Any], part: str) -> Link:
     return Link(name, UNKNOWN, expected, str((nic.get("missing") or {}).get(part) or "nothing on this node tells"))
 
 
-def _nccl(profile, nccl):
-    # type: (QosProfile, Optional[Mapping[str, Any]]) -> Link
+def _nccl(profile: QosProfile, nccl: Optional[Mapping[str, Any]]) -> Link:
     """Every file that sets it must say the same DSCP. The ECN bits are free: NICs set them on what may be marked."""
     expected = "%s=%d (%d >> 2 = DSCP %d)" % (VARIABLE, profile.tc, profile.tc, profile.dscp)
     if nccl is None:
         return Link(VARIABLE, UNKNOWN, expected, "the settings of NCCL were not observed")
-    places = {"/etc/nccl.conf": (nccl.get("conf") or {}).get("variables") or {}}  # type: Dict[str, Mapping[str, str]]
+    places: Dict[str, Mapping[str, str]] = {"/etc/nccl.conf": (nccl.get("conf") or {}).get("variables") or {}}
     places.update(nccl.get("profile_d") or {})
     values = [(place, str(variables[VARIABLE])) for place, variables in places.items() if VARIABLE in variables]
     if not values:
@@ -118,8 +112,7 @@ def _nccl(profile, nccl):
     return _link(VARIABLE, not wrong, expected, ", ".join(wrong) or "%s=%s" % (VARIABLE, values[0][1]))
 
 
-def _dscp(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _dscp(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     """What leaves the NIC: the driver may put its own class on every queue pair, whatever NCCL asked for."""
     expected, forced = "DSCP %d" % profile.dscp, nic.get("forced_tc")
     if forced is None:
@@ -128,16 +121,14 @@ def _dscp(profile, nic):
     return _link("DSCP", not wrong, expected, "the driver forces class " + ", ".join(wrong) if wrong else expected)
 
 
-def _trust(nic):
-    # type: (Mapping[str, Any]) -> Link
+def _trust(nic: Mapping[str, Any]) -> Link:
     expected, trust = "trust dscp", nic.get("trust")
     if trust is None:
         return _unknown("trust", expected, nic, "trust")
     return _link("trust", trusts_dscp(trust), expected, "trust %s" % trust)
 
 
-def _map(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _map(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     expected, mapped = "one entry for DSCP %d" % profile.dscp, priorities_of(nic, profile.dscp)
     if mapped is None:
         return _unknown("DSCP map", expected, nic, "dscp_priority")
@@ -146,8 +137,7 @@ def _map(profile, nic):
     return _link("DSCP map", False, expected, "entries for DSCP %d on priorities %s" % (profile.dscp, _list(mapped)))
 
 
-def _priority(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _priority(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     expected, mapped = "DSCP %d on priority %d" % (profile.dscp, profile.priority), priorities_of(nic, profile.dscp)
     if mapped is None:
         return _unknown("priority", expected, nic, "dscp_priority")
@@ -156,8 +146,7 @@ def _priority(profile, nic):
     return _link("priority", mapped[0] == profile.priority, expected, "DSCP %d on priority %d" % (profile.dscp, mapped[0]))
 
 
-def _pfc(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _pfc(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     """Neither less nor more: a priority that is paused besides takes the buffers, and spreads pauses to traffic that may be dropped."""
     expected, found = "PFC on %s" % _list(profile.lossless), nic.get("pfc")
     if found is None:
@@ -165,8 +154,7 @@ def _pfc(profile, nic):
     return _link("PFC", sorted(found) == sorted(profile.lossless), expected, "PFC on %s" % _list(found))
 
 
-def _ets(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _ets(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     """The share of each priority, which it has of its own only in a traffic class of its own."""
     expected, ets = "ETS %s" % _list(profile.ets), nic.get("ets")
     if ets is None:
@@ -175,8 +163,7 @@ def _ets(profile, nic):
     return _link("ETS", shares(profile, ets), expected, "ETS %s" % ", ".join(found))
 
 
-def _ecn(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _ecn(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     expected, ecn = "ECN on priority %d as notification and reaction point" % profile.priority, nic.get("ecn")
     if ecn is None:
         return _unknown("ECN", expected, nic, "ecn")
@@ -184,8 +171,7 @@ def _ecn(profile, nic):
     return _link("ECN", holds, expected, "ECN on %s (np) and %s (rp)" % (_list(ecn["np"]), _list(ecn["rp"])))
 
 
-def _cnp(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _cnp(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     """How this NIC marks the CNPs that it sends, and where it puts those that come: the map of its own DSCPs."""
     form = "CNP with DSCP %d on priority %d"
     expected, cnp, mapped = form % (profile.cnp_dscp, profile.cnp_priority), nic.get("cnp"), priorities_of(nic, profile.cnp_dscp)
@@ -198,8 +184,7 @@ def _cnp(profile, nic):
     return _link("CNP", True, expected, expected)
 
 
-def _cnp_map(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _cnp_map(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     expected, mapped = "CNP DSCP %d on priority %d" % (profile.cnp_dscp, profile.cnp_priority), priorities_of(nic, profile.cnp_dscp)
     if mapped is None:
         return _unknown("CNP", expected, nic, "dscp_priority")
@@ -207,8 +192,7 @@ def _cnp_map(profile, nic):
                  expected if mapped == [profile.cnp_priority] else "DSCP %d mapped to %s" % (profile.cnp_dscp, _list(mapped)))
 
 
-def _rdma_cm(profile, nic):
-    # type: (QosProfile, Mapping[str, Any]) -> Link
+def _rdma_cm(profile: QosProfile, nic: Mapping[str, Any]) -> Link:
     expected, found = "RoCE v2 with ToS %d" % profile.rdma_cm_tos, nic.get("rdma_cm")
     if found is None:
         return _unknown("RDMA-CM ToS", expected, nic, "rdma_cm")
@@ -216,8 +200,7 @@ def _rdma_cm(profile, nic):
     return _link("RDMA-CM ToS", text == expected, expected, text)
 
 
-def _dcbx(nic, lldpad):
-    # type: (Mapping[str, Any], Optional[bool]) -> Link
+def _dcbx(nic: Mapping[str, Any], lldpad: Optional[bool]) -> Link:
     """Another owner takes what the switch sends and writes it over what was set here."""
     expected, owner = "DCBX by the host", nic.get("dcbx")
     if lldpad:
@@ -230,6 +213,5 @@ def _dcbx(nic, lldpad):
         "DCBX owner", UNKNOWN, expected, "/proc/net/unix, which shows lldpad, cannot be read")
 
 
-def _list(values):
-    # type: (Sequence[int]) -> str
+def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values)) or "none"

@@ -51,9 +51,9 @@ class Growth(NamedTuple):
     backwards: Tuple[str, ...]
 
 
-def growth(before, after):
-    # type: (Any, Any) -> Growth
-    by, backwards = {}, []  # type: Dict[str, int], List[str]
+def growth(before: Any, after: Any) -> Growth:
+    by: Dict[str, int] = {}
+    backwards: List[str] = []
     old_values, new_values = (values if isinstance(values, dict) else {} for values in (before, after))
     for name, old in sorted(old_values.items()):
         new = new_values.get(name)
@@ -66,8 +66,7 @@ def growth(before, after):
     return Growth(by, tuple(backwards))
 
 
-def _count(value):
-    # type: (Any) -> bool
+def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -80,8 +79,7 @@ class Traffic(NamedTuple):
     missing: Dict[str, Dict[str, str]]  # by interface: what could not be asked, and why
 
 
-def traffic(before, after):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> Traffic
+def traffic(before: Mapping[str, Any], after: Mapping[str, Any]) -> Traffic:
     """``before`` was kept in a file meanwhile and may have any form; ``after`` has just been read."""
     old = before.get("interfaces")
     old = old if isinstance(old, dict) else {}
@@ -92,8 +90,7 @@ def traffic(before, after):
                    {name: now["missing"] for name, now in after["interfaces"].items()})
 
 
-def judge_traffic(where, port, peer, lossless, found):
-    # type: (Where, Watched, str, Sequence[int], Traffic) -> List[Verdict]
+def judge_traffic(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> List[Verdict]:
     """``lossless``: the priorities that the site's profile pauses instead of dropping."""
     verdicts = [_lossless(where, port, peer, lossless, found)]
     if port.soft:
@@ -106,15 +103,15 @@ def judge_traffic(where, port, peer, lossless, found):
     return verdicts + [_cnp(where, found.hca), _ecn(where, found.hca)]
 
 
-def _lossless(where, port, peer, lossless, found):
-    # type: (Where, Watched, str, Sequence[int], Traffic) -> Verdict
+def _lossless(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> Verdict:
     """No packet of the lossless priority was lost, here or on the way."""
     names = SOFT_SEQUENCE if port.soft else SEQUENCE + RETRANSMITTED
     hca = found.hca
     lost = [(name, hca.by[name]) for name in names if hca.by.get(name)]
     why = [MEANING[name] % peer for name, _many in lost if name in MEANING]
     backwards = [name for name in hca.backwards if name in names]
-    unclear, left = [], []  # type: List[Tuple[str, int]], List[str]
+    unclear: List[Tuple[str, int]] = []
+    left: List[str] = []
     for netdev, grown in sorted(found.interfaces.items()):
         own = [form % priority for priority in lossless for form in DISCARDS]
         dropped = [("%s of %s" % (name, netdev), grown.by[name]) for name in own if grown.by.get(name)]
@@ -143,8 +140,7 @@ def _lossless(where, port, peer, lossless, found):
     return verdict(LOSSLESS, where, "pass", expected, "none lost", message + ("; left out: " + "; ".join(left) if left else ""))
 
 
-def _pause(where, lossless, grown, missing):
-    # type: (Where, Sequence[int], Growth, str) -> Verdict
+def _pause(where: Where, lossless: Sequence[int], grown: Growth, missing: str) -> Verdict:
     """Pauses belong on the lossless priorities, where they are how nothing gets lost; anywhere else they stop what may be dropped."""
     own = [str(priority) for priority in lossless]
     places = [str(priority) for priority in range(8)] + [GLOBAL]
@@ -170,14 +166,13 @@ def _pause(where, lossless, grown, missing):
     return verdict(PAUSE, where, "pass", expected, text, "pauses on the lossless priority are how nothing gets lost")
 
 
-def _storm(where, lossless, grown, missing, seconds):
-    # type: (Where, Sequence[int], Growth, str, float) -> Verdict
+def _storm(where: Where, lossless: Sequence[int], grown: Growth, missing: str, seconds: float) -> Verdict:
     """A pause that does not end takes the whole fabric with it, hop by hop."""
     expected = "no pause of %d ms" % STORM_MS
     if grown.by.get(STORM_ERROR):
         return verdict(STORM, where, "fail", expected, _grown([(STORM_ERROR, grown.by[STORM_ERROR])]),
                        "the NIC paused the switch so long that it gave up pausing: packets may have been dropped")
-    worst = []  # type: List[Tuple[float, str]]
+    worst: List[Tuple[float, str]] = []
     for place in [str(priority) for priority in range(8)] + [GLOBAL]:
         for way, word in (("rx", "received"), ("tx", "sent")):
             paused = grown.by.get("%s_duration" % _pauses(way, place))
@@ -208,8 +203,7 @@ def _storm(where, lossless, grown, missing, seconds):
     return verdict(STORM, where, "pass", expected, "paused %.2f %% of the time at most" % (100 * share), "over %.0f s%s" % (seconds, left))
 
 
-def _cnp(where, hca):
-    # type: (Where, Growth) -> Verdict
+def _cnp(where: Where, hca: Growth) -> Verdict:
     """Marks are answered with CNPs, and CNPs are heeded: either end alone leaves congestion to PFC."""
     expected = "every mark answered, every CNP heeded"
     marked, sent, handled, ignored = (hca.by.get(name) for name in CONGESTION)
@@ -231,8 +225,7 @@ def _cnp(where, hca):
     return verdict(CNP, where, "pass", expected, text, "marks and CNPs were answered")
 
 
-def _ecn(where, hca):
-    # type: (Where, Growth) -> Verdict
+def _ecn(where: Where, hca: Growth) -> Verdict:
     """A figure only: a mark is congestion, no fault."""
     if MARKED not in hca.by:
         why = _backwards([MARKED]).lstrip("; ") if MARKED in hca.backwards else "the driver has no counter of marked packets"
@@ -240,8 +233,7 @@ def _ecn(where, hca):
     return verdict(ECN, where, "skipped", None, "%d marked packets" % hca.by[MARKED], "reported only: a mark is congestion, no fault")
 
 
-def figures(port, peer, found):
-    # type: (Watched, str, Traffic) -> Dict[str, Any]
+def figures(port: Watched, peer: str, found: Traffic) -> Dict[str, Any]:
     """The growth of one port for the report, by the counters' own names."""
     return {
         "rail": port.rail, "hca": port.hca, "port": port.port, "peer": peer, "seconds": round(found.seconds, 1),
@@ -251,31 +243,25 @@ def figures(port, peer, found):
     }
 
 
-def _pauses(way, place):
-    # type: (str, str) -> str
+def _pauses(way: str, place: str) -> str:
     return "%s_%s_pause" % (way, place if place == GLOBAL else "prio" + place)
 
 
-def _place(place):
-    # type: (str) -> str
+def _place(place: str) -> str:
     return "all priorities (global pause)" if place == GLOBAL else "priority %s" % place
 
 
-def _figure(value):
-    # type: (Optional[int]) -> str
+def _figure(value: Optional[int]) -> str:
     return "?" if value is None else str(value)
 
 
-def _grown(items):
-    # type: (Sequence[Tuple[str, int]]) -> str
+def _grown(items: Sequence[Tuple[str, int]]) -> str:
     return ", ".join("%s +%d" % item for item in items)
 
 
-def _backwards(names):
-    # type: (Sequence[str]) -> str
+def _backwards(names: Sequence[str]) -> str:
     return "; ran backwards (reset, or wrapped), so nothing can be said: %s" % ", ".join(names) if names else ""
 
 
-def _list(values):
-    # type: (Sequence[int]) -> str
+def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values))

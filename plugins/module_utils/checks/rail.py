@@ -22,8 +22,7 @@ CONSTANT_RATE = {
 SOFTWARE = ("rdma_rxe", "siw")
 
 
-def judge_rail(node, spec, target, facts):
-    # type: (str, Spec, RailTarget, Mapping[str, Any]) -> List[Verdict]
+def judge_rail(node: str, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> List[Verdict]:
     """Every verdict on a rail whose interface was found."""
     if target.hca is None:
         return [_gone(node, spec, target)]
@@ -44,8 +43,7 @@ def judge_rail(node, spec, target, facts):
     return verdicts
 
 
-def _gone(node, spec, target):
-    # type: (str, Spec, RailTarget) -> Verdict
+def _gone(node: str, spec: Spec, target: RailTarget) -> Verdict:
     """Name what should be there: Soft-RoCE's link has its name from us, a driver's device only its rail's match."""
     name, port = expected_device(spec, target.rail.index)
     wanted = "%s on %s" % (name or "an RDMA device", target.netdev)
@@ -55,21 +53,18 @@ def _gone(node, spec, target):
                    "%s is there, but no RDMA device is on it" % target.netdev)
 
 
-def expected_device(spec, index):
-    # type: (Spec, int) -> Tuple[Optional[str], Optional[int]]
+def expected_device(spec: Spec, index: int) -> Tuple[Optional[str], Optional[int]]:
     """Name and port of a rail's device where the inventory alone decides it."""
     return ("rxe%d" % index, 1) if spec.rdma_stack == "soft_roce" else (None, None)
 
 
-def _firmware(where, spec, hca):
-    # type: (Where, Spec, Mapping[str, Any]) -> Verdict
+def _firmware(where: Where, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
     if hca.get("driver") in SOFTWARE:
         return verdict("hca.fw_ver", where, "skipped", None, None, "%s is software: it has no firmware" % hca.get("driver"))
     return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware")
 
 
-def _link(where, spec, hca, port):
-    # type: (Where, Spec, Mapping[str, Any], Mapping[str, Any]) -> List[Verdict]
+def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
     layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
     return [
         _state(where, port),
@@ -79,15 +74,13 @@ def _link(where, spec, hca, port):
     ]
 
 
-def _floor(check, where, expected, found, what):
-    # type: (str, Where, str, Optional[str], str) -> Verdict
+def _floor(check: str, where: Where, expected: str, found: Optional[str], what: str) -> Verdict:
     if found is None:
         return unreadable(check, where, expected, what)
     return equal(check, where, expected, found, "", what)
 
 
-def _state(where, port):
-    # type: (Where, Mapping[str, Any]) -> Verdict
+def _state(where: Where, port: Mapping[str, Any]) -> Verdict:
     state = port.get("state")
     if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
         return verdict("port.state", where, "fail", "ACTIVE", "INIT",
@@ -95,8 +88,7 @@ def _state(where, port):
     return _floor("port.state", where, "ACTIVE", state, "state")
 
 
-def _rate(where, floor, hca, port):
-    # type: (Where, Optional[float], Mapping[str, Any], Mapping[str, Any]) -> Verdict
+def _rate(where: Where, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
     constant = CONSTANT_RATE.get(str(hca.get("driver")))
     if constant is None:
         return at_least("port.rate", where, floor, port.get("rate_gbps"), "expect.rate_gbps", "rate in Gb/s")
@@ -105,8 +97,7 @@ def _rate(where, floor, hca, port):
     return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
 
 
-def _active_mtu(where, spec, rail_mtu, port):
-    # type: (Where, Spec, int, Mapping[str, Any]) -> Verdict
+def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:
     """Exactly what the inventory expects, else at least what the rail's MTU in the inventory makes possible."""
     found = as_int(port.get("active_mtu"))
     wanted = spec.expect.get("active_mtu")
@@ -123,8 +114,7 @@ def _active_mtu(where, spec, rail_mtu, port):
 PATH_MTU_NEEDED = "a netdev MTU of at least 352"
 
 
-def _netdev_mtu(where, spec, target, facts):
-    # type: (Where, Spec, RailTarget, Mapping[str, Any]) -> Verdict
+def _netdev_mtu(where: Where, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
     if spec.fabric == "infiniband" and target.rail.address is None:  # nor does apply touch its interface, if it has one
         return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
     if target.netdev is None:
@@ -136,8 +126,7 @@ def _netdev_mtu(where, spec, target, facts):
     return judged
 
 
-def _address(where, target, facts):
-    # type: (Where, RailTarget, Mapping[str, Any]) -> Verdict
+def _address(where: Where, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
     """The rail's address with its prefix length, among whatever else the interface carries."""
     wanted = target.rail.address
     if wanted is None:
@@ -152,8 +141,7 @@ def _address(where, target, facts):
     return verdict("rail.address", where, "fail", wanted, ", ".join(found) or "none", "%s is not on %s" % (wanted, target.netdev))
 
 
-def _gid(where, spec, target, hca, port):
-    # type: (Where, Spec, RailTarget, Mapping[str, Any], Mapping[str, Any]) -> Verdict
+def _gid(where: Where, spec: Spec, target: RailTarget, hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
     """RoCE needs a RoCE v2 GID that holds the rail's address; InfiniBand needs any GID."""
     gids = port.get("gids")
     if gids is None:

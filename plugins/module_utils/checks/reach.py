@@ -20,12 +20,11 @@ Results = Mapping[str, Mapping[str, Any]]
 WHERE_TO_LOOK = "cables, switch ports, or the match of the two rails in the inventory"
 
 
-def judge_reach(nodes, results):
-    # type: (Nodes, Results) -> List[Verdict]
+def judge_reach(nodes: Nodes, results: Results) -> List[Verdict]:
     """Every verdict that the pings of the nodes give together."""
     by_mac = rail_by_mac(nodes)
     verdicts = [item for node in sorted(results) for item in _duplicates(node, nodes[node]["rails"], results[node]["rails"], by_mac)]
-    causes = {}  # type: Dict[Place, str]
+    causes: Dict[Place, str] = {}
     for node in sorted(results):
         for name in sorted({ping["name"] for ping in results[node]["pings"]}):
             found = _route(node, nodes[node], [ping for ping in results[node]["pings"] if ping["name"] == name])
@@ -44,11 +43,10 @@ def judge_reach(nodes, results):
     return verdicts
 
 
-def look_across(nodes, results, by_mac):
-    # type: (Nodes, Results, Mapping[str, Place]) -> Diagnosis
+def look_across(nodes: Nodes, results: Results, by_mac: Mapping[str, Place]) -> Diagnosis:
     """Which rail is on which network: a ping that came back joins two places, an answer by ARP or neighbour discovery too."""
-    places = set()  # type: Set[Place]
-    heard = []  # type: List[Tuple[Place, Place]]
+    places: Set[Place] = set()
+    heard: List[Tuple[Place, Place]] = []
     for node in sorted(results):
         for ping in results[node]["pings"]:
             here, there = (node, ping["name"]), (ping["peer"], ping["name"])
@@ -61,19 +59,17 @@ def look_across(nodes, results, by_mac):
     return Diagnosis(found.swapped, tuple(apart))
 
 
-def rail_names(nodes):
-    # type: (Nodes) -> List[str]
+def rail_names(nodes: Nodes) -> List[str]:
     """In the order of the inventories."""
-    names = []  # type: List[str]
+    names: List[str] = []
     for node in sorted(nodes):
         names += [rail["name"] for rail in nodes[node]["rails"] if rail["name"] not in names]
     return names
 
 
-def rail_by_mac(nodes):
-    # type: (Nodes) -> Dict[str, Place]
+def rail_by_mac(nodes: Nodes) -> Dict[str, Place]:
     """Whose interface a MAC is. One that several interfaces have (cloned machines) tells nothing."""
-    owners = {}  # type: Dict[str, Set[Place]]
+    owners: Dict[str, Set[Place]] = {}
     for node, view in nodes.items():
         for rail in view["rails"]:
             mac = netdev_facts(view["facts"], rail["netdev"]).get("mac")
@@ -82,13 +78,13 @@ def rail_by_mac(nodes):
     return {mac: next(iter(places)) for mac, places in owners.items() if len(places) == 1}
 
 
-def _duplicates(node, rails, answers, by_mac):
-    # type: (str, Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]], Mapping[str, Place]) -> List[Verdict]
+def _duplicates(
+    node: str, rails: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], by_mac: Mapping[str, Place]
+) -> List[Verdict]:
     return [_duplicate(node, rail, found, by_mac) for rail in rails for found in answers if found["name"] == rail["name"]]
 
 
-def _duplicate(node, rail, found, by_mac):
-    # type: (str, Mapping[str, Any], Mapping[str, Any], Mapping[str, Place]) -> Verdict
+def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_mac: Mapping[str, Place]) -> Verdict:
     """The address of a rail belongs to its interface alone."""
     where = Where(node, rail["hca"], rail["port"], rail["label"])
     expected = "%s on this node only" % rail["address"]
@@ -108,8 +104,7 @@ def _duplicate(node, rail, found, by_mac):
                        rail["address"], rail["name"], rail["netdev"], ", ".join(whose)))
 
 
-def _route(node, view, pings):
-    # type: (str, Mapping[str, Any], Sequence[Mapping[str, Any]]) -> Verdict
+def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]]) -> Verdict:
     """Where the kernel sends by what nothing binds to an interface: RDMA-CM, and the answers to others' pings."""
     first = pings[0]
     where = Where(node, first["hca"], first["port"], first["rail"])
@@ -127,10 +122,9 @@ def _route(node, view, pings):
     return verdict("rail.route", where, "pass", expected, expected, "to %d peer%s" % (len(pings), "" if len(pings) == 1 else "s"))
 
 
-def _addresses(view, netdev):
-    # type: (Mapping[str, Any], Optional[str]) -> List[Any]
+def _addresses(view: Mapping[str, Any], netdev: Optional[str]) -> List[Any]:
     """With their prefix lengths; a node may say anything, and what is no address is left out."""
-    found = []  # type: List[Any]
+    found: List[Any] = []
     for text in netdev_facts(view["facts"], netdev).get("addresses") or []:
         try:
             found.append(ipaddress.ip_interface(str(text)))
@@ -139,8 +133,7 @@ def _addresses(view, netdev):
     return found
 
 
-def _subnet(view, name):
-    # type: (Mapping[str, Any], str) -> Optional[str]
+def _subnet(view: Mapping[str, Any], name: str) -> Optional[str]:
     """The subnet of a rail's address, as the interface has it."""
     for rail in view["rails"]:
         for address in _addresses(view, rail["netdev"]) if rail["name"] == name and rail["address"] else []:
@@ -149,15 +142,13 @@ def _subnet(view, name):
     return None
 
 
-def _one_subnet(view, one, other):
-    # type: (Mapping[str, Any], str, str) -> bool
+def _one_subnet(view: Mapping[str, Any], one: str, other: str) -> bool:
     """One flat subnet: its rails share a network on purpose."""
     return _subnet(view, one) is not None and _subnet(view, one) == _subnet(view, other)
 
 
-def _crossed(nodes, results, diagnosis):
-    # type: (Nodes, Results, Diagnosis) -> List[Verdict]
-    verdicts = []  # type: List[Verdict]
+def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> List[Verdict]:
+    verdicts: List[Verdict] = []
     for item in diagnosis.swapped:
         rails, places = " and ".join(item.rails), (", ".join(item.nodes), ", ".join(item.others))
         expected = "%s each on its own network" % rails
@@ -176,20 +167,17 @@ def _crossed(nodes, results, diagnosis):
     return verdicts or [_not_crossed(nodes, results)]
 
 
-def _tie(item):
-    # type: (Swapped) -> str
+def _tie(item: Swapped) -> str:
     return ("%s and %s are the other way round on %s than on %s (%s); as many nodes have them one way as the other, so look at both" % (
         item.rails[0], item.rails[1], ", ".join(item.nodes), ", ".join(item.others), WHERE_TO_LOOK))
 
 
-def _one(view, node, item):
-    # type: (Mapping[str, Any], str, Swapped) -> str
+def _one(view: Mapping[str, Any], node: str, item: Swapped) -> str:
     labels = [rail["label"] for name in item.rails for rail in view["rails"] if rail["name"] == name]
     return "%s and %s of %s are swapped: each is on the other's network (%s)" % (labels[0], labels[1], node, WHERE_TO_LOOK)
 
 
-def _not_crossed(nodes, results):
-    # type: (Nodes, Results) -> Verdict
+def _not_crossed(nodes: Nodes, results: Results) -> Verdict:
     where = Where("", None, None, CLUSTER)
     expected = "every rail on its own network"
     names = sorted({ping["name"] for result in results.values() for ping in result["pings"]})
@@ -203,9 +191,8 @@ def _not_crossed(nodes, results):
     return verdict("rail.swapped", where, "pass", expected, expected, "no rail was heard on the network of another one")
 
 
-def _explained(diagnosis):
-    # type: (Diagnosis) -> Dict[Place, str]
-    causes = {}  # type: Dict[Place, str]
+def _explained(diagnosis: Diagnosis) -> Dict[Place, str]:
+    causes: Dict[Place, str] = {}
     for item in diagnosis.swapped:
         rails = " and ".join(item.rails)
         said = "%s are crossed between %s and %s (rail.swapped)" % (rails, ", ".join(item.nodes), ", ".join(item.others))
@@ -219,8 +206,7 @@ def _explained(diagnosis):
     return causes
 
 
-def _hint(ping, by_mac):
-    # type: (Mapping[str, Any], Mapping[str, Place]) -> str
+def _hint(ping: Mapping[str, Any], by_mac: Mapping[str, Place]) -> str:
     """What a failed ping's interface heard all the same."""
     if not unanswered(ping):
         return ""

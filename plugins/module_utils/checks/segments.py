@@ -34,13 +34,11 @@ class Diagnosis(NamedTuple):
     misplaced: Tuple[Misplaced, ...]
 
 
-def networks(heard):
-    # type: (Iterable[Tuple[Place, Place]]) -> Dict[Place, Place]
+def networks(heard: Iterable[Tuple[Place, Place]]) -> Dict[Place, Place]:
     """Place -> the representative of its network. A place that nothing was heard of is in none."""
-    above = {}  # type: Dict[Place, Place]
+    above: Dict[Place, Place] = {}
 
-    def top(place):
-        # type: (Place) -> Place
+    def top(place: Place) -> Place:
         above.setdefault(place, place)
         while above[place] != place:
             above[place] = above[above[place]]
@@ -52,19 +50,18 @@ def networks(heard):
     return {place: top(place) for place in sorted(above)}
 
 
-def diagnose(rails, places, heard):
-    # type: (Sequence[str], Sequence[Place], Iterable[Tuple[Place, Place]]) -> Diagnosis
+def diagnose(rails: Sequence[str], places: Sequence[Place], heard: Iterable[Tuple[Place, Place]]) -> Diagnosis:
     """``places``: all that were asked, heard or not; ``rails`` in the order in which they are named."""
     network = networks(heard)
-    swapped = []  # type: List[Swapped]
-    settled = set()  # type: Set[Place]
+    swapped: List[Swapped] = []
+    settled: Set[Place] = set()
     for at, one in enumerate(rails):
         for other in rails[at + 1:]:
             found = _swapped(one, other, places, network)
             swapped += found
             settled.update((node, rail) for item in found for node in item.nodes + (item.others if item.tie else ()) for rail in item.rails)
     homes = {rail: _home(rail, places, network) for rail in rails}
-    misplaced = []  # type: List[Misplaced]
+    misplaced: List[Misplaced] = []
     for node, rail in sorted(set(places) - settled):
         here = network.get((node, rail))
         guests = [other for other in rails if other != rail and here is not None and homes[other] == here and homes[rail] != here]
@@ -72,15 +69,14 @@ def diagnose(rails, places, heard):
     return Diagnosis(tuple(swapped), tuple(misplaced))
 
 
-def _swapped(one, other, places, network):
-    # type: (str, str, Sequence[Place], Dict[Place, Place]) -> List[Swapped]
+def _swapped(one: str, other: str, places: Sequence[Place], network: Dict[Place, Place]) -> List[Swapped]:
     """Nodes by the networks of their two rails; a group whose mirror image is a group too is crossed with it."""
-    groups = {}  # type: Dict[Tuple[Place, Place], List[str]]
+    groups: Dict[Tuple[Place, Place], List[str]] = {}
     for node in sorted({node for node, _rail in places}):
         ends = network.get((node, one)), network.get((node, other))
         if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
             groups.setdefault((ends[0], ends[1]), []).append(node)
-    found = []  # type: List[Swapped]
+    found: List[Swapped] = []
     for ends in sorted(groups):
         mirror = groups.get((ends[1], ends[0]))
         if mirror is None or ends > (ends[1], ends[0]):
@@ -90,8 +86,7 @@ def _swapped(one, other, places, network):
     return found
 
 
-def _home(rail, places, network):
-    # type: (str, Sequence[Place], Dict[Place, Place]) -> Optional[Place]
+def _home(rail: str, places: Sequence[Place], network: Dict[Place, Place]) -> Optional[Place]:
     """Where more than half of a rail's places are."""
     mine = [network.get(place) for place in places if place[1] == rail]
     for home in {item for item in mine if item is not None}:

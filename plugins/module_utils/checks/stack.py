@@ -16,8 +16,7 @@ from .judge import Where, unreadable, verdict
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
 
 
-def judge_stack(node, spec, identity, facts):
-    # type: (str, Spec, Identity, Mapping[str, Any]) -> List[Verdict]
+def judge_stack(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """In a container kernel and modules belong to the machine below: nothing is said about them."""
     if identity.has("container"):
         return []
@@ -35,10 +34,9 @@ def judge_stack(node, spec, identity, facts):
     return verdicts
 
 
-def relevant_modules(facts, vendor):
-    # type: (Mapping[str, Any], bool) -> Dict[str, List[Mapping[str, Any]]]
+def relevant_modules(facts: Mapping[str, Any], vendor: bool) -> Dict[str, List[Mapping[str, Any]]]:
     """DKMS's builds by module: of the stack where a vendor's is wanted, of the GPU driver and what goes with it."""
-    found = {}  # type: Dict[str, List[Mapping[str, Any]]]
+    found: Dict[str, List[Mapping[str, Any]]] = {}
     for build in facts.get("dkms") or []:
         name = build["module"]
         if (vendor and name in STACK_MODULES) or any(pattern.match(name) for pattern in (GPU_DRIVER, PEER_MEMORY, GDRCOPY, ERDMA)):
@@ -47,16 +45,14 @@ def relevant_modules(facts, vendor):
     return {name: builds for name, builds in found.items() if not PEER_MEMORY.match(name) or any(build["kernel"] for build in builds)}
 
 
-def _missing(modules, kernel):
-    # type: (Mapping[str, Sequence[Mapping[str, Any]]], Any) -> List[str]
+def _missing(modules: Mapping[str, Sequence[Mapping[str, Any]]], kernel: Any) -> List[str]:
     """MODULE/VERSION of those that DKMS has not installed for a kernel."""
     return [
         "%s/%s" % (name, builds[-1]["version"]) for name, builds in sorted(modules.items())
         if not any(build["kernel"] == kernel and build["state"] == INSTALLED for build in builds)]
 
 
-def _next_kernel(where, facts, modules, vendor):
-    # type: (Where, Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]], bool) -> List[Verdict]
+def _next_kernel(where: Where, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]], vendor: bool) -> List[Verdict]:
     boot = facts.get("boot") or {}
     running, following = facts.get("kernel"), boot.get("next")
     if following is None:  # no kernel is installed here: a node that is booted from elsewhere, which matters only with modules of its own
@@ -77,13 +73,12 @@ def _next_kernel(where, facts, modules, vendor):
     return [verdict("kernel.newest", where, "warn" if modules or vendor else "pass", running, following, said)]
 
 
-def _dkms(node, facts, modules):
-    # type: (str, Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Verdict]
+def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Verdict]:
     running = facts.get("kernel")
     whole = Where(node, None, None, "DKMS")
     if not modules:
         return [verdict("stack.dkms", whole, "skipped", None, None, "DKMS has none of the stack's modules: prebuilt ones, or none at all")]
-    verdicts = []  # type: List[Verdict]
+    verdicts: List[Verdict] = []
     for name, builds in sorted(modules.items()):
         here = [build for build in builds if build["kernel"] == running] or [build for build in builds if build["kernel"] is None]
         state = here[-1]["state"] if here else "built for other kernels only"
@@ -98,8 +93,7 @@ def _dkms(node, facts, modules):
     return [verdict("stack.dkms", whole, "pass", INSTALLED, INSTALLED, "%s for %s" % (", ".join(sorted(modules)), running))]
 
 
-def _origin(where, facts, expected):
-    # type: (Where, Mapping[str, Any], Optional[str]) -> List[Verdict]
+def _origin(where: Where, facts: Mapping[str, Any], expected: Optional[str]) -> List[Verdict]:
     """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come.
 
     ``expected`` None: whoever's are there stay (eRDMA, rdma_stack auto).
@@ -122,8 +116,7 @@ def _origin(where, facts, expected):
     return [verdict("stack.modules", where, "pass", expected, label, "the modules of %s run" % label)]
 
 
-def _half_installed(node, facts, vendor):
-    # type: (str, Mapping[str, Any], bool) -> List[Verdict]
+def _half_installed(node: str, facts: Mapping[str, Any], vendor: bool) -> List[Verdict]:
     where = Where(node, None, None, "packages")
     half = (facts.get("stack") or {}).get("half_installed")
     if half is None:
@@ -135,8 +128,7 @@ def _half_installed(node, facts, vendor):
     return [verdict("stack.packages", where, "pass", "installed", "installed", "no package of the stack is half installed")]
 
 
-def _headers(where, facts):
-    # type: (Where, Mapping[str, Any]) -> Verdict
+def _headers(where: Where, facts: Mapping[str, Any]) -> Verdict:
     """A warning: what is built works without, the next update of the stack does not."""
     boot = facts.get("boot") or {}
     kernels = {kernel["release"]: kernel["headers"] for kernel in boot.get("kernels") or []}
@@ -151,8 +143,7 @@ def _headers(where, facts):
     return verdict("stack.headers", where, "pass", "installed", "installed", said)
 
 
-def _secure_boot(where, facts, modules):
-    # type: (Where, Mapping[str, Any], Mapping[str, Any]) -> Verdict
+def _secure_boot(where: Where, facts: Mapping[str, Any], modules: Mapping[str, Any]) -> Verdict:
     """With Secure Boot the kernel loads signed modules only; DKMS signs with a key that the machine's owner has to enrol."""
     boot = facts.get("boot") or {}
     on, enrolled = boot.get("secure_boot"), boot.get("mok_enrolled")

@@ -28,8 +28,7 @@ _NO_MODULE = re.compile(r"\bNo module named\b")
 _NOISE = re.compile(r"^[\s=*\-~^]*\Z|^\s+|ChildFailedError|FAILED\Z|^\s*(?:<|time|host|rank|exitcode|error_file|traceback)\b")
 
 
-def cause(plan, collected):
-    # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> str
+def cause(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[str, Any]]]) -> str:
     """``collected``: by node; None for one that did not answer any more."""
     for found in (_signal(plan, collected), _own_words(collected), _lost(collected), _limits(plan, collected), _torchrun(plan, collected)):
         if found is not None:
@@ -37,16 +36,14 @@ def cause(plan, collected):
     return "rank 0 left no result, and nothing says why"
 
 
-def children(text, first_rank):
-    # type: (str, int) -> List[Tuple[int, int]]
+def children(text: str, first_rank: int) -> List[Tuple[int, int]]:
     """(rank, exit code) of the ranks that torchrun of a node says have failed; a negative code is a signal."""
     body = clean(text)
     found = [(first_rank + int(item.group("local")), int(item.group("code"))) for item in _FAILED.finditer(body)]
     return found + [(int(item.group("rank")), int(item.group("code"))) for item in _CHILD.finditer(body)]
 
 
-def last_words(text):
-    # type: (str) -> Optional[str]
+def last_words(text: str) -> Optional[str]:
     """The last line of a log that is an error's, else the last one that is no decoration."""
     lines = [line for line in clean(text).splitlines() if line.strip()]
     rest = [line for line in lines if not _NOISE.search(line)]
@@ -55,13 +52,11 @@ def last_words(text):
     return one_line(found[0]) if found else None
 
 
-def _present(collected):
-    # type: (Mapping[str, Optional[Mapping[str, Any]]]) -> List[Tuple[str, Mapping[str, Any]]]
+def _present(collected: Mapping[str, Optional[Mapping[str, Any]]]) -> List[Tuple[str, Mapping[str, Any]]]:
     return [(node, item) for node, item in collected.items() if item is not None]
 
 
-def _signal(plan, collected):
-    # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _signal(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]:
     for node, item in _present(collected):
         for rank, code in children(item["log"], plan["nodes"][node]["first_rank"]):
             if code < 0 and -code != TERM:
@@ -70,8 +65,7 @@ def _signal(plan, collected):
     return None
 
 
-def _own_words(collected):
-    # type: (Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _own_words(collected: Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]:
     found = [(node, failure) for node, item in _present(collected) for failure in item["failures"]]
     if not found:
         return None
@@ -79,14 +73,12 @@ def _own_words(collected):
     return "rank %d on %s: %s" % (first["rank"], node, one_line(first["message"]))
 
 
-def _lost(collected):
-    # type: (Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _lost(collected: Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]:
     gone = [node for node, item in collected.items() if item is None]
     return "%s did not answer any more" % ", ".join(gone) if gone else None
 
 
-def _limits(plan, collected):
-    # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _limits(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]:
     codes = {item["rc"] for _node, item in _present(collected)}
     if TIMED_OUT in codes:
         return "it did not end within %d s (ddp_benchmark_timeout_s)" % plan["timeout_s"]
@@ -95,8 +87,7 @@ def _limits(plan, collected):
     return None
 
 
-def _torchrun(plan, collected):
-    # type: (Mapping[str, Any], Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]
+def _torchrun(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[str, Any]]]) -> Optional[str]:
     bad = [(node, item) for node, item in _present(collected) if item["rc"] != 0]
     for node, item in bad:
         if _TAKEN.search(item["log"]):
@@ -113,8 +104,7 @@ def _torchrun(plan, collected):
     return None
 
 
-def status(code):
-    # type: (Optional[int]) -> str
+def status(code: Optional[int]) -> str:
     if code is None:
         return "no exit status"
     if code == NOT_STARTED:
@@ -122,8 +112,7 @@ def status(code):
     return "signal %d" % (code - 128) if code > 128 else "exit %d" % code
 
 
-def failures_of(items):
-    # type: (Sequence[Any]) -> List[Dict[str, Any]]
+def failures_of(items: Sequence[Any]) -> List[Dict[str, Any]]:
     """The failures that have the form in which a rank leaves them; a node's file may hold anything."""
     found = []
     for item in items:

@@ -16,8 +16,7 @@ CHECKS = ("all_reduce", "broadcast", "gradients")
 Collected = Mapping[str, Optional[Mapping[str, Any]]]
 
 
-def judge(plan, collected, minimum):
-    # type: (Mapping[str, Any], Collected, Optional[float]) -> List[Verdict]
+def judge(plan: Mapping[str, Any], collected: Collected, minimum: Optional[float]) -> List[Verdict]:
     where = Where("", None, None, "training on %d ranks of %d node%s (%s)" % (
         plan["world_size"], len(plan["hosts"]), "" if len(plan["hosts"]) == 1 else "s", plan["backend"]))
     result = result_of(plan, collected)
@@ -25,8 +24,7 @@ def judge(plan, collected, minimum):
             _versions(plan, collected, where)]
 
 
-def document(plan, collected):
-    # type: (Mapping[str, Any], Collected) -> Dict[str, Any]
+def document(plan: Mapping[str, Any], collected: Collected) -> Dict[str, Any]:
     """The form of docs/architecture.md; figures are None where there is no result."""
     result = result_of(plan, collected) or {}
     steps = result.get("step_ms") or {}
@@ -37,8 +35,7 @@ def document(plan, collected):
     }
 
 
-def result_of(plan, collected):
-    # type: (Mapping[str, Any], Collected) -> Optional[Dict[str, Any]]
+def result_of(plan: Mapping[str, Any], collected: Collected) -> Optional[Dict[str, Any]]:
     """Rank 0's result, if it is one of this very job."""
     found = (collected.get(plan["hosts"][0]) or {}).get("result")
     if not isinstance(found, dict):
@@ -50,23 +47,20 @@ def result_of(plan, collected):
     return found if given == asked and all(_is_figure(item) for item in figures) else None
 
 
-def versions_of(item):
-    # type: (Optional[Mapping[str, Any]]) -> Dict[str, Optional[str]]
+def versions_of(item: Optional[Mapping[str, Any]]) -> Dict[str, Optional[str]]:
     """Of a node: what all of its ranks say; ranks that say different things are shown with both."""
-    found = {}  # type: Dict[str, Optional[str]]
+    found: Dict[str, Optional[str]] = {}
     for name in VERSIONS:
         said = sorted({one_line(str(row[name]), 64) for row in (item or {}).get("ranks", ()) if row.get(name) is not None})
         found[name] = ", ".join(said) or None
     return found
 
 
-def _is_figure(value):
-    # type: (Any) -> bool
+def _is_figure(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def _complete(plan, collected, result, where):
-    # type: (Mapping[str, Any], Collected, Optional[Dict[str, Any]], Where) -> Verdict
+def _complete(plan: Mapping[str, Any], collected: Collected, result: Optional[Dict[str, Any]], where: Where) -> Verdict:
     expected = "%d steps, and every rank ends well" % plan["steps"]
     ended = [node for node in plan["hosts"] if (collected.get(node) or {}).get("rc") == 0]
     if result is not None and len(ended) == len(plan["hosts"]):
@@ -75,8 +69,7 @@ def _complete(plan, collected, result, where):
     return verdict("ddp.complete", where, "fail", expected, found, cause(plan, collected))
 
 
-def _values(plan, collected, result, where):
-    # type: (Mapping[str, Any], Collected, Optional[Dict[str, Any]], Where) -> Verdict
+def _values(plan: Mapping[str, Any], collected: Collected, result: Optional[Dict[str, Any]], where: Where) -> Verdict:
     expected = "exact sums, parameters and gradients"
     failures = [(node, failure) for node, item in collected.items() for failure in (item or {}).get("failures", ())]
     wrong = [(node, failure) for node, failure in failures if failure["kind"] == "values"]
@@ -92,8 +85,7 @@ def _values(plan, collected, result, where):
     return verdict("ddp.values", where, "pass", expected, expected, "%s compared on every rank" % ", ".join(CHECKS))
 
 
-def _speed(result, where, minimum):
-    # type: (Optional[Dict[str, Any]], Where, Optional[float]) -> Verdict
+def _speed(result: Optional[Dict[str, Any]], where: Where, minimum: Optional[float]) -> Verdict:
     if result is None:
         status = "skipped" if minimum is None else "unknown"
         return verdict("ddp.throughput", where, status, minimum, None, "no figure: the job did not end")
@@ -106,14 +98,13 @@ def _speed(result, where, minimum):
         told, "at least" if status == "pass" else "below", number(float(minimum))))
 
 
-def _versions(plan, collected, where):
-    # type: (Mapping[str, Any], Collected, Where) -> Verdict
+def _versions(plan: Mapping[str, Any], collected: Collected, where: Where) -> Verdict:
     expected = "the same on every rank"
     said = {node: versions_of(collected.get(node)) for node in plan["hosts"]}
     silent = [node for node in plan["hosts"] if len((collected.get(node) or {}).get("ranks", ())) < plan["processes"][node]]
     differing = []
     for name in VERSIONS:
-        camps = {}  # type: Dict[str, List[str]]
+        camps: Dict[str, List[str]] = {}
         for node in plan["hosts"]:
             if node not in silent:
                 camps.setdefault(said[node][name] or "none", []).append(node)

@@ -37,19 +37,16 @@ class Share(NamedTuple):
     old_torch: bool
 
 
-def share_from(item):
-    # type: (Mapping[str, Any]) -> Share
+def share_from(item: Mapping[str, Any]) -> Share:
     """Of the module's argument. Raises KeyError for a part that is missing."""
     return Share(**{name: item[name] for name in Share._fields})
 
 
-def is_old(torch):
-    # type: (str) -> bool
+def is_old(torch: str) -> bool:
     return torch.startswith(("0.", "1."))
 
 
-def command(share, directory):
-    # type: (Share, str) -> List[str]
+def command(share: Share, directory: str) -> List[str]:
     argv = [share.python, "-m", "torch.distributed.run", "--nnodes", str(share.nodes), "--node_rank", str(share.node_rank),
             "--nproc_per_node", str(share.processes), "--master_addr", share.master, "--master_port", str(share.port),
             "--max_restarts", "0", "--monitor_interval", "1", "--rdzv_conf", "timeout=%d" % min(RENDEZVOUS_S, share.timeout_s),
@@ -62,8 +59,7 @@ def command(share, directory):
                    "--warmup", str(share.warmup), "--batch", str(share.batch), "--patience", str(min(PATIENCE_S, share.timeout_s))]
 
 
-def environment(share, directory):
-    # type: (Share, str) -> Dict[str, str]
+def environment(share: Share, directory: str) -> Dict[str, str]:
     """``TMPDIR``: torchrun makes directories there and leaves them."""
     found = {"OMP_NUM_THREADS": "1", "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
     if share.interface is not None:

@@ -51,8 +51,7 @@ class Wanted(NamedTuple):
     port: int
 
 
-def look(host, wanted, spec, identity):
-    # type: (Host, Wanted, Spec, Identity) -> Dict[str, Any]
+def look(host: Host, wanted: Wanted, spec: Spec, identity: Identity) -> Dict[str, Any]:
     """What the plan must know; raises RailwrightError, in one line, for a node that cannot take part."""
     who = account(wanted.user)
     python = _python(host, wanted)
@@ -64,16 +63,14 @@ def look(host, wanted, spec, identity):
     }
 
 
-def account(name):
-    # type: (str) -> processes.Account
+def account(name: str) -> processes.Account:
     try:
         return processes.account(name)
     except RailwrightError as error:
         raise RailwrightError("ddp_benchmark_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
 
 
-def _python(host, wanted):
-    # type: (Host, Wanted) -> str
+def _python(host: Host, wanted: Wanted) -> str:
     found = wanted.python if wanted.python.startswith("/") else host.which(wanted.python)
     if found is None or not host.exists(found):
         raise RailwrightError("ddp_benchmark_python: %s: there is no such program on %s; allowed: the name or the path of a Python that "
@@ -81,13 +78,11 @@ def _python(host, wanted):
     return found
 
 
-def as_user(host, who, argv):
-    # type: (Host, processes.Account, Sequence[str]) -> List[str]
+def as_user(host: Host, who: processes.Account, argv: Sequence[str]) -> List[str]:
     return processes.as_user(host, who, argv, "ddp_benchmark_user")
 
 
-def ask_torch(host, who, python, wanted):
-    # type: (Host, processes.Account, str, Wanted) -> Dict[str, Any]
+def ask_torch(host: Host, who: processes.Account, python: str, wanted: Wanted) -> Dict[str, Any]:
     """What torch says of itself; raises RailwrightError where it cannot do what is wanted."""
     result = host.run(as_user(host, who, (python, "-c", PROBE)), PROBE_S)
     lines = [line for line in clean(result.err).splitlines() if line.strip()]
@@ -110,8 +105,7 @@ def ask_torch(host, who, python, wanted):
     return said
 
 
-def _processes(wanted, said):
-    # type: (Wanted, Mapping[str, Any]) -> int
+def _processes(wanted: Wanted, said: Mapping[str, Any]) -> int:
     if wanted.backend != "nccl":
         return wanted.processes or 1
     devices = whole(said.get("devices"), 0, 1024) or 0
@@ -121,8 +115,7 @@ def _processes(wanted, said):
     return wanted.processes or devices
 
 
-def interface(host, spec, identity):
-    # type: (Host, Spec, Identity) -> Optional[Dict[str, Any]]
+def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
     """Where the rendezvous goes over, as NCCL's bootstrap does: name and addresses; None when it cannot be told."""
     name = spec["bootstrap_interface"] or management_interface(spec, identity)
     if name is None:
@@ -131,8 +124,7 @@ def interface(host, spec, identity):
     return {"name": name, "addresses": addresses}
 
 
-def start(host, share, files):
-    # type: (Host, Share, Mapping[str, str]) -> Dict[str, Any]
+def start(host: Host, share: Share, files: Mapping[str, str]) -> Dict[str, Any]:
     """The run's directory with the scripts in it, and torchrun; what ``poll`` must know of it."""
     who, path = account(share.user), rundir.directory_of(share.run)
     rundir.make_way(host, share.run)
@@ -151,8 +143,7 @@ def start(host, share, files):
     return {"pid": found.pid, "start_time": found.start_time, "at": time.monotonic()}
 
 
-def poll(host, share, process, age):
-    # type: (Host, Share, Mapping[str, Any], float) -> Dict[str, Any]
+def poll(host: Host, share: Share, process: Mapping[str, Any], age: float) -> Dict[str, Any]:
     """Wait a while for the end; ``over``: the job is so many seconds old, ``done``: it has ended. Whoever asks still wants it.
 
     A rank that failed is the end too: torchrun itself waits five minutes for the other nodes then. The status is no ``rc``: with that
@@ -175,14 +166,12 @@ def poll(host, share, process, age):
         time.sleep(POLL_S)
 
 
-def a_rank_failed(host, share):
-    # type: (Host, Share) -> bool
+def a_rank_failed(host: Host, share: Share) -> bool:
     found = collect(host, share)
     return bool(found["failures"] or children(found["log"], share.first_rank))
 
 
-def progress(host, share, seconds):
-    # type: (Host, Share, float) -> Dict[str, Any]
+def progress(host: Host, share: Share, seconds: float) -> Dict[str, Any]:
     found = _document(host, share, "progress.json") or {}
     step, steps = found.get("step"), found.get("steps")
     if not isinstance(step, int) or not isinstance(steps, int) or not steps:
@@ -190,8 +179,7 @@ def progress(host, share, seconds):
     return {"seconds": seconds, "step": step, "steps": steps}
 
 
-def collect(host, share):
-    # type: (Host, Share) -> Dict[str, Any]
+def collect(host: Host, share: Share) -> Dict[str, Any]:
     """What this node's ranks left; the judge knows what to make of it."""
     who, path = account(share.user), rundir.directory_of(share.run)
     numbers = range(share.first_rank, share.first_rank + share.processes)
@@ -206,8 +194,7 @@ def collect(host, share):
     }
 
 
-def _document(host, share, name):
-    # type: (Host, Share, str) -> Optional[Dict[str, Any]]
+def _document(host: Host, share: Share, name: str) -> Optional[Dict[str, Any]]:
     with processes.rights_of(host, share.user):
         text = host.read("%s/%s" % (rundir.directory_of(share.run), name), FILE_LIMIT)
     try:
@@ -217,14 +204,12 @@ def _document(host, share, name):
     return found if isinstance(found, dict) else None
 
 
-def stop(host, share):
-    # type: (Host, Share) -> int
+def stop(host: Host, share: Share) -> int:
     """End every process of the run; how many there were."""
     return processes.stop_marked(host, share.run, account(share.user).uid)
 
 
-def remove(host, run):
-    # type: (Host, str) -> None
+def remove(host: Host, run: str) -> None:
     """The directory with all that torchrun and the ranks put there, by the rights of whom it belongs to."""
     path = rundir.directory_of(run)
     owner = host.owner(path)

@@ -25,8 +25,7 @@ _MARK = re.compile(r'"[^"\\]*(?:\\.?[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
-def read_json(text, limit=LIMIT):
-    # type: (Optional[str], int) -> Any
+def read_json(text: Optional[str], limit: int = LIMIT) -> Any:
     """The value of a JSON document. Raises UnreadableText for what is none, or is beyond the bounds above."""
     if text is None or len(text) > limit:
         raise UnreadableText("no text" if text is None else "JSON of more than %d characters" % limit)
@@ -42,8 +41,7 @@ def read_json(text, limit=LIMIT):
     return found
 
 
-def _check_depth(text):
-    # type: (str) -> None
+def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEPTH:
         return
     depth = 0
@@ -54,53 +52,45 @@ def _check_depth(text):
             raise UnreadableText("JSON of more than %d levels" % DEPTH)
 
 
-def _json_int(text):
-    # type: (str) -> int
+def _json_int(text: str) -> int:
     found = int(text) if len(text) < 19 else whole(text)
     if found is None:
         raise UnreadableText("JSON with a number that 64 bits do not hold: %s" % text[:30])
     return found
 
 
-def _json_float(text):
-    # type: (str) -> float
+def _json_float(text: str) -> float:
     found = float(text) if len(text) <= LONGEST else math.inf
     if not math.isfinite(found):
         raise UnreadableText("JSON with a number that a float does not hold: %s" % text[:30])
     return found
 
 
-def _json_constant(text):
-    # type: (str) -> None
+def _json_constant(text: str) -> None:
     raise UnreadableText("JSON has no %s" % text)
 
 
-def rows(value):
-    # type: (Any) -> List[Dict[str, Any]]
+def rows(value: Any) -> List[Dict[str, Any]]:
     """The objects of a list, as most commands answer; what is none of either is left out."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def listed(value):
-    # type: (Any) -> List[Any]
+def listed(value: Any) -> List[Any]:
     """A list; [] for what is none."""
     return value if isinstance(value, list) else []
 
 
-def mapping(value):
-    # type: (Any) -> Dict[str, Any]
+def mapping(value: Any) -> Dict[str, Any]:
     """An object; {} for what is none."""
     return value if isinstance(value, dict) else {}
 
 
-def is_digits(text):
-    # type: (str) -> bool
+def is_digits(text: str) -> bool:
     """Whether the text is a number without a sign that ``int`` takes and 64 bits hold: ASCII digits, 18 at most."""
     return _DIGITS.match(text) is not None
 
 
-def whole(value, least=LEAST, most=MOST):
-    # type: (Any, int, int) -> Optional[int]
+def whole(value: Any, least: int = LEAST, most: int = MOST) -> Optional[int]:
     """An integer, or the decimal text of one with blanks around it; None for anything else, and for what is out of the bounds."""
     if isinstance(value, str):
         text = value.strip()
@@ -110,8 +100,7 @@ def whole(value, least=LEAST, most=MOST):
     return value if least <= value <= most else None
 
 
-def number(value):
-    # type: (Any) -> Optional[float]
+def number(value: Any) -> Optional[float]:
     """A finite number, or the decimal text of one with blanks around it, as a float; None for anything else, NaN and Infinity too."""
     if isinstance(value, str):
         text = value.strip()
@@ -123,8 +112,7 @@ def number(value):
     return float(value) if math.isfinite(value) else None
 
 
-def by_value(digits):
-    # type: (str) -> Tuple[int, str]
+def by_value(digits: str) -> Tuple[int, str]:
     """A sort key of ASCII digits, any number of them: the larger number comes last."""
     bare = digits.lstrip("0")
     return len(bare), bare

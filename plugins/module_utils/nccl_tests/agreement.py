@@ -12,8 +12,7 @@ from .words import one_line
 _THINGS = (("driver", "GPU driver"), ("cuda", "CUDA of the driver"), ("nccl", "NCCL"), ("mpi", "MPI"))
 
 
-def versions_of(node, said):
-    # type: (Node, Optional[Answer]) -> Dict[str, Optional[str]]
+def versions_of(node: Node, said: Optional[Answer]) -> Dict[str, Optional[str]]:
     """``{"driver", "cuda", "nccl", "mpi"}`` of a node. NCCL's is that of the library a rank loaded, else of the first one found."""
     libraries = [item.get("version") for item in node.seen["nccl"] if isinstance(item, dict)]
     mpi = node.seen["mpi"][0] if node.seen["mpi"] else {}
@@ -23,8 +22,7 @@ def versions_of(node, said):
             "mpi": _word("%s %s" % (mpi["kind"], mpi["version"])) if mpi else None}
 
 
-def versions(nodes, said):
-    # type: (Sequence[Node], Mapping[str, Optional[Answer]]) -> List[Verdict]
+def versions(nodes: Sequence[Node], said: Mapping[str, Optional[Answer]]) -> List[Verdict]:
     """``nccl.versions`` of each thing, for a run over several nodes."""
     if len(nodes) < 2:
         return []
@@ -36,8 +34,7 @@ def versions(nodes, said):
     return [item for item in found if item is not None]
 
 
-def _agree(label, values):
-    # type: (str, Mapping[str, Optional[str]]) -> Optional[Verdict]
+def _agree(label: str, values: Mapping[str, Optional[str]]) -> Optional[Verdict]:
     """None where no node has the thing at all: other verdicts say that."""
     where = Where("", None, None, label)
     known = {value for value in values.values() if value is not None}
@@ -53,6 +50,5 @@ def _agree(label, values):
     return verdict("nccl.versions", where, "pass", "one on all nodes", min(known), "%s is the same on %d nodes" % (label, len(values)))
 
 
-def _word(value):
-    # type: (Any) -> Optional[str]
+def _word(value: Any) -> Optional[str]:
     return one_line(value, 80) if isinstance(value, str) and value.strip() else None

@@ -42,19 +42,17 @@ class Wishes(NamedTuple):
     source: Optional[Source]
 
 
-def required(collectives):
-    # type: (Sequence[str]) -> List[str]
+def required(collectives: Sequence[str]) -> List[str]:
     """The programs that the collectives of the inventory need."""
     return [COLLECTIVES[name] for name in collectives]
 
 
-def plan(nodes, wishes):
-    # type: (Mapping[str, Mapping[str, Any]], Wishes) -> Dict[str, Any]
+def plan(nodes: Mapping[str, Mapping[str, Any]], wishes: Wishes) -> Dict[str, Any]:
     """What is to lie in which directory, and who builds it; ``nodes``: what each one's ``look`` found, in the inventory's order.
 
     Raises RailwrightError with one line that says what is missing, and where.
     """
-    common = {"install": wishes.install, "shared": wishes.shared, "programs": required(wishes.collectives)}  # type: Dict[str, Any]
+    common: Dict[str, Any] = {"install": wishes.install, "shared": wishes.shared, "programs": required(wishes.collectives)}
     if wishes.install == "prebuilt":
         return dict(common, directory=wishes.path, builder=None, recipe=None)
     if wishes.source is None:
@@ -76,14 +74,12 @@ def plan(nodes, wishes):
                 toolchain={name: seen[name] for name in ("nvcc", "nccl", "mpi")})
 
 
-def key_of(recipe):
-    # type: (Mapping[str, Any]) -> str
+def key_of(recipe: Mapping[str, Any]) -> str:
     """Twelve hexadecimal digits over everything that makes one build differ from another."""
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode("utf-8")).hexdigest()[:12]
 
 
-def capabilities_of(nodes):
-    # type: (Mapping[str, Mapping[str, Any]]) -> List[str]
+def capabilities_of(nodes: Mapping[str, Mapping[str, Any]]) -> List[str]:
     """The compute capabilities of all GPUs, in rising order."""
     if not any(seen["gpus"] for seen in nodes.values()):
         raise RailwrightError("no CUDA device on %s: there is no NVIDIA GPU on the PCI bus, so there is nothing to build nccl-tests for" % (
@@ -97,17 +93,15 @@ def capabilities_of(nodes):
     return sorted(found, key=lambda text: [int(part) for part in text.split(".")])
 
 
-def listed(names):
-    # type: (Sequence[str]) -> str
+def listed(names: Sequence[str]) -> str:
     """``node1, node2`` or, of many, the first and how many more."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (" and %d more" % more if more > 0 else "")
 
 
-def _one_architecture(nodes):
-    # type: (Mapping[str, Mapping[str, Any]]) -> None
+def _one_architecture(nodes: Mapping[str, Mapping[str, Any]]) -> None:
     """GPU nodes of two architectures cannot run one build."""
-    by_arch = {}  # type: Dict[str, List[str]]
+    by_arch: Dict[str, List[str]] = {}
     for name, seen in nodes.items():
         if seen["gpus"]:
             by_arch.setdefault(seen["arch"], []).append(name)
@@ -117,10 +111,9 @@ def _one_architecture(nodes):
                               "nccl_tests_install: prebuilt" % found)
 
 
-def _builder(nodes, wanted, mpi):
-    # type: (Mapping[str, Mapping[str, Any]], Sequence[str], bool) -> str
+def _builder(nodes: Mapping[str, Mapping[str, Any]], wanted: Sequence[str], mpi: bool) -> str:
     """The first node with GPU, compiler and headers; why there is none, node by node."""
-    why = []  # type: List[str]
+    why: List[str] = []
     for name, seen in nodes.items():
         lacks = lacking(seen, wanted, mpi) if seen["gpus"] else ["no GPU"]
         if not lacks:
@@ -129,8 +122,7 @@ def _builder(nodes, wanted, mpi):
     raise RailwrightError("no node can build nccl-tests. %s" % listed(why))
 
 
-def lacking(seen, wanted, mpi):
-    # type: (Mapping[str, Any], Sequence[str], bool) -> List[str]
+def lacking(seen: Mapping[str, Any], wanted: Sequence[str], mpi: bool) -> List[str]:
     """What a node lacks to build for these GPUs, each in words that say what to do."""
     lacks = []
     nvcc = seen["nvcc"]
@@ -149,14 +141,12 @@ def lacking(seen, wanted, mpi):
     return lacks
 
 
-def gencode(codes):
-    # type: (Sequence[str]) -> str
+def gencode(codes: Sequence[str]) -> str:
     """NVCC_GENCODE: machine code for exactly these GPUs."""
     return " ".join("-gencode=arch=%s,code=%s" % (code.replace("sm_", "compute_"), code) for code in codes)
 
 
-def make_options(recipe, toolchain, work, static_runtime):
-    # type: (Mapping[str, Any], Mapping[str, Any], str, bool) -> List[str]
+def make_options(recipe: Mapping[str, Any], toolchain: Mapping[str, Any], work: str, static_runtime: bool) -> List[str]:
     """make's variables. ``work`` holds homes of NCCL and MPI as the Makefile wants them, made of links.
 
     The CUDA runtime goes into the programs where it can (2.13 and newer): the other nodes need the driver and no toolkit.
@@ -173,14 +163,12 @@ def make_options(recipe, toolchain, work, static_runtime):
     return options
 
 
-def manifest(recipe, builder, programs):
-    # type: (Mapping[str, Any], str, Mapping[str, str]) -> str
+def manifest(recipe: Mapping[str, Any], builder: str, programs: Mapping[str, str]) -> str:
     """The file beside the programs: what they were built with, and their checksums."""
     return json.dumps(dict(recipe, builder=builder, programs=dict(programs)), indent=1, sort_keys=True) + "\n"
 
 
-def read_manifest(text):
-    # type: (Optional[str]) -> Optional[Dict[str, Any]]
+def read_manifest(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """The manifest of a directory; None for what is none."""
     try:
         found = read_json(text or "")
@@ -192,16 +180,14 @@ def read_manifest(text):
     return {str(name): value for name, value in found.items()}
 
 
-def is_whole(state, recipe):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> bool
+def is_whole(state: Mapping[str, Any], recipe: Mapping[str, Any]) -> bool:
     """Whether a node has this build, with every program as its manifest says."""
     found = state["manifest"]
     return found is not None and found.get("key") == recipe["key"] and all(
         state["programs"].get(name) == digest for name, digest in found["programs"].items())
 
 
-def choose(planned, states):
-    # type: (Mapping[str, Any], Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]
+def choose(planned: Mapping[str, Any], states: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
     """Who has it, who builds it, who gets it: ``{"origin", "build", "receivers", "programs", "warnings"}``.
 
     A build that is there and whole is never built again; the builder's is the one that counts, else that of the first node which has one.
@@ -223,8 +209,7 @@ def choose(planned, states):
     return {"origin": origin, "build": not whole, "receivers": receivers, "programs": programs, "warnings": warnings}
 
 
-def _prebuilt(planned, states):
-    # type: (Mapping[str, Any], Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]
+def _prebuilt(planned: Mapping[str, Any], states: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
     """The programs must be there; where two nodes have different ones, people are told: two distributions may have a build each."""
     lacking = ["%s: %s" % (name, ", ".join(program for program in planned["programs"] if program not in state["programs"]))
                for name, state in states.items() if not set(planned["programs"]) <= set(state["programs"])]
@@ -232,7 +217,7 @@ def _prebuilt(planned, states):
         raise RailwrightError("nccl_tests_path: %s holds no executable program of that name: %s" % (planned["directory"], listed(lacking)))
     warnings = []
     for program in planned["programs"]:
-        by_digest = {}  # type: Dict[str, List[str]]
+        by_digest: Dict[str, List[str]] = {}
         for name, state in states.items():
             by_digest.setdefault(state["programs"][program], []).append(name)
         if len(by_digest) > 1:

@@ -30,8 +30,10 @@ _MISSING = re.compile(r"^[ \t]*(\S+) => not found$|(version `[^'\n]{1,100}' not 
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
 
-def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix, mpi_install="none", drop=()):
-    # type: (Host, str, Optional[str], str, Optional[str], Optional[str], str, Sequence[str]) -> Dict[str, Any]
+def look(
+    host: Host, arch: str, cuda_version: Optional[str], nccl_prefix: str, nccl_origin: Optional[str], mpi_prefix: Optional[str],
+    mpi_install: str = "none", drop: Sequence[str] = (),
+) -> Dict[str, Any]:
     """One node, as ``build.plan`` wants it. ``nccl_origin``: which NCCL the inventory installs; None: what the loader finds first."""
     libraries = _ordered(nccl_libraries(host, nccl_prefix), nccl_origin)
     mpi = find_mpi(host, mpi_prefix, mpi_install, drop)
@@ -44,24 +46,21 @@ def look(host, arch, cuda_version, nccl_prefix, nccl_origin, mpi_prefix, mpi_ins
     }
 
 
-def _gpus(host):
-    # type: (Host) -> List[Dict[str, Any]]
+def _gpus(host: Host) -> List[Dict[str, Any]]:
     """The driver's word on every GPU, else the catalogue's."""
     found = observe_gpus(host)
-    told = {}  # type: Dict[str, str]
+    told: Dict[str, str] = {}
     if found and host.which("nvidia-smi") is not None:
         answer = host.run(("nvidia-smi", "--query-gpu=pci.bus_id,compute_cap", "--format=csv,noheader"), 60.0)
         told = {address.lower(): capability for address, capability in _CAPABILITY.findall(answer.out)} if answer.ok else {}
     return [_gpu(gpu, told) for gpu in found]
 
 
-def _gpu(gpu, told):
-    # type: (Gpu, Mapping[str, str]) -> Dict[str, Any]
+def _gpu(gpu: Gpu, told: Mapping[str, str]) -> Dict[str, Any]:
     return {"pci": gpu.pci, "device_id": gpu.device_id, "capability": told.get(gpu.pci) or compute_capability(gpu)}
 
 
-def find_nvcc(host, version):
-    # type: (Host, Optional[str]) -> Optional[Dict[str, Any]]
+def find_nvcc(host: Host, version: Optional[str]) -> Optional[Dict[str, Any]]:
     """Path, home, release and machine codes of the release that the inventory wants, else of the node's default, else of the newest."""
     homes = ["%s-%s" % (CUDA, version)] if version else []
     others = sorted((name for name in host.listdir("/usr/local") if re.match(r"cuda-[0-9.]+\Z", name)), key=parse.natural_key, reverse=True)
@@ -77,21 +76,18 @@ def find_nvcc(host, version):
     return None
 
 
-def _codes(host, nvcc):
-    # type: (Host, str) -> str
+def _codes(host: Host, nvcc: str) -> str:
     """CUDA before 11.5 lists its GPUs in the help only."""
     answer = host.run((nvcc, "--list-gpu-code"), 60.0)
     return answer.out if answer.ok and _CODE.search(answer.out) else host.run((nvcc, "--help"), 60.0).out
 
 
-def _ordered(libraries, origin):
-    # type: (Sequence[NcclLibrary], Optional[str]) -> List[NcclLibrary]
+def _ordered(libraries: Sequence[NcclLibrary], origin: Optional[str]) -> List[NcclLibrary]:
     good = [library for library in libraries if library.version is not None]
     return [library for library in good if library.origin == origin] + [library for library in good if library.origin != origin]
 
 
-def _with_header(host, library):
-    # type: (Host, NcclLibrary) -> Optional[Dict[str, Any]]
+def _with_header(host: Host, library: NcclLibrary) -> Optional[Dict[str, Any]]:
     """A library and the directory of its nccl.h: beside lib (a prefix, a wheel), or two above (/usr/lib/x86_64-linux-gnu)."""
     # /lib is a link to /usr/lib, and the loader's cache holds the short name
     parts = ("/usr" + library.path if library.path.startswith("/lib") else library.path).split("/")
@@ -102,11 +98,11 @@ def _with_header(host, library):
     return None
 
 
-def find_mpi(host, prefix, install="none", drop=()):
-    # type: (Host, Optional[str], str, Sequence[str]) -> Optional[Dict[str, Any]]
+def find_mpi(host: Host, prefix: Optional[str], install: str = "none", drop: Sequence[str] = ()) -> Optional[Dict[str, Any]]:
     """The MPI that starts the ranks, and, where it has an mpicc, headers and library in mpicc's own words."""
     for mpi in found_mpi(host, prefix, install, drop)[:1]:
-        place = {"kind": mpi.kind, "version": mpi.version, "directory": mpi.prefix + "/lib", "include": None, "library": None}  # type: Dict[str, Any]
+        place: Dict[str, Any] = {
+            "kind": mpi.kind, "version": mpi.version, "directory": mpi.prefix + "/lib", "include": None, "library": None}
         names = ("mpicc.mpich" if mpi.kind == MPICH else "mpicc.openmpi", "mpicc")  # Debian's mpicc may be another one's
         compiler = next((path for path in ("%s/bin/%s" % (mpi.prefix, name) for name in names) if host.exists(path)), None)
         if compiler is not None:
@@ -115,8 +111,7 @@ def find_mpi(host, prefix, install="none", drop=()):
     return None
 
 
-def _compiled_for(host, compiler, opal, drop):
-    # type: (Host, str, Optional[str], Sequence[str]) -> Dict[str, Any]
+def _compiled_for(host: Host, compiler: str, opal: Optional[str], drop: Sequence[str]) -> Dict[str, Any]:
     """``mpicc -show`` prints the compiler's command line, of Open MPI as of MPICH."""
     answer = host.run(list(drop) + (["env", "OPAL_PREFIX=" + opal] if opal else []) + [compiler, "-show"], 30.0)
     words = answer.out.split() if answer.ok else []
@@ -131,29 +126,26 @@ def _compiled_for(host, compiler, opal, drop):
     return {"include": include, "library": library, "directory": library.rpartition("/")[0]}
 
 
-def library_path(libraries, mpi, nvcc):
-    # type: (Sequence[NcclLibrary], Optional[str], Optional[Mapping[str, Any]]) -> List[str]
+def library_path(libraries: Sequence[NcclLibrary], mpi: Optional[str], nvcc: Optional[Mapping[str, Any]]) -> List[str]:
     """LD_LIBRARY_PATH on this node: what the loader does not find by itself, NCCL first. ``mpi``: the directory of libmpi."""
     directories = [libraries[0].path.rpartition("/")[0]] if libraries and libraries[0].origin != LDCONFIG else []
     directories += [mpi] if mpi is not None else []
     directories += [nvcc["home"] + "/lib64"] if nvcc is not None else []
-    found = []  # type: List[str]
+    found: List[str] = []
     for directory in directories:
         if directory not in found and not STANDARD.match(directory):
             found.append(directory)
     return found
 
 
-def state(host, directory):
-    # type: (Host, str) -> Dict[str, Any]
+def state(host: Host, directory: str) -> Dict[str, Any]:
     """Every program of a directory with its sha256, and the manifest beside them."""
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)]
     programs = [name for name in names if (host.mode("%s/%s" % (directory, name)) or 0) & 0o111]
     return {"programs": sums(host, directory, programs), "manifest": build.read_manifest(host.read("%s/%s" % (directory, build.MANIFEST)))}
 
 
-def unresolved(host, program, libraries, drop=()):
-    # type: (Host, str, Sequence[str], Sequence[str]) -> List[str]
+def unresolved(host: Host, program: str, libraries: Sequence[str], drop: Sequence[str] = ()) -> List[str]:
     """Shared libraries, or versions of their symbols, that the loader would not find for a program."""
     answer = host.run(list(drop) + ["env", "LD_LIBRARY_PATH=" + ":".join(libraries), "ldd", program], 30.0)
     if answer.rc in (124, CUT):

@@ -31,8 +31,7 @@ class Account(NamedTuple):
     gid: int
 
 
-def compile_account(host, wanted):
-    # type: (Host, Optional[str]) -> Account
+def compile_account(host: Host, wanted: Optional[str]) -> Account:
     """The job user where the node has him, else nobody; root compiles nothing."""
     if host.user() != 0:
         return Account("", None, 0)
@@ -49,16 +48,14 @@ def compile_account(host, wanted):
 class Builder:
     """One build on one node; ``run`` removes its working directory however it ends."""
 
-    def __init__(self, host, account, node, planned):
-        # type: (Host, Account, str, Mapping[str, Any]) -> None
+    def __init__(self, host: Host, account: Account, node: str, planned: Mapping[str, Any]) -> None:
         self.host = host
         self.account = account
         self.node = node
         self.planned = planned
         self.work = ""
 
-    def run(self, archive):
-        # type: (str) -> Dict[str, Any]
+    def run(self, archive: str) -> Dict[str, Any]:
         """Check, unpack, compile, lay in place; the manifest."""
         check_brought(self.host, archive, archive, self.planned["source"]["sha256"])
         _space(self.host, CACHE)
@@ -73,20 +70,17 @@ class Builder:
         finally:
             self.host.run(("rm", "-rf", "--", self.work), 120.0)
 
-    def _as_user(self, argv, what, seconds=120.0):
-        # type: (Sequence[str], str, float) -> str
+    def _as_user(self, argv: Sequence[str], what: str, seconds: float = 120.0) -> str:
         return must(self.host, self._dropped() + tuple(argv), what, seconds)
 
-    def _dropped(self):
-        # type: () -> Tuple[str, ...]
+    def _dropped(self) -> Tuple[str, ...]:
         clean = ("env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + self.work, "TMPDIR=" + self.work, "LC_ALL=C")
         account = self.account
-        drop = () if account.uid is None else (
-            "setpriv", "--reuid=%d" % account.uid, "--regid=%d" % account.gid, "--clear-groups")  # type: Tuple[str, ...]
+        drop: Tuple[str, ...] = () if account.uid is None else (
+            "setpriv", "--reuid=%d" % account.uid, "--regid=%d" % account.gid, "--clear-groups")
         return drop + clean
 
-    def _unpack(self, archive):
-        # type: (str) -> None
+    def _unpack(self, archive: str) -> None:
         source = self.work + "/source"
         self._as_user(("mkdir", source, self.work + "/nccl", self.work + "/nccl/lib", self.work + "/nccl/include", self.work + "/mpi"),
                       "make a working directory")
@@ -95,8 +89,7 @@ class Builder:
         if not self.host.exists(source + "/Makefile"):
             raise RailwrightError("%s is no archive of nccl-tests: it holds no Makefile in its first directory" % archive)
 
-    def _homes(self):
-        # type: () -> None
+    def _homes(self) -> None:
         """The homes of NCCL and MPI as the Makefile wants them: include and lib, with a libnccl.so, which a wheel does not have."""
         nccl, mpi = self.planned["toolchain"]["nccl"], self.planned["toolchain"]["mpi"]
         headers = ["%s/%s" % (nccl["include"], name) for name in self.host.listdir(nccl["include"]) if name.startswith("nccl")]
@@ -107,8 +100,7 @@ class Builder:
         for target, link in links:
             self._as_user(("ln", "-s", target, link), "link " + target)
 
-    def _mpi_libraries(self, library):
-        # type: (str) -> List[Tuple[str, str]]
+    def _mpi_libraries(self, library: str) -> List[Tuple[str, str]]:
         """The whole directory where it can be: libraries name others relative to their own place ($ORIGIN), which the linker follows."""
         place, _slash, name = library.rpartition("/")
         home = self.work + "/mpi/lib"
@@ -119,8 +111,7 @@ class Builder:
         self._as_user(("mkdir", home), "make a working directory")
         return [("%s/%s" % (place, item), "%s/%s" % (home, item)) for item in names] + [(library, home + "/libmpi.so")]
 
-    def _make(self):
-        # type: () -> None
+    def _make(self) -> None:
         toolchain = self.planned["toolchain"]
         places = [toolchain[name]["library"].rpartition("/")[0] for name in ("nccl", "mpi") if toolchain[name]]
         options = build.make_options(self.planned["recipe"], toolchain, self.work, _static_runtime(self.host, toolchain["nvcc"]["home"]))
@@ -138,8 +129,7 @@ class Builder:
             raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(
                 telling((answer.out + answer.err).strip().splitlines()))))
 
-    def _publish(self):
-        # type: () -> Dict[str, Any]
+    def _publish(self) -> Dict[str, Any]:
         """Packed by who compiled it; unpacked, summed up and renamed by us."""
         made = self.work + "/build"
         names = [name for name in self.host.listdir(made) if name.endswith(build.ENDING)]
@@ -162,8 +152,7 @@ class Builder:
         return {"manifest": build.read_manifest(text)}
 
 
-def pack(host, directory, archive):
-    # type: (Host, str, str) -> Dict[str, Any]
+def pack(host: Host, directory: str, archive: str) -> Dict[str, Any]:
     """The whole build as one file for the other nodes."""
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
     _directory(host, archive.rpartition("/")[0])
@@ -173,8 +162,7 @@ def pack(host, directory, archive):
     return {"sha256": sums(host, parent, [name])[name]}
 
 
-def unpack(host, archive, sha256, directory, programs):
-    # type: (Host, str, str, str, Mapping[str, str]) -> None
+def unpack(host: Host, archive: str, sha256: str, directory: str, programs: Mapping[str, str]) -> None:
     """What another node packed, in place once every program is the one that its manifest names."""
     check_brought(host, archive, archive, sha256)
     new = _beside(host, directory)
@@ -189,8 +177,7 @@ def unpack(host, archive, sha256, directory, programs):
     host.remove(archive)
 
 
-def verify(host, directory, programs):
-    # type: (Host, str, Mapping[str, str]) -> None
+def verify(host: Host, directory: str, programs: Mapping[str, str]) -> None:
     """Every program is the one that was built."""
     found = sums(host, directory, sorted(programs))
     wrong = ["%s %s" % (name, "is another one" if name in found else "is missing")
@@ -199,23 +186,20 @@ def verify(host, directory, programs):
         raise RailwrightError("%s: %s" % (directory, build.listed(wrong)))
 
 
-def _beside(host, directory):
-    # type: (Host, str) -> str
+def _beside(host: Host, directory: str) -> str:
     """A new directory in the place where ``directory`` is or will be: a rename takes no time and is seen whole or not at all."""
     parent = directory.rpartition("/")[0]
     _directory(host, parent)
     return must(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
 
 
-def _directory(host, path):
-    # type: (Host, str) -> None
+def _directory(host: Host, path: str) -> None:
     """install, unlike mkdir, gives every directory that it makes on the way the mode 0755, whatever root's umask is."""
     if not host.exists(path):
         must(host, ("install", "-d", "-m", "0755", "--", path), "make " + path)
 
 
-def _extract(host, archive, new):
-    # type: (Host, str, str) -> Dict[str, str]
+def _extract(host: Host, archive: str, new: str) -> Dict[str, str]:
     """Programs and sums of an archive that was unpacked into our directory, where nobody else writes.
 
     What is no plain file is refused before anybody else can reach it: who compiled packed the archive, and root's tar makes what is in it,
@@ -236,8 +220,7 @@ def _extract(host, archive, new):
     return found
 
 
-def _swap(host, new, directory):
-    # type: (Host, str, str) -> None
+def _swap(host: Host, new: str, directory: str) -> None:
     """``new`` takes the place of ``directory``; what runs from there goes on with its files."""
     if host.exists("/sys/fs/selinux/enforce"):
         host.run(("restorecon", "-R", new), 60.0)
@@ -248,22 +231,19 @@ def _swap(host, new, directory):
     host.run(("rm", "-rf", "--", old), 120.0)
 
 
-def telling(lines):
-    # type: (Sequence[str]) -> List[str]
+def telling(lines: Sequence[str]) -> List[str]:
     """The end of a compiler's words; with many jobs at once it says only that they failed, so the first causes go before it."""
     tail = list(lines[-LINES:])
     causes = [line for line in lines[:-LINES] if CAUSE.search(line)][:CAUSES]
     return causes + tail[len(causes):]
 
 
-def _static_runtime(host, home):
-    # type: (Host, str) -> bool
+def _static_runtime(host: Host, home: str) -> bool:
     places = ["lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"]
     return any(host.exists("%s/%s/libcudart_static.a" % (home, place)) for place in places)
 
 
-def _space(host, path):
-    # type: (Host, str) -> None
+def _space(host: Host, path: str) -> None:
     free = host.free_bytes(path)
     if free is not None and free < SPACE:
         raise RailwrightError("%s has %d MiB free, and a build needs %d" % (path, free >> 20, SPACE >> 20))

@@ -29,27 +29,24 @@ _KEPT = re.compile(
 _VARYING = re.compile(r":\d+:\d+ (?=\[|NCCL)|(?:Channel|CollNet) \d+(?:/[\d-]+)?")
 
 
-def collect(host, run, user, names):
-    # type: (Host, str, str, Sequence[str]) -> Dict[str, Any]
+def collect(host: Host, run: str, user: str, names: Sequence[str]) -> Dict[str, Any]:
     """``names``: the collectives, in order. Jobs that were never started here have no output, and logs all the same."""
     path = directory_of(run)
     with processes.rights_of(host, user):
         files = host.listdir(path)
-        found = {"jobs": [_job(host, run, user, name, files) for name in names], "ended": ended_before(host, run)}  # type: Dict[str, Any]
+        found: Dict[str, Any] = {"jobs": [_job(host, run, user, name, files) for name in names], "ended": ended_before(host, run)}
     who = processes.account(user)
     found.update(collected(host, "%s/%s" % (path, TOPOLOGY), "%s/%s" % (path, GRAPH), (who.name, who.uid, who.gid)))
     found["left"] = remove(host, run)
     return found
 
 
-def debug_file(run, name):
-    # type: (str, str) -> str
+def debug_file(run: str, name: str) -> str:
     """NCCL puts host and process in place of %h and %p."""
     return "%s/nccl.%s.%%h.%%p.log" % (directory_of(run), name)
 
 
-def _job(host, run, user, name, files):
-    # type: (Host, str, str, str, Sequence[str]) -> Dict[str, Any]
+def _job(host: Host, run: str, user: str, name: str, files: Sequence[str]) -> Dict[str, Any]:
     log = log_of(run, name)
     text, more = processes.output(host, log, user, FILE_LIMIT)
     return {
@@ -65,17 +62,15 @@ def _job(host, run, user, name, files):
     }
 
 
-def _json(host, path):
-    # type: (Host, str) -> Optional[str]
+def _json(host: Host, path: str) -> Optional[str]:
     document = stripped(host.read(path, FILE_LIMIT) or "")
     text = json.dumps(document) if document else ""
     return text if 0 < len(text) <= TEXT_LIMIT else None
 
 
-def _log(host, path, name, files):
-    # type: (Host, str, str, Sequence[str]) -> str
+def _log(host: Host, path: str, name: str, files: Sequence[str]) -> str:
     mine = re.compile(r"nccl\.%s\..+\.log\Z" % re.escape(name))
-    lines = []  # type: List[str]
+    lines: List[str] = []
     room = FILE_LIMIT
     for file in [item for item in files if mine.match(item)][:FILES]:
         text = clean(host.read("%s/%s" % (path, file), min(FILE_LIMIT, room)) or "")
@@ -85,11 +80,10 @@ def _log(host, path, name, files):
     return fitting(lines, LOG_LIMIT)
 
 
-def fitting(lines, limit):
-    # type: (Sequence[str], int) -> str
+def fitting(lines: Sequence[str], limit: int) -> str:
     """The lines, or one of each kind where all of them are too many."""
     if sum(len(line) + 1 for line in lines) > limit:
-        seen = {}  # type: Dict[str, str]
+        seen: Dict[str, str] = {}
         for line in lines:
             seen.setdefault(_VARYING.sub(" ", line), line)
         lines = list(seen.values())

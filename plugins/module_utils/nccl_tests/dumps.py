@@ -28,21 +28,19 @@ class Named(NamedTuple):
     origin: str
 
 
-def collected(host, topology, graphs, user=None):
-    # type: (Host, str, str, Optional[User]) -> Dict[str, Any]
+def collected(host: Host, topology: str, graphs: str, user: Optional[User] = None) -> Dict[str, Any]:
     """``{"nccl_topo", "nccl_graph", "notes"}`` from the two files of a run; None where NCCL wrote none (rank 0 of a run writes them).
 
     The directory belongs to the job user: with ``user`` files are read with that user's rights. What comes back is NCCL's vocabulary only.
     """
-    notes = []  # type: List[str]
+    notes: List[str] = []
     with _as(host, user):
         found = {"nccl_topo": _dump(host, topology, TOPOLOGY, notes), "nccl_graph": _dump(host, graphs, GRAPHS, notes)}
     return dict(found, notes=notes)
 
 
 @contextlib.contextmanager
-def _as(host, user):
-    # type: (Host, Optional[User]) -> Iterator[None]
+def _as(host: Host, user: Optional[User]) -> Iterator[None]:
     if user is None:
         yield
         return
@@ -50,8 +48,7 @@ def _as(host, user):
         yield
 
 
-def _dump(host, path, grammar, notes):
-    # type: (Host, str, Dict[str, Tuple[str, ...]], List[str]) -> Optional[str]
+def _dump(host: Host, path: str, grammar: Dict[str, Tuple[str, ...]], notes: List[str]) -> Optional[str]:
     if host.readlink(path) is not None:
         notes.append("%s is a link and was not read" % path)
         return None
@@ -69,14 +66,15 @@ def _dump(host, path, grammar, notes):
     return found
 
 
-def judge_topo_files(host, node, environment, home=None, user=None):
-    # type: (Host, str, Mapping[str, str], Optional[str], Optional[User]) -> List[Verdict]
+def judge_topo_files(
+    host: Host, node: str, environment: Mapping[str, str], home: Optional[str] = None, user: Optional[User] = None
+) -> List[Verdict]:
     """``nccl.topo_file`` for each file that NCCL is told to read on this node; [] where there is none.
 
     ``environment``: variables of the run; ``home``: of the job user, for ~/.nccl.conf; ``user``: files are read with that user's
     rights, as NCCL will read them (root would find what the job does not).
     """
-    found = []  # type: List[Verdict]
+    found: List[Verdict] = []
     with _as(host, user):
         settings = _settings(host, environment, home)
         for name, grammar in _FILES:
@@ -88,8 +86,7 @@ def judge_topo_files(host, node, environment, home=None, user=None):
     return found
 
 
-def _settings(host, environment, home):
-    # type: (Host, Mapping[str, str], Optional[str]) -> Dict[str, Named]
+def _settings(host: Host, environment: Mapping[str, str], home: Optional[str]) -> Dict[str, Named]:
     """The names with who set them first: the environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf."""
     found = {name: Named(value, "the environment") for name, value in environment.items()}
     own = environment.get("NCCL_CONF_FILE") or (home.rstrip("/") + "/.nccl.conf" if home else "")
@@ -99,10 +96,9 @@ def _settings(host, environment, home):
     return found
 
 
-def conf_settings(text):
-    # type: (str) -> Dict[str, str]
+def conf_settings(text: str) -> Dict[str, str]:
     """nccl.conf as NCCL reads it: # in the first column, split at the first =, nothing trimmed, the first one counts."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for line in text.split("\n"):
         name, equals, value = line.rstrip("\r").partition("=")
         if equals and not line.startswith("#"):
@@ -110,12 +106,10 @@ def conf_settings(text):
     return found
 
 
-def _judge(host, where, path, grammar):
-    # type: (Host, Where, str, Dict[str, Tuple[str, ...]]) -> Verdict
+def _judge(host: Host, where: Where, path: str, grammar: Dict[str, Tuple[str, ...]]) -> Verdict:
     expected = "a file that NCCL reads"
 
-    def failed(message):
-        # type: (str) -> Verdict
+    def failed(message: str) -> Verdict:
         return verdict("nccl.topo_file", where, "fail", expected, path, message)
 
     if not path.startswith("/"):

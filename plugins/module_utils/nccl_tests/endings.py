@@ -17,8 +17,7 @@ _SIGNALS = {1: "HUP", 2: "INT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KIL
 _SAID = ("error", "Test NCCL failure", "Test CUDA failure")  # what stands behind a # too, and is no part of the table
 
 
-def how_it_ended(rc):
-    # type: (Any) -> str
+def how_it_ended(rc: Any) -> str:
     """``exit 3: a NCCL failure``; None: somebody killed it together with what watched it."""
     if rc is None:
         return "killed from outside"
@@ -30,16 +29,14 @@ def how_it_ended(rc):
     return "exit %d%s" % (code, ": " + _NCCL_TESTS[code] if code in _NCCL_TESTS else "")
 
 
-def why(text, log):
-    # type: (str, str) -> Optional[str]
+def why(text: str, log: str) -> Optional[str]:
     """NCCL's own warning first, wherever it was written; then the most telling line of the output that is not the table's."""
     warnings = "\n".join(line for line in clean(log).splitlines() if "NCCL WARN" in line)
     rest = "\n".join(line for line in clean(text).splitlines() if not _of_table(line))
     return reason(warnings) or reason(rest)
 
 
-def _of_table(line):
-    # type: (str) -> bool
+def _of_table(line: str) -> bool:
     """Whether a line is one of nccl-tests' table: a comment, or a row that begins with two numbers and a type."""
     words = line.split(None, 3)
     if line.lstrip().startswith("#"):
@@ -47,8 +44,7 @@ def _of_table(line):
     return len(words) > 2 and words[0].isdecimal() and words[1].isdecimal() and "a" <= words[2][0] <= "z"
 
 
-def leftovers(ended):
-    # type: (Mapping[str, int]) -> List[Verdict]
+def leftovers(ended: Mapping[str, int]) -> List[Verdict]:
     """A job that ended by itself leaves nothing. What had to be ended is worth a look: it held GPUs."""
     return [verdict("nccl.leftovers", Where(node, None, None, "processes of the run"), "warn", 0, count,
                     "%d processes of the run were still there after it and were ended" % count)

@@ -27,8 +27,7 @@ class Erdma(NamedTuple):
     largest: int  # bytes of the run's largest message
 
 
-def floor_of(collective, minimum, site):
-    # type: (str, Mapping[str, Any], Site) -> Tuple[Optional[float], str]
+def floor_of(collective: str, minimum: Mapping[str, Any], site: Site) -> Tuple[Optional[float], str]:
     """(GB/s or None, source)."""
     if minimum.get(collective) is not None:
         return float(minimum[collective]), KEY
@@ -46,8 +45,7 @@ def floor_of(collective, minimum, site):
     return round(ring_floor(nics, site.rate_gbps), 3), "%g of %d NICs x %g Gb/s / 8" % (NETWORK_FRACTION, nics, site.rate_gbps)
 
 
-def least(values):
-    # type: (Sequence[Optional[float]]) -> Optional[float]
+def least(values: Sequence[Optional[float]]) -> Optional[float]:
     """None where one node's is not known."""
-    known = [float(value) for value in values if value is not None]  # type: List[float]
+    known: List[float] = [float(value) for value in values if value is not None]
     return min(known) if known and len(known) == len(values) else None

@@ -35,15 +35,13 @@ class Launch(NamedTuple):
     seconds: int
 
 
-def log_of(run, name):
-    # type: (str, str) -> str
+def log_of(run: str, name: str) -> str:
     if not _JOB.match(name):
         raise RailwrightError("job: %r is no name of a job" % name)
     return "%s/%s.log" % (directory_of(run), name)
 
 
-def begin(host, launch):
-    # type: (Host, Launch) -> Dict[str, Any]
+def begin(host: Host, launch: Launch) -> Dict[str, Any]:
     log = log_of(launch.run, launch.name)
     note(host, launch.run, started=True)
     started = processes.start(host, launch.argv, launch.user, dict(launch.environment), log, launch.seconds, launch.run, LEASE_S)
@@ -52,8 +50,7 @@ def begin(host, launch):
     return {"job": launch.name, "pid": started.pid}
 
 
-def poll(host, run, user, name, wait=WAIT_S):
-    # type: (Host, str, str, str, float) -> Dict[str, Any]
+def poll(host: Host, run: str, user: str, name: str, wait: float = WAIT_S) -> Dict[str, Any]:
     """Waits a moment for the end. ``rc`` None with ``ended``: somebody ended it from outside, and its keeper too."""
     log = log_of(run, name)
     processes.renew(host, log, user)
@@ -76,8 +73,7 @@ def poll(host, run, user, name, wait=WAIT_S):
     return {"ended": ended, "status": rc, "too_much": more, "progress": progress, "tail": tail(text)}
 
 
-def _started(host, log, user):
-    # type: (Host, str, str) -> Tuple[Started, float]
+def _started(host: Host, log: str, user: str) -> Tuple[Started, float]:
     with processes.rights_of(host, user):
         text = host.read(log + ".started", 4096)
     try:
@@ -90,15 +86,13 @@ def _started(host, log, user):
     raise RailwrightError("%s: this job was not started here, or its directory is gone" % log)
 
 
-def _progress(name, text, seconds):
-    # type: (str, str, float) -> Dict[str, Any]
+def _progress(name: str, text: str, seconds: float) -> Dict[str, Any]:
     rows = parse(clean(text))["rows"]
     busbw = rows[-1]["out_of_place"]["busbw"] if rows else None
     return {"collective": name, "seconds": round(seconds, 1), "rows": len(rows), "size": rows[-1]["size"] if rows else None, "busbw": busbw}
 
 
-def run_probe(host, launch):
-    # type: (Host, Launch) -> Dict[str, Any]
+def run_probe(host: Host, launch: Launch) -> Dict[str, Any]:
     """Start the probe by the launcher and wait for it: ``{"status", "answers", "reason", "tail"}``. (Ansible takes any ``rc`` of a result
     that is not 0 for a failed task, and would keep nothing else of it.)
     """
@@ -114,10 +108,9 @@ def run_probe(host, launch):
     return {"status": found["status"], "answers": [as_dict(item) for item in said], "reason": reason(rest), "tail": tail(rest)}
 
 
-def stop(host, run, user, cancel):
-    # type: (Host, str, Optional[str], Optional[str]) -> Dict[str, Any]
+def stop(host: Host, run: str, user: Optional[str], cancel: Optional[str]) -> Dict[str, Any]:
     """End all of the run on this node. ``cancel``: name of the Slurm jobs that go with it, on the node that called srun."""
-    notes = []  # type: List[str]
+    notes: List[str] = []
     if cancel is not None and user is not None:
         argv = ["scancel", "--name", cancel, "--user", user]
         result = host.run(processes.as_user(host, processes.account(user), argv), 30.0)
@@ -135,8 +128,7 @@ def stop(host, run, user, cancel):
     return {"ended": ended, "notes": notes}
 
 
-def _remember(host, run, user, ended):
-    # type: (Host, str, str, int) -> None
+def _remember(host: Host, run: str, user: str, ended: int) -> None:
     """There is an end after every job, and one verdict on all of them; nothing to write to where the directory was never made."""
     path = "%s/%s" % (directory_of(run), ENDED)
     with processes.rights_of(host, user):
@@ -144,7 +136,6 @@ def _remember(host, run, user, ended):
             host.write(path, "%d\n" % (ended + ended_before(host, run)), 0o600)
 
 
-def ended_before(host, run):
-    # type: (Host, str) -> int
+def ended_before(host: Host, run: str) -> int:
     text = (host.read("%s/%s" % (directory_of(run), ENDED), 16) or "").strip()
     return int(text) if re.match(r"[0-9]{1,6}\Z", text) else 0

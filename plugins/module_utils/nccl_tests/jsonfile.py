@@ -17,8 +17,7 @@ _BANDWIDTH = ("bandwidth", "bandwidith")
 _INFINITE = re.compile(r"(?<=[:,\[])-?inf(?=[,}\]])")
 
 
-def parse_json(text):
-    # type: (str) -> Dict[str, Any]
+def parse_json(text: str) -> Dict[str, Any]:
     """``{"rows", "avg_busbw", "out_of_bounds", "complete"}``; a file that is no report of nccl-tests gives no rows and is not complete."""
     document = _document(text)
     results = document.get("results")
@@ -36,14 +35,12 @@ def parse_json(text):
     }
 
 
-def stripped(text):
-    # type: (str) -> Dict[str, Any]
+def stripped(text: str) -> Dict[str, Any]:
     """The document without the environment and without the command line, which may hold tokens too."""
     return {key: value for key, value in _document(text).items() if key not in ("env", "args")}
 
 
-def _document(text):
-    # type: (str) -> Dict[str, Any]
+def _document(text: str) -> Dict[str, Any]:
     for form in (text, _INFINITE.sub("null", text)):
         try:
             found = read_json(form)
@@ -53,8 +50,7 @@ def _document(text):
     return {}
 
 
-def _row(item):
-    # type: (Any) -> Optional[Dict[str, Any]]
+def _row(item: Any) -> Optional[Dict[str, Any]]:
     found = _mapping(item)
     size, count, kind = _integer(found.get("size")), _integer(found.get("count")), found.get("type")
     first = _half(found.get("out_of_place"))
@@ -65,8 +61,7 @@ def _row(item):
             "root": _integer(found.get("root")), "out_of_place": first, "in_place": _half(found.get("in_place"))}
 
 
-def _half(item):
-    # type: (Any) -> Optional[Dict[str, Any]]
+def _half(item: Any) -> Optional[Dict[str, Any]]:
     found = _mapping(item)
     if not found:
         return None
@@ -74,13 +69,11 @@ def _half(item):
             "busbw": _number(found.get("bus_bw")), "wrong": _integer(found.get("nwrong"))}
 
 
-def _mapping(value):
-    # type: (Any) -> Mapping[str, Any]
+def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _integer(value):
-    # type: (Any) -> Optional[int]
+def _integer(value: Any) -> Optional[int]:
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -89,6 +82,5 @@ def _integer(value):
     return int(found) if found is not None and abs(found) < 2 ** 53 and found == int(found) else None
 
 
-def _number(value):
-    # type: (Any) -> Optional[float]
+def _number(value: Any) -> Optional[float]:
     return None if isinstance(value, str) else number(value)

@@ -12,15 +12,15 @@ from ..checks.judge import Where, verdict
 from ..types import Verdict
 
 
-def judge_run(parsed, node, subject, floor=None, key="nccl_tests_min_busbw"):
-    # type: (Mapping[str, Any], str, str, Optional[float], str) -> List[Verdict]
+def judge_run(
+    parsed: Mapping[str, Any], node: str, subject: str, floor: Optional[float] = None, key: str = "nccl_tests_min_busbw"
+) -> List[Verdict]:
     """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
     where = Where(node, None, None, subject)
     return [_ended(parsed, where), _values(parsed, where), _speed(parsed, where, floor, key)]
 
 
-def judged_rows(rows):
-    # type: (List[Dict[str, Any]]) -> List[Dict[str, Any]]
+def judged_rows(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """The rows of the sizes that say something about bandwidth."""
     large = [row for row in rows if row["size"] >= JUDGED_FROM]
     if large or not rows:
@@ -29,8 +29,7 @@ def judged_rows(rows):
     return [row for row in rows if row["size"] == top]
 
 
-def judged_busbw(rows):
-    # type: (List[Dict[str, Any]]) -> Optional[float]
+def judged_busbw(rows: List[Dict[str, Any]]) -> Optional[float]:
     """GB/s: the median over the judged rows and both halves; None without a figure."""
     found = sorted(
         float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
@@ -41,16 +40,14 @@ def judged_busbw(rows):
     return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
 
 
-def _ended(parsed, where):
-    # type: (Mapping[str, Any], Where) -> Verdict
+def _ended(parsed: Mapping[str, Any], where: Where) -> Verdict:
     if parsed["complete"]:
         return verdict("nccl.complete", where, "pass", "a whole run", "%d rows" % len(parsed["rows"]), "the run ended as it should")
     return verdict("nccl.complete", where, "fail", "a whole run", "%d rows" % len(parsed["rows"]),
                    "the run did not end, or printed no result")
 
 
-def _values(parsed, where):
-    # type: (Mapping[str, Any], Where) -> Verdict
+def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:
     counts = [half["wrong"] for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
     known = [count for count in counts if count is not None]
     wrong = sum(known) + (parsed["out_of_bounds"] or 0)
@@ -64,8 +61,7 @@ def _values(parsed, where):
     return verdict("nccl.values", where, "pass", 0, 0, "no wrong value in %d comparisons" % len(known))
 
 
-def _speed(parsed, where, floor, key):
-    # type: (Mapping[str, Any], Where, Optional[float], str) -> Verdict
+def _speed(parsed: Mapping[str, Any], where: Where, floor: Optional[float], key: str) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else "%s to %s" % (_bytes(sizes[0]), _bytes(sizes[-1]))) if sizes else ""
@@ -79,13 +75,11 @@ def _speed(parsed, where, floor, key):
         _figure(found), over, "at least" if status == "pass" else "below", _figure(floor)))
 
 
-def _figure(value):
-    # type: (Optional[float]) -> str
+def _figure(value: Optional[float]) -> str:
     return "no" if value is None else "%.1f" % value
 
 
-def _bytes(size):
-    # type: (int) -> str
+def _bytes(size: int) -> str:
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << power:
             return "%g %s" % (size / float(1 << power), unit)

@@ -80,42 +80,36 @@ class Command(NamedTuple):
     environment: Dict[str, str]
 
 
-def purpose(name):
-    # type: (str) -> Purpose
+def purpose(name: str) -> Purpose:
     for row in PURPOSES:
         if row.name == name:
             return row
     raise KeyError(name)
 
 
-def options_of(sizes):
-    # type: (Sizes) -> List[str]
+def options_of(sizes: Sizes) -> List[str]:
     """Options that every version since 2.0 has; plain bytes, as a unit after the number is refused (``-b 1B``)."""
     return ["-b", str(sizes.begin), "-e", str(sizes.end), "-f", str(sizes.factor), "-n", str(sizes.iterations), "-w", str(sizes.warmup),
             "-c", str(sizes.check), "-g", str(sizes.gpus)]
 
 
-def hostfile(job, launcher):
-    # type: (Job, str) -> str
+def hostfile(job: Job, launcher: str) -> str:
     """Names and slots, in rank order: OpenMPI's form, or Hydra's."""
     joint = ":%d\n" if launcher == "mpich" else " slots=%d\n"
     return "".join(host + joint % job.per_node for host in job.hosts)
 
 
-def command(launcher, job, program, hosts_path):
-    # type: (str, Job, Sequence[str], str) -> Command
+def command(launcher: str, job: Job, program: Sequence[str], hosts_path: str) -> Command:
     """``program`` is the binary with its options, ``hosts_path`` where ``hostfile`` was written."""
     makers = {"local": _local, "openmpi4": _openmpi, "openmpi5": _openmpi, "mpich": _hydra, "slurm": _slurm}
     return makers[launcher](launcher, job, list(program), hosts_path)
 
 
-def _local(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> Command
+def _local(launcher: str, job: Job, program: List[str], hosts_path: str) -> Command:
     return Command(program, dict(job.environment))
 
 
-def _openmpi(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> Command
+def _openmpi(launcher: str, job: Job, program: List[str], hosts_path: str) -> Command:
     """Slots come from ``hostfile``, so more ranks than cores are fine. The daemons on the other nodes get the run's marker from the
     command that starts them: they outlive the ssh connection, and their environment is that of a login."""
     mpirun = job.mpi or "mpirun"
@@ -137,8 +131,7 @@ def _openmpi(launcher, job, program, hosts_path):
     return Command(argv + program, dict(values, OPAL_PREFIX=opal) if opal is not None else values)
 
 
-def _hydra(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> Command
+def _hydra(launcher: str, job: Job, program: List[str], hosts_path: str) -> Command:
     """No launch agent is needed: Hydra's proxies stay children of their ssh connection and end with it, or with their ranks."""
     argv = [job.mpi or "mpiexec", "-launcher", "ssh", "-f", hosts_path, "-n", str(len(job.hosts) * job.per_node),
             "-ppn", str(job.per_node)]
@@ -150,8 +143,7 @@ def _hydra(launcher, job, program, hosts_path):
     return Command(argv + ["-genvall"] + program, dict(values, HYDRA_LAUNCHER_EXTRA_ARGS=" ".join(SSH_OPTIONS)))
 
 
-def _with_libraries(values, directories):
-    # type: (Mapping[str, str], Sequence[str]) -> Dict[str, str]
+def _with_libraries(values: Mapping[str, str], directories: Sequence[str]) -> Dict[str, str]:
     """The variables, with directories behind those of LD_LIBRARY_PATH that are there."""
     found = dict(values)
     paths = [path for path in found.get(LIBRARY_PATH, "").split(":") if path]
@@ -160,8 +152,7 @@ def _with_libraries(values, directories):
     return found
 
 
-def _slurm(launcher, job, program, hosts_path):
-    # type: (str, Job, List[str], str) -> Command
+def _slurm(launcher: str, job: Job, program: List[str], hosts_path: str) -> Command:
     """``--export ALL`` hands on what srun has."""
     argv = [
         job.mpi or "srun", "--nodes", str(len(job.hosts)), "--nodelist", ",".join(job.hosts), "--ntasks-per-node", str(job.per_node),
@@ -169,8 +160,7 @@ def _slurm(launcher, job, program, hosts_path):
     return Command(argv + list(job.options) + program, dict(job.environment))
 
 
-def environment(settings, promised, debug_file=None):
-    # type: (Mapping[str, str], str, Optional[str]) -> Dict[str, str]
+def environment(settings: Mapping[str, str], promised: str, debug_file: Optional[str] = None) -> Dict[str, str]:
     """NCCL's variables of a run: the operator's, and what makes a silent fallback an error.
 
     ``promised``: ib (NCCL's own RDMA transport), socket, or "" for no promise; ``debug_file``: where NCCL's log goes, as a

@@ -42,8 +42,7 @@ class Wanted(NamedTuple):
     environment: Mapping[str, str]
 
 
-def look(host, node, spec, identity, wanted):
-    # type: (Host, str, Spec, Identity, Wanted) -> Dict[str, Any]
+def look(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) -> Dict[str, Any]:
     """JSON, for the plan."""
     who = account(wanted.user)
     said = ask_cuda(host, wanted)
@@ -71,8 +70,7 @@ def look(host, node, spec, identity, wanted):
     }
 
 
-def ask_cuda(host, wanted):
-    # type: (Host, Wanted) -> probe.Answer
+def ask_cuda(host: Host, wanted: Wanted) -> probe.Answer:
     """What libcuda lists for the job user, to whom a device file may be closed, and with the jobs' libraries (CUDA's compat among them)."""
     script = with_libraries(wanted, [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT])
     result = host.run(as_user(host, account(wanted.user), script), float(probe.SECONDS))
@@ -84,17 +82,15 @@ def ask_cuda(host, wanted):
     return probe.Answer("unknown", None, (), why, None, None)
 
 
-def with_libraries(wanted, argv):
-    # type: (Wanted, Sequence[str]) -> List[str]
+def with_libraries(wanted: Wanted, argv: Sequence[str]) -> List[str]:
     return (["env", "LD_LIBRARY_PATH=%s" % ":".join(wanted.libraries)] if wanted.libraries else []) + list(argv)
 
 
-def program(host, wanted, collective):
-    # type: (Host, Wanted, str) -> Dict[str, Any]
+def program(host: Host, wanted: Wanted, collective: str) -> Dict[str, Any]:
     """``{"name", "path", "sha256", "json", "problem"}``."""
     name = COLLECTIVES[collective]
     path = "%s/%s" % (wanted.directory.rstrip("/"), name)
-    found = {"name": name, "path": path, "sha256": None, "json": False, "problem": None}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {"name": name, "path": path, "sha256": None, "json": False, "problem": None}
     if not host.exists(path):
         found["problem"] = "not in %s" % wanted.directory
         return found
@@ -107,14 +103,12 @@ def program(host, wanted, collective):
     return found
 
 
-def _no_help(result):
-    # type: (Result) -> str
+def _no_help(result: Result) -> str:
     words = reason(result.err) or reason(result.out) or "no word"
     return "does not start (%s): %s" % ("no answer" if result.rc == 124 else "exit %d" % result.rc, words)
 
 
-def interface(host, spec, identity):
-    # type: (Host, Spec, Identity) -> Optional[Dict[str, Any]]
+def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
     """What the launchers speak over, as NCCL's bootstrap does: its name and its IPv4 network; None when it cannot be told."""
     name = spec["bootstrap_interface"] or management_interface(spec, identity)
     if name is None:
@@ -122,8 +116,7 @@ def interface(host, spec, identity):
     return {"name": name, "networks": networks(observe_addresses(host).get(name, ()))}
 
 
-def networks(addresses):
-    # type: (Sequence[str]) -> List[str]
+def networks(addresses: Sequence[str]) -> List[str]:
     """192.0.2.11/24 -> 192.0.2.0/24. Only IPv4: Open MPI's lists of networks know no other."""
     found = []
     for text in addresses:

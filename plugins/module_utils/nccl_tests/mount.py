@@ -24,16 +24,14 @@ class Mounted(NamedTuple):
     kind: str
 
 
-def unit_name(path):
-    # type: (str) -> str
+def unit_name(path: str) -> str:
     """systemd's own name for a mount point (systemd-escape --path --suffix=mount)."""
     parts = "/".join(part for part in path.split("/") if part)
     text = "".join(_escaped(letter, first=index == 0) for index, letter in enumerate(parts))
     return (text or "-") + ".mount"
 
 
-def _escaped(letter, first):
-    # type: (str, bool) -> str
+def _escaped(letter: str, first: bool) -> str:
     if letter == "/":
         return "-"
     if _PLAIN.match(letter) and not (first and letter == "."):
@@ -41,8 +39,7 @@ def _escaped(letter, first):
     return "".join("\\x%02x" % byte for byte in letter.encode("utf-8"))
 
 
-def unit_text(source, path):
-    # type: (str, str) -> str
+def unit_text(source: str, path: str) -> str:
     """Mounted now and at boot; remote-fs.target wants it and does not require it, so that a server that is away stops no boot."""
     lines = [MARK, "[Unit]", "Description=nccl-tests of the cluster", "After=network-online.target", "Wants=network-online.target", "",
              "[Mount]", "What=" + source, "Where=" + path.rstrip("/"), "Type=nfs", "Options=nosuid,nodev,_netdev", "TimeoutSec=60", "",
@@ -50,8 +47,7 @@ def unit_text(source, path):
     return "\n".join(lines)
 
 
-def mounted(host, path):
-    # type: (Host, str) -> Optional[Mounted]
+def mounted(host: Host, path: str) -> Optional[Mounted]:
     """The uppermost mount on exactly this path (proc(5), mountinfo: fields 5, and after the dash type and source)."""
     found = None
     for line in (host.read("/proc/self/mountinfo") or "").splitlines():
@@ -62,13 +58,11 @@ def mounted(host, path):
     return found
 
 
-def _plain(text):
-    # type: (str) -> str
+def _plain(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
 
 
-def look(host, source, path):
-    # type: (Host, str, str) -> Dict[str, Any]
+def look(host: Host, source: str, path: str) -> Dict[str, Any]:
     """``{"unit", "file", "text", "write", "start"}``: whether the unit is to be written, and to be started. Raises where it cannot be."""
     name = unit_name(path)
     file = "%s/%s" % (UNITS, name)

@@ -15,11 +15,11 @@ MAX_DEPTH = 64
 FILE_ELEMENTS = 256  # NCCL_TOPO_XML_MAX_NODES of NCCL 2.30.7: more in a file that it is given end in an error
 MAX_VALUE = 253  # MAX_STR_LEN 255, less the end and the quote
 
-TOPOLOGY = {
+TOPOLOGY: Dict[str, Tuple[str, ...]] = {
     "": ("system",), "system": ("cpu",), "cpu": ("pci", "nic"), "pci": ("pci", "gpu", "nic", "pcilink"), "gpu": ("nvlink", "c2c"),
     "nic": ("net",),
-}  # type: Dict[str, Tuple[str, ...]]
-GRAPHS = {"": ("graphs",), "graphs": ("graph",), "graph": ("channel",), "channel": ("net", "gpu")}  # type: Dict[str, Tuple[str, ...]]
+}
+GRAPHS: Dict[str, Tuple[str, ...]] = {"": ("graphs",), "graphs": ("graph",), "graph": ("channel",), "channel": ("net", "gpu")}
 
 _BLANK = re.compile(r"[ \n\r]*")
 _CLOSE = re.compile(r"</([^\s=/>]{1,254})>")
@@ -42,8 +42,7 @@ class Unreadable(Exception):
     """NCCL fails on this file; the message says where and why, without the file's own words."""
 
 
-def read_file(text, grammar):
-    # type: (str, Dict[str, Tuple[str, ...]]) -> Element
+def read_file(text: str, grammar: Dict[str, Tuple[str, ...]]) -> Element:
     """The root element. Raises Unreadable for what NCCL does not read, and for a file without its root, which it passes over in silence."""
     if len(text) > MAX_BYTES:
         raise Unreadable("is larger than %d bytes" % MAX_BYTES)
@@ -55,8 +54,7 @@ def read_file(text, grammar):
     return root
 
 
-def _top_elements(text):
-    # type: (str) -> List[Element]
+def _top_elements(text: str) -> List[Element]:
     position, count = _passed(text, 0), 0
     path = [Element("", (), [])]  # the element that is open, and those that it is in
     while position < len(text):
@@ -80,8 +78,7 @@ def _top_elements(text):
     return path[0].children
 
 
-def _passed(text, position):
-    # type: (str, int) -> int
+def _passed(text: str, position: int) -> int:
     """Behind blanks and comments."""
     while True:
         found = _BLANK.match(text, position)
@@ -94,15 +91,15 @@ def _passed(text, position):
         position = end + 3
 
 
-def _opened(text, position):
-    # type: (str, int) -> Tuple[Element, int, bool]
+def _opened(text: str, position: int) -> Tuple[Element, int, bool]:
     """(the element, where to go on, whether it is closed at once)."""
     start = _OPEN.match(text, position)
     if start is None:
         what = {"<?": "an XML declaration", "<!": "a document type"}.get(text[position:position + 2])
         what = what or {"\t": "a tab", "<": "half an element"}.get(text[position:position + 1], "something")
         raise _error(text, position, "%s where NCCL reads elements and blanks only" % what)
-    at, attributes = start.end(), []  # type: int, List[Tuple[str, str]]
+    at: int = start.end()
+    attributes: List[Tuple[str, str]] = []
     while True:
         found = _ATTRIBUTE.match(text, at)
         if found is None:
@@ -118,19 +115,16 @@ def _opened(text, position):
     return Element(start.group(1), tuple(attributes), []), end.end(), bool(end.group(1))
 
 
-def _error(text, position, what):
-    # type: (str, int, str) -> Unreadable
+def _error(text: str, position: int, what: str) -> Unreadable:
     return Unreadable("line %d: %s" % (text.count("\n", 0, position) + 1, what))
 
 
-def elements(root, grammar):
-    # type: (Element, Dict[str, Tuple[str, ...]]) -> int
+def elements(root: Element, grammar: Dict[str, Tuple[str, ...]]) -> int:
     """How many elements NCCL keeps; those that it does not know it passes over."""
     return 1 + sum(elements(child, grammar) for child in root.children if child.name in grammar.get(root.name, ()))
 
 
-def rendered(root, grammar, indent=0):
-    # type: (Element, Dict[str, Tuple[str, ...]], int) -> str
+def rendered(root: Element, grammar: Dict[str, Tuple[str, ...]], indent: int = 0) -> str:
     """The file anew, in the layout that NCCL writes."""
     words = "".join(' %s="%s"' % (key, _UNPLAIN.sub("?", value)) for key, value in root.attributes if _KEY.match(key))
     inner = "".join(rendered(child, grammar, indent + 2) for child in root.children if child.name in grammar.get(root.name, ()))

@@ -34,13 +34,12 @@ class _Use(NamedTuple):
     by: str
 
 
-def gpus_of_ranks(text):
-    # type: (str) -> Dict[int, Seat]
+def gpus_of_ranks(text: str) -> Dict[int, Seat]:
     """rank -> (host, GPU), from NCCL's log, else from the list that nccl-tests prints.
 
     A rank with two answers (communicators that number differently) has none.
     """
-    found = {}  # type: Dict[int, Set[Seat]]
+    found: Dict[int, Set[Seat]] = {}
     for line in _COMM.finditer(text):
         found.setdefault(int(line.group("rank")), set()).add((line.group("host"), _address(int(line.group("bus"), 16))))
     if not found:
@@ -51,14 +50,14 @@ def gpus_of_ranks(text):
     return {rank: next(iter(seats)) for rank, seats in sorted(found.items()) if len(seats) == 1}
 
 
-def _address(number):
-    # type: (int) -> str
+def _address(number: int) -> str:
     """NCCL writes a PCI address as one number: its hexadecimal digits without colons and dot."""
     return "%04x:%02x:%02x.%x" % (number >> 20, number >> 12 & 0xff, number >> 4 & 0xff, number & 0xf)
 
 
-def judge_near(parsed_log, affinity_by_host, gpus_by_rank):
-    # type: (Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]], Mapping[int, Seat]) -> List[Verdict]
+def judge_near(
+    parsed_log: Mapping[str, Any], affinity_by_host: Mapping[str, Sequence[Mapping[str, Any]]], gpus_by_rank: Mapping[int, Seat]
+) -> List[Verdict]:
     """One verdict a node: ``nccl.near``.
 
     ``parsed_log``: ``transport.parse_log``; ``affinity_by_host``: rows of ``affinity()`` by the node's name (NCCL cuts it at the
@@ -67,8 +66,7 @@ def judge_near(parsed_log, affinity_by_host, gpus_by_rank):
     return [_judge_node(node, affinity_by_host[node], parsed_log, gpus_by_rank) for node in sorted(affinity_by_host)]
 
 
-def _judge_node(node, rows, parsed, gpus):
-    # type: (str, Sequence[Mapping[str, Any]], Mapping[str, Any], Mapping[int, Seat]) -> Verdict
+def _judge_node(node: str, rows: Sequence[Mapping[str, Any]], parsed: Mapping[str, Any], gpus: Mapping[int, Seat]) -> Verdict:
     where = Where(node, None, None, "GPUs and HCAs of %s" % node)
     host = node.partition(".")[0]
     channels = [item for item in parsed["channels"] if item.host == host and item.kind == "NET" and network(item.network or "").rdma]
@@ -84,8 +82,7 @@ def _judge_node(node, rows, parsed, gpus):
     return _verdict(where, known, classes, listed)
 
 
-def _use(channel, devices, gpus):
-    # type: (Channel, Mapping[int, Mapping[str, Any]], Mapping[int, Seat]) -> Optional[_Use]
+def _use(channel: Channel, devices: Mapping[int, Mapping[str, Any]], gpus: Mapping[int, Seat]) -> Optional[_Use]:
     rank = channel.target if channel.way == "receive" else channel.source
     device = devices.get(channel.device) if channel.device is not None else None
     if rank is None or channel.way is None or device is None:
@@ -96,19 +93,17 @@ def _use(channel, devices, gpus):
     return _Use(rank, mine[1], _ports(device), by[1])
 
 
-def _ports(device):
-    # type: (Mapping[str, Any]) -> Tuple[Port, ...]
+def _ports(device: Mapping[str, Any]) -> Tuple[Port, ...]:
     """A merged device stands for several HCAs; mlx5_0_dma is mlx5_0 through its second way to the GPU (Data Direct)."""
     names = [name[:-4] if name.endswith("_dma") else name for name in device["hca"].split("+")]
     return tuple((name, device["port"]) for name in names)
 
 
-def _verdict(where, uses, classes, listed):
-    # type: (Where, Sequence[_Use], Mapping[Tuple[str, Port], str], Set[Port]) -> Verdict
-    expected = {}  # type: Dict[str, List[str]]
-    found = {}  # type: Dict[str, List[str]]
-    near = {}  # type: Dict[str, Set[bool]]
-    far = []  # type: List[str]
+def _verdict(where: Where, uses: Sequence[_Use], classes: Mapping[Tuple[str, Port], str], listed: Set[Port]) -> Verdict:
+    expected: Dict[str, List[str]] = {}
+    found: Dict[str, List[str]] = {}
+    near: Dict[str, Set[bool]] = {}
+    far: List[str] = []
     for use in uses:
         choice = {port: path for (gpu, port), path in classes.items() if gpu == use.by and port in listed}
         best = nearest(choice.values())
@@ -127,8 +122,7 @@ def _verdict(where, uses, classes, listed):
     return verdict("nccl.near", where, status, expected, found, "; ".join(far[:4]) + (" and %d more" % (len(far) - 4) if far[4:] else ""))
 
 
-def judge_topology(node, rows, matrix):
-    # type: (str, Sequence[Mapping[str, Any]], Optional[Mapping[Tuple[int, str], str]]) -> List[Verdict]
+def judge_topology(node: str, rows: Sequence[Mapping[str, Any]], matrix: Optional[Mapping[Tuple[int, str], str]]) -> List[Verdict]:
     """``topology.agrees``: the driver's own tool against sysfs; nothing where that tool is not there (``matrix`` None)."""
     if matrix is None or not rows:
         return []

@@ -51,8 +51,7 @@ class Layout(NamedTuple):
     wrong: str  # "#wrong" or "error": what the fourth column of a half means
 
 
-def parse(text):
-    # type: (str) -> Dict[str, Any]
+def parse(text: str) -> Dict[str, Any]:
     """``{"rows", "avg_busbw", "out_of_bounds", "complete"}``; sizes in bytes, times in us, bandwidths in GB/s (decimal).
 
     ``complete``: at least one row, none cut off, both footer lines, and no failure in between. What
@@ -60,7 +59,7 @@ def parse(text):
     """
     body = _without_log(_PREFIX.sub("", text))
     tables = list(_HEADER.finditer(body))
-    rows = []  # type: List[Dict[str, Any]]
+    rows: List[Dict[str, Any]] = []
     cut = False
     starts = [(0, Layout(_DEFAULT_LEFT, _HALF, "#wrong"))] if not tables else []
     starts += [(found.end(1), layout_of(found.group(1).split())) for found in tables]
@@ -81,14 +80,13 @@ def parse(text):
     }
 
 
-def layout_of(words):
-    # type: (Sequence[str]) -> Layout
+def layout_of(words: Sequence[str]) -> Layout:
     """The columns that a header line names, up to where the second half begins."""
     first = next((index for index, word in enumerate(words) if word in TIMES), len(words))
     left = tuple(word for word in words[:first] if word in _DEFAULT_LEFT)
     rest = list(words[first:])
     again = next((index for index, word in enumerate(rest) if index > 0 and word in TIMES), len(rest))
-    columns = []  # type: List[str]
+    columns: List[str] = []
     for word in rest[:again]:
         if not re.match(r"[#A-Za-z_][\w%]*\Z", word) or word in columns:
             break
@@ -97,11 +95,9 @@ def layout_of(words):
     return Layout(left if len(left) >= 3 else _DEFAULT_LEFT, max(_HALF, len(columns)), wrong)
 
 
-def _without_log(text):
-    # type: (str) -> str
+def _without_log(text: str) -> str:
     """NCCL's log goes, up to the end of its line; a row that follows in the same line stays."""
-    def rest(found):
-        # type: (Any) -> str
+    def rest(found: Any) -> str:
         row = _ROW.search(found.group(0))
         stuck = found.group(1) or ""
         if stuck and not _ends_left_part(text[max(0, found.start() - 120):found.start()].rpartition("\n")[2].split(), stuck):
@@ -110,8 +106,7 @@ def _without_log(text):
     return _LOG.sub(rest, text)
 
 
-def _ends_left_part(before, word):
-    # type: (Sequence[str], str) -> bool
+def _ends_left_part(before: Sequence[str], word: str) -> bool:
     """Whether a word can be the last one on the left of a row that ``before`` begins: size, count, type, redop, root."""
     places = (2,) if word in TYPES else (3,) if word in _REDOPS else (3, 4)
     return any(
@@ -119,10 +114,9 @@ def _ends_left_part(before, word):
         and (place == 2 or before[2 - place] in TYPES) for place in places)
 
 
-def _rows(words, layout):
-    # type: (Sequence[str], Layout) -> Tuple[List[Dict[str, Any]], bool]
+def _rows(words: Sequence[str], layout: Layout) -> Tuple[List[Dict[str, Any]], bool]:
     """The rows in a stream of words, and whether one was cut off."""
-    rows = []  # type: List[Dict[str, Any]]
+    rows: List[Dict[str, Any]] = []
     position = 0
     cut = False
     while position < len(words):
@@ -139,17 +133,15 @@ def _rows(words, layout):
     return rows, cut or len(halves) > 1
 
 
-def _starts_row(words, position):
-    # type: (Sequence[str], int) -> bool
+def _starts_row(words: Sequence[str], position: int) -> bool:
     return (position + 2 < len(words) and words[position + 2] in TYPES
             and _INTEGER.match(words[position]) is not None and _INTEGER.match(words[position + 1]) is not None)
 
 
-def _row(words, position, layout):
-    # type: (Sequence[str], int, Layout) -> Tuple[Optional[Dict[str, Any]], int, bool]
+def _row(words: Sequence[str], position: int, layout: Layout) -> Tuple[Optional[Dict[str, Any]], int, bool]:
     """(the row or None, where to go on, whether both halves that it begins are whole)."""
-    row = {"size": int(words[position]), "count": int(words[position + 1]), "type": words[position + 2],
-           "redop": None, "root": None}  # type: Dict[str, Any]
+    row: Dict[str, Any] = {"size": int(words[position]), "count": int(words[position + 1]), "type": words[position + 2],
+           "redop": None, "root": None}
     after = position + 3
     if "redop" in layout.left and after < len(words):
         row["redop"] = words[after] if words[after] != "none" else None
@@ -170,8 +162,7 @@ def _row(words, position, layout):
     return row, after, second is not None
 
 
-def _half(words, position, layout):
-    # type: (Sequence[str], int, Layout) -> Tuple[Optional[Dict[str, Any]], int]
+def _half(words: Sequence[str], position: int, layout: Layout) -> Tuple[Optional[Dict[str, Any]], int]:
     """Time, the two bandwidths and the number of wrong values; what more columns a half has is passed over."""
     end = position + layout.half
     part = words[position:end]
@@ -183,20 +174,17 @@ def _half(words, position, layout):
     return half, end
 
 
-def _is_wrong(word):
-    # type: (str) -> bool
+def _is_wrong(word: str) -> bool:
     return word == "N/A" or _COUNT.match(word) is not None
 
 
-def _wrong(word):
-    # type: (str) -> Optional[int]
+def _wrong(word: str) -> Optional[int]:
     """A count of wrong values; None where nothing was checked, and for the difference that versions before 2.13 print when it is not 0."""
     value = _number(word)
     return int(value) if value is not None and value >= 0 and value == int(value) else None
 
 
-def _number(word):
-    # type: (str) -> Optional[float]
+def _number(word: str) -> Optional[float]:
     """A finite number, else None: JSON has no nan."""
     if not _NUMBER.match(word):
         return None

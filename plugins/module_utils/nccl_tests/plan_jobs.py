@@ -20,8 +20,8 @@ RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they
 QUEUE_S = 300  # how long the probe may wait for Slurm to place it
 RDMA_FABRICS = ("roce", "infiniband", "erdma")
 # Which collectives an algorithm can do at all: NCCL refuses to run the others with it. NCCL 2.30.7, src/tuner and graph/tuning.cc.
-ALGORITHMS = {"Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",),
-              "NVLS": ("all_reduce", "all_gather", "reduce_scatter")}  # type: Dict[str, Optional[Tuple[str, ...]]]
+ALGORITHMS: Dict[str, Optional[Tuple[str, ...]]] = {"Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",),
+              "NVLS": ("all_reduce", "all_gather", "reduce_scatter")}
 PER_NODE_KEYS = ("nccl_tests_path", "nccl_tests_archive", "nccl_tests_install", "nccl_tests_version", "nccl_tests_shared", "nccl_tests_nfs")
 
 
@@ -33,8 +33,7 @@ class Node(NamedTuple):
     seen: Mapping[str, Any]
 
     @property
-    def gpus(self):
-        # type: () -> List[List[Any]]
+    def gpus(self) -> List[List[Any]]:
         return list(self.seen["cuda"]["devices"])
 
 
@@ -46,10 +45,9 @@ class Launcher(NamedTuple):
     prefix: Optional[str]
 
 
-def plan_run(nodes, run):
-    # type: (Sequence[Node], str) -> Dict[str, Any]
+def plan_run(nodes: Sequence[Node], run: str) -> Dict[str, Any]:
     """JSON: all that the later steps need, or ``problems``."""
-    found = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": []}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": []}
     if not nodes:
         return dict(found, problems=["no node is left to run on"])
     found["problems"] = disagreements(nodes) + ["%s: %s" % (node.name, text) for node in nodes for text in node.seen["problems"]]
@@ -84,8 +82,7 @@ def plan_run(nodes, run):
     return found
 
 
-def disagreements(nodes):
-    # type: (Sequence[Node]) -> List[str]
+def disagreements(nodes: Sequence[Node]) -> List[str]:
     """One run has one set of options; where the programs lie may differ only if nobody launches them for the others."""
     found = []
     for key in sorted(nodes[0].wishes):
@@ -99,8 +96,7 @@ def disagreements(nodes):
     return found
 
 
-def _differing(values):
-    # type: (Mapping[str, Any]) -> str
+def _differing(values: Mapping[str, Any]) -> str:
     """What each node has; of variables the names alone, as their values may be secrets."""
     if any(isinstance(value, dict) for value in values.values()):
         names = {name for value in values.values() for name in value if any(other.get(name) != value[name] for other in values.values())}
@@ -108,8 +104,7 @@ def _differing(values):
     return ", ".join("%s has %s" % (name, masked(value)) for name, value in sorted(values.items()))
 
 
-def choose(nodes):
-    # type: (Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]
+def choose(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
     wanted = nodes[0].wishes["nccl_tests_launcher"]
     if wanted == "local" or (wanted == "auto" and len(nodes) == 1):
         return Launcher("local", None, None), []
@@ -119,8 +114,7 @@ def choose(nodes):
     return _slurm(nodes) if wanted == "slurm" else _mpi(nodes)
 
 
-def _slurm(nodes):
-    # type: (Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]
+def _slurm(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
     name = nodes[0].wishes["nccl_tests_slurm_host"] or nodes[0].name
     caller = next((node for node in nodes if node.name == name), None)
     if caller is None:
@@ -131,8 +125,7 @@ def _slurm(nodes):
     return Launcher("slurm", path, None), []
 
 
-def _mpi(nodes):
-    # type: (Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]
+def _mpi(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
     without = [node.name for node in nodes if not node.seen["mpi"]]
     if without:
         return None, ["%s has no mpirun: set mpi_install or mpi_prefix (nccl_tests_launcher: local runs each node by itself)" % name
@@ -145,21 +138,18 @@ def _mpi(nodes):
     return Launcher(first["kind"], first["mpirun"], first["prefix"]), []
 
 
-def unequal(counts):
-    # type: (Mapping[str, int]) -> List[str]
+def unequal(counts: Mapping[str, int]) -> List[str]:
     if len(set(counts.values())) == 1:
         return []
     each = ", ".join("%s has %d" % item for item in counts.items())
     return ["the nodes must have equally many GPUs: %s; leave nodes out with --limit" % each]
 
 
-def _starting(nodes, launcher, wishes):
-    # type: (Sequence[Node], Launcher, Mapping[str, Any]) -> str
+def _starting(nodes: Sequence[Node], launcher: Launcher, wishes: Mapping[str, Any]) -> str:
     return str(wishes["nccl_tests_slurm_host"] or nodes[0].name) if launcher.kind == "slurm" else nodes[0].name
 
 
-def _probe(members, starts, launcher, per_node, run):
-    # type: (Sequence[Sequence[Node]], Sequence[str], Launcher, int, str) -> Dict[str, Any]
+def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str) -> Dict[str, Any]:
     seconds = PROBE_SECONDS + (QUEUE_S if launcher.kind == "slurm" else 0)
     argv, environment = {}, {}
     for start, nodes in zip(starts, members):
@@ -172,11 +162,15 @@ def _probe(members, starts, launcher, per_node, run):
     return {"name": "probe", "argv": argv, "seconds": seconds, "environment": environment}
 
 
-def job_of(name, members, starts, launcher, per_node, run):
-    # type: (str, Sequence[Sequence[Node]], Sequence[str], Launcher, int, str) -> Dict[str, Any]
+def job_of(
+    name: str, members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str
+) -> Dict[str, Any]:
     wishes = members[0][0].wishes
     seconds = wishes["nccl_tests_timeout_s"] or launch.purpose(wishes["nccl_tests_purpose"]).seconds
-    argv, floors, variables, environment = {}, {}, {}, {}  # type: Dict[str, List[str]], Dict[str, Any], Dict[str, Any], Dict[str, Any]
+    argv: Dict[str, List[str]] = {}
+    floors: Dict[str, Any] = {}
+    variables: Dict[str, Any] = {}
+    environment: Dict[str, Any] = {}
     for start, nodes in zip(starts, members):
         gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
         sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus)
@@ -195,8 +189,7 @@ def job_of(name, members, starts, launcher, per_node, run):
             "environment": environment}
 
 
-def _erdma(nodes, largest):
-    # type: (Sequence[Node], int) -> Optional[Erdma]
+def _erdma(nodes: Sequence[Node], largest: int) -> Optional[Erdma]:
     wishes = nodes[0].wishes
     if wishes["fabric"] != "erdma":
         return None
@@ -204,8 +197,7 @@ def _erdma(nodes, largest):
     return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"], largest)
 
 
-def environment_of(name, nodes, launcher, run):
-    # type: (str, Sequence[Node], Launcher, str) -> Dict[str, str]
+def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str) -> Dict[str, str]:
     """The variables of the ranks, the marker aside. The operator's come last and win."""
     wishes = nodes[0].wishes
     several = len(nodes) > 1
@@ -226,25 +218,22 @@ def environment_of(name, nodes, launcher, run):
     return launch.environment(settings, "ib" if promised else "", debug_file(run, name))
 
 
-def _base(nodes, launcher):
-    # type: (Sequence[Node], Launcher) -> Dict[str, str]
+def _base(nodes: Sequence[Node], launcher: Launcher) -> Dict[str, str]:
     """Where the libraries are, MPI's own included."""
-    libraries = []  # type: List[str]
+    libraries: List[str] = []
     for path in [str(item) for node in nodes for item in node.seen["libraries"]] + _own_libraries(launcher):
         if path not in libraries:
             libraries.append(path)
     return {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
 
 
-def _own_libraries(launcher):
-    # type: (Launcher) -> List[str]
+def _own_libraries(launcher: Launcher) -> List[str]:
     """Of an MPI that the loader does not know by itself."""
     prefix = launcher.prefix
     return [] if prefix is None or prefix in ("/usr", "/usr/local") or prefix.startswith("/usr/lib") else [prefix + "/lib"]
 
 
-def own_environment(nodes, launcher):
-    # type: (Sequence[Node], Launcher) -> Dict[str, str]
+def own_environment(nodes: Sequence[Node], launcher: Launcher) -> Dict[str, str]:
     """What the launcher itself gets beside the variables of the ranks, on the node where it is started."""
     found = _base(nodes, launcher)
     if launcher.kind in ("openmpi4", "openmpi5") and nodes[0].seen["user"] == "root":  # the operator chose root; mpirun would ask again
@@ -253,8 +242,7 @@ def own_environment(nodes, launcher):
     return found
 
 
-def _job(nodes, launcher, per_node, values, run):
-    # type: (Sequence[Node], Launcher, int, Dict[str, str], str) -> launch.Job
+def _job(nodes: Sequence[Node], launcher: Launcher, per_node: int, values: Dict[str, str], run: str) -> launch.Job:
     hosts = tuple(node.name if launcher.kind != "slurm" else slurm_name(node) for node in nodes)
     if len(nodes) == 1 and launcher.kind != "slurm":
         hosts = ("localhost",)  # its name in the inventory need not be known to anybody else
@@ -263,14 +251,12 @@ def _job(nodes, launcher, per_node, values, run):
     return launch.Job(hosts, per_node, common_interface(nodes, launcher.kind), values, launcher.path, options, marker)
 
 
-def slurm_name(node):
-    # type: (Node) -> str
+def slurm_name(node: Node) -> str:
     """Slurm's name of a node: the inventory's (upgrade_node_name), never the node's own word, since jobs start where it leads."""
     return str(node.wishes.get("node_name") or node.name.partition(".")[0])
 
 
-def common_interface(nodes, kind):
-    # type: (Sequence[Node], str) -> Optional[str]
+def common_interface(nodes: Sequence[Node], kind: str) -> Optional[str]:
     """One name where it is the same on all nodes; else, for Open MPI, the network that they share; else the launcher's own choice."""
     seen = [node.seen.get("interface") for node in nodes]
     known = [item for item in seen if isinstance(item, dict)]
@@ -282,6 +268,5 @@ def common_interface(nodes, kind):
     return str(shared[0]) if shared and kind in ("openmpi4", "openmpi5") else None
 
 
-def _hosts(run):
-    # type: (str) -> str
+def _hosts(run: str) -> str:
     return "%s/%s" % (directory_of(run), HOSTS)

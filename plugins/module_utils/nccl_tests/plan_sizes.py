@@ -9,8 +9,7 @@ from .launch import Sizes, purpose
 RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
 
 
-def sizes_of(wishes, memory, gpus):
-    # type: (Mapping[str, Any], Sequence[int], int) -> Sizes
+def sizes_of(wishes: Mapping[str, Any], memory: Sequence[int], gpus: int) -> Sizes:
     """``memory``: bytes of every GPU that takes part; ``gpus``: how many each process drives."""
     row = purpose(wishes["nccl_tests_purpose"])
     check = row.check if wishes["nccl_tests_check"] else 0
@@ -23,8 +22,7 @@ def sizes_of(wishes, memory, gpus):
     return Sizes(begin, end, factor, iterations, warmup, check, gpus)
 
 
-def fitting(begin, end, factor, memory, buffers):
-    # type: (int, int, int, Sequence[int], int) -> Any
+def fitting(begin: int, end: int, factor: int, memory: Sequence[int], buffers: int) -> Any:
     """(begin, end) with the largest of the run's own steps that fits: send, receive and, with a check, what is expected."""
     if not memory:
         return begin, end

@@ -98,15 +98,13 @@ class Answer(NamedTuple):
     nccl: Optional[str]  # of the library that the rank would load
 
 
-def answers(text):
-    # type: (str) -> List[Answer]
+def answers(text: str) -> List[Answer]:
     """Every answer in a launcher's output, whatever stands before it in its line; a line that is none is passed over."""
     found = [_answer(line.partition(MARK)[2]) for line in text.splitlines() if MARK in line]
     return [item for item in found if item is not None]
 
 
-def _answer(text):
-    # type: (str) -> Optional[Answer]
+def _answer(text: str) -> Optional[Answer]:
     try:
         said = read_json(text)
     except ValueError:
@@ -120,8 +118,7 @@ def _answer(text):
     return Answer(str(said["host"]), known, tuple(devices), _word(said.get("error")), _word(said.get("cuda")), _word(said.get("nccl")))
 
 
-def _device(item):
-    # type: (Any) -> Optional[Device]
+def _device(item: Any) -> Optional[Device]:
     if not isinstance(item, list) or len(item) != 3 or _word(item[0]) is None:
         return None
     if isinstance(item[2], bool) or not isinstance(item[2], int):
@@ -130,19 +127,16 @@ def _device(item):
     return Device(item[0], address.group(1).lower() if address is not None else None, max(0, item[2]))
 
 
-def _word(value):
-    # type: (Any) -> Optional[str]
+def _word(value: Any) -> Optional[str]:
     return value if isinstance(value, str) and _WORD.match(value) else None
 
 
-def no_device(node, error):
-    # type: (str, Optional[str]) -> str
+def no_device(node: str, error: Optional[str]) -> str:
     """The one line about a node on which nothing can be measured."""
     return "no CUDA device on %s: %s" % (node, error or "libcuda lists none")
 
 
-def answer_from(item):
-    # type: (Any) -> Optional[Answer]
+def answer_from(item: Any) -> Optional[Answer]:
     """The inverse of ``as_dict``, for what came over the network: it passes the same gate as what a rank printed."""
     try:
         return _answer(json.dumps(item))
@@ -150,6 +144,5 @@ def answer_from(item):
         return None
 
 
-def as_dict(answer):
-    # type: (Answer) -> Dict[str, Any]
+def as_dict(answer: Answer) -> Dict[str, Any]:
     return dict(answer._asdict(), devices=[list(device) for device in answer.devices])

@@ -83,8 +83,7 @@ class Account(NamedTuple):
     home: str
 
 
-def account(name):
-    # type: (str) -> Account
+def account(name: str) -> Account:
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:
@@ -92,15 +91,13 @@ def account(name):
     return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 
-def rights_of(host, user):
-    # type: (Host, str) -> ContextManager[None]
+def rights_of(host: Host, user: str) -> ContextManager[None]:
     """What lies in the job user's directory is touched with that user's rights: root would follow the links that were put there."""
     who = account(user)
     return host.acting_as(who.name, who.uid, who.gid)
 
 
-def as_user(host, who, argv, key="nccl_tests_user"):
-    # type: (Host, Account, Sequence[str], str) -> List[str]
+def as_user(host: Host, who: Account, argv: Sequence[str], key: str = "nccl_tests_user") -> List[str]:
     """The command line that runs ``argv`` with the job user's rights and the environment that jobs have: nothing of ours is in it."""
     clean = ["env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + who.home, "LANG=C"] + list(argv)
     if host.user() == who.uid:
@@ -110,8 +107,9 @@ def as_user(host, who, argv, key="nccl_tests_user"):
     return ["runuser", "-u", who.name, "--"] + clean
 
 
-def start(host, argv, user, environment, log, seconds, run, lease=None):
-    # type: (Host, Sequence[str], str, Dict[str, str], str, int, str, Optional[float]) -> Started
+def start(
+    host: Host, argv: Sequence[str], user: str, environment: Dict[str, str], log: str, seconds: int, run: str, lease: Optional[float] = None
+) -> Started:
     """Start ``argv`` with its output in ``log``, in a directory of ``user``; it is ended after ``seconds``.
 
     ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: it is ended when nobody has called ``renew``
@@ -137,20 +135,17 @@ def start(host, argv, user, environment, log, seconds, run, lease=None):
     return Started(pid, start_time(host, pid) or "")
 
 
-def alive(host, started):
-    # type: (Host, Started) -> bool
+def alive(host: Host, started: Started) -> bool:
     return started.start_time != "" and start_time(host, started.pid) == started.start_time
 
 
-def renew(host, log, user):
-    # type: (Host, str, str) -> None
+def renew(host: Host, log: str, user: str) -> None:
     """Somebody still wants it: for as long as the lease again. Raises OSError."""
     with rights_of(host, user):
         host.write(log + LEASE, "", 0o600)
 
 
-def ended_with(host, log, user):
-    # type: (Host, str, str) -> Optional[int]
+def ended_with(host: Host, log: str, user: str) -> Optional[int]:
     """The exit status; None while it runs, and for good when the keeper itself was killed.
 
     124: its time was over; 127: it could not be started; 128 + N: signal N; ``FORSAKEN``: its lease ran out.
@@ -158,22 +153,19 @@ def ended_with(host, log, user):
     return _status(host, log, user)[0]
 
 
-def took(host, log, user):
-    # type: (Host, str, str) -> Optional[float]
+def took(host: Host, log: str, user: str) -> Optional[float]:
     """How many seconds it ran; None while it does."""
     return _status(host, log, user)[1]
 
 
-def _status(host, log, user):
-    # type: (Host, str, str) -> Tuple[Optional[int], Optional[float]]
+def _status(host: Host, log: str, user: str) -> Tuple[Optional[int], Optional[float]]:
     with rights_of(host, user):
         text = host.read(log + STATUS, 64) or ""
     found = re.match(r"([0-9]{1,3}) ([0-9]{1,9}\.[0-9]{3})\n\Z", text)
     return (int(found.group(1)), float(found.group(2))) if found is not None else (None, None)
 
 
-def start_time(host, pid):
-    # type: (Host, int) -> Optional[str]
+def start_time(host: Host, pid: int) -> Optional[str]:
     """Field 22 of /proc/PID/stat; None when there is no such process, or only what is left of it (a zombie).
 
     The name in field 2 may hold spaces and brackets, so count from its end.
@@ -183,15 +175,13 @@ def start_time(host, pid):
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
 
 
-def real_user(host, pid):
-    # type: (Host, int) -> Optional[int]
+def real_user(host: Host, pid: int) -> Optional[int]:
     """Who started it: a program with a set-user-ID bit has the rights of another one. None when there is no such process."""
     found = _REAL_USER.search(host.read("/proc/%d/status" % pid, 4096) or "")
     return int(found.group(1)) if found is not None else None
 
 
-def marked(host, run, uid):
-    # type: (Host, str, int) -> List[Started]
+def marked(host: Host, run: str, uid: int) -> List[Started]:
     """Every process of this node that carries the run's marker and that user ``uid`` or root has started, this one excepted."""
     wanted = ("%s=%s" % (MARKER, run)).encode()
     found = []
@@ -206,17 +196,16 @@ def marked(host, run, uid):
     return found
 
 
-def stop_marked(host, run, uid):
-    # type: (Host, str, int) -> int
+def stop_marked(host: Host, run: str, uid: int) -> int:
     """End everything of the user that carries the run's marker, and nothing else: TERM, then KILL. How many there were.
 
     Looked for again until nothing is found: what is being ended may still start something.
     """
     if not _RUN.match(run):
         raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
-    seen = set()  # type: Set[Started]
+    seen: Set[Started] = set()
     for number, seconds in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
-        told = set()  # type: Set[Started]
+        told: Set[Started] = set()
         deadline = time.monotonic() + seconds
         while True:
             found = marked(host, run, uid)
@@ -236,8 +225,7 @@ def stop_marked(host, run, uid):
     return len(seen)
 
 
-def output(host, log, user, limit):
-    # type: (Host, str, str, int) -> Tuple[str, bool]
+def output(host: Host, log: str, user: str, limit: int) -> Tuple[str, bool]:
     """The first ``limit`` bytes of a log, and whether there is more: a job that writes without end is recognised by it."""
     with rights_of(host, user):
         data = host.read_bytes(log, limit + 1) or b""

@@ -26,16 +26,14 @@ _RECORD = re.compile(r"(-?[0-9]{1,12}) ([01])\n\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
-def directory_of(run):
-    # type: (str) -> str
+def directory_of(run: str) -> str:
     """Also the gate for names of runs: each one becomes a path."""
     if not _NAME.match(run):
         raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
     return "%s/%s" % (BASE, run)
 
 
-def prepare(host, run, user, hosts):
-    # type: (Host, str, str, str) -> None
+def prepare(host: Host, run: str, user: str, hosts: str) -> None:
     """``hosts``: text of the launcher's host file. Raises RailwrightError while another run is on this node, OSError."""
     path, who = directory_of(run), account(user)
     make_way(host, run)
@@ -60,30 +58,26 @@ class Record(NamedTuple):
     started: bool  # whether its jobs are started here, so that a silence says that nobody will ask again
 
 
-def record_of(run):
-    # type: (str) -> str
+def record_of(run: str) -> str:
     """No name of a run begins so."""
     parent, _slash, name = directory_of(run).rpartition("/")
     return "%s/.%s" % (parent, name)
 
 
-def note(host, run, *, started=False):
-    # type: (Host, str, bool) -> None
+def note(host: Host, run: str, *, started: bool = False) -> None:
     """Somebody looks after this run. Raises OSError."""
     before = recorded(host, run)
     host.write(record_of(run), "%d %d\n" % (time.monotonic(), started or (before is not None and before.started)))
 
 
-def recorded(host, run):
-    # type: (Host, str) -> Optional[Record]
+def recorded(host: Host, run: str) -> Optional[Record]:
     """None for a run that has ended, or that nobody began since the node's last boot."""
     found = _RECORD.match(host.read(record_of(run), 64) or "")
     age = time.monotonic() - int(found.group(1)) if found is not None else -1.0
     return Record(age, found.group(2) == "1") if found is not None and age >= 0 else None
 
 
-def make_way(host, run):
-    # type: (Host, str) -> None
+def make_way(host: Host, run: str) -> None:
     """Raises RailwrightError while another run is on this node. What a forsaken one left is ended: a process in a session of its own
     outlives the end of its job, and would be another run for ever."""
     for name in host.listdir(BASE):
@@ -95,30 +89,26 @@ def make_way(host, run):
                               "itself: try again in five minutes" % ", ".join(others))
 
 
-def forsaken(host, run):
-    # type: (Host, str) -> bool
+def forsaken(host: Host, run: str) -> bool:
     """Whether nobody has asked for a run for so long that nobody will."""
     found = recorded(host, run)
     return found is None or found.age > (SILENT_S if found.started else LONGEST_S)
 
 
-def others_at_work(host, run):
-    # type: (Host, str) -> List[str]
+def others_at_work(host: Host, run: str) -> List[str]:
     """Runs of which something still runs, or did a moment ago: between two jobs there is nothing to see."""
     found = {name: recorded(host, name) for name in host.listdir(BASE) if name != run and _NAME.match(name)}
     return [name for name, record in sorted(found.items())
             if record is not None and (record.age < LEASE_S or marked(host, name, user_of(host, name)))]
 
 
-def user_of(host, run):
-    # type: (Host, str) -> int
+def user_of(host: Host, run: str) -> int:
     """Whose run it is: root made the directory, and gave it to him."""
     owner = host.owner(directory_of(run))
     return owner[1] if owner is not None else 0
 
 
-def remove(host, run):
-    # type: (Host, str) -> List[str]
+def remove(host: Host, run: str) -> List[str]:
     """Take the directory away; returns what stayed (a directory of a job's own, such as one with a core file)."""
     path = directory_of(run)
     host.remove(record_of(run))

@@ -42,8 +42,7 @@ NETWORKS = (
 )
 
 
-def network(name):
-    # type: (str) -> Network
+def network(name: str) -> Network:
     """The row of a network's name; for one that nobody here has read about, a row that says so."""
     for row in NETWORKS:
         if re.fullmatch(row.pattern, name, re.IGNORECASE):
@@ -65,14 +64,13 @@ class Channel(NamedTuple):
     proxy: Optional[int] = None  # the rank whose GPU hands it to the HCA (PXN), where that is not the sender's own
 
 
-def parse_log(text):
-    # type: (str) -> Dict[str, Any]
+def parse_log(text: str) -> Dict[str, Any]:
     """``{"networks", "no_ib_device", "devices", "gdr_disabled", "channels"}``.
 
     ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``, merged ones with a + in
     their name; ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line.
     """
-    devices = {}  # type: Dict[str, Dict[int, Dict[str, Any]]]
+    devices: Dict[str, Dict[int, Dict[str, Any]]] = {}
     for found in _DEVICES.finditer(text):
         own = devices.setdefault(found.group("host"), {})
         for index, hca, port, link in _DEVICE.findall(found.group("list")):
@@ -91,13 +89,14 @@ def parse_log(text):
     }
 
 
-def _channel(found):
-    # type: (Any) -> Optional[Channel]
+def _channel(found: Any) -> Optional[Channel]:
     via = _VIA.match(found.group("via").rstrip())
     if via is None:
         return None
     kind, rest = via.group("kind"), via.group("rest") or ""
-    name, device, proxy = (None, None, None)  # type: Tuple[Optional[str], Optional[int], Optional[int]]
+    name: Optional[str] = None
+    device: Optional[int] = None
+    proxy: Optional[int] = None
     if kind == "NET":
         index = _NET_INDEX.search("/" + rest, 1)
         name = rest[:index.start() - 1] if index is not None else rest.partition("/")[0]
@@ -108,15 +107,14 @@ def _channel(found):
                    name or None, device, "/GDRDMA" in rest, proxy)
 
 
-def summary(parsed):
-    # type: (Dict[str, Any]) -> Dict[str, Any]
+def summary(parsed: Dict[str, Any]) -> Dict[str, Any]:
     """How many connections went which way, and which HCA each rank used: JSON, for reports.
 
     ``{"networks": [...], "connections": {"NET/IB/GDRDMA": 8, "P2P": 16 …}, "hcas": {rank: ["node1 mlx5_0:1" …]}}``. A rank's
     HCA is that of the connections on its own host: of those that it sends over, the source's; of those that it receives over, the target's.
     """
-    connections = {}  # type: Dict[str, int]
-    hcas = {}  # type: Dict[int, List[str]]
+    connections: Dict[str, int] = {}
+    hcas: Dict[int, List[str]] = {}
     for channel in parsed["channels"]:
         label = way_of(channel)
         connections[label] = connections.get(label, 0) + 1
@@ -130,16 +128,14 @@ def summary(parsed):
             "hcas": {rank: sorted(hcas[rank]) for rank in sorted(hcas)}}
 
 
-def way_of(channel):
-    # type: (Channel) -> str
+def way_of(channel: Channel) -> str:
     """P2P, SHM, NET/IB, NET/IB/GDRDMA, NET/Socket …"""
     if channel.kind != "NET":
         return channel.kind
     return "NET/%s%s" % (channel.network or "?", "/GDRDMA" if channel.gdr else "")
 
 
-def judge(parsed, promised, *, gdr=True):
-    # type: (Dict[str, Any], str, bool) -> Tuple[str, str, str]
+def judge(parsed: Dict[str, Any], promised: str, *, gdr: bool = True) -> Tuple[str, str, str]:
     """(status, found, message) for a run between nodes. ``promised``: roce, infiniband or erdma; ``gdr``: GPUDirect is promised too.
 
     fail: sockets, or a promise that was not kept; unknown: a network that nobody here has read about, or no channel line at all.

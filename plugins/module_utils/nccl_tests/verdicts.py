@@ -32,13 +32,12 @@ class Run(NamedTuple):
     ended: Mapping[str, int]  # how many processes were still there at the end
 
 
-def judge(run):
-    # type: (Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]
+def judge(run: Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
     """(verdicts, the ``runs`` of the bench document)."""
     found = launch_verdicts(run)
     found += versions(run.nodes, {node.name: seen_by(run, node) for node in run.nodes})
     broken = any(item.status == "fail" and item.check in ("nccl.launch", "nccl.devices") for item in found)
-    runs = []  # type: List[Dict[str, Any]]
+    runs: List[Dict[str, Any]] = []
     for job in [] if broken else run.plan["jobs"]:
         for start in run.plan["launch"]:
             verdicts, record = judge_job(run, job, start)
@@ -47,10 +46,10 @@ def judge(run):
     return found + leftovers(run.ended), runs
 
 
-def launch_verdicts(run):
-    # type: (Run) -> List[Verdict]
+def launch_verdicts(run: Run) -> List[Verdict]:
     """nccl.launch where ranks are launched, and nccl.devices for every node."""
-    plan, found = run.plan, []  # type: Mapping[str, Any], List[Verdict]
+    plan: Mapping[str, Any] = run.plan
+    found: List[Verdict] = []
     if plan["probe"] is None:
         return [_devices(node.name, seen_answers(node), len(node.gpus)) for node in run.nodes]
     for start in plan["launch"]:
@@ -69,13 +68,13 @@ def launch_verdicts(run):
     return found
 
 
-def _gpu_each(run):
-    # type: (Run) -> bool
+def _gpu_each(run: Run) -> bool:
     return bool(run.plan["kind"] != "local" and run.nodes[0].wishes["nccl_tests_ranks"] == "gpu")
 
 
-def _launch(where, start, wanted, probe, said, nodes):
-    # type: (Where, str, int, Optional[Mapping[str, Any]], Sequence[Answer], Sequence[Node]) -> Verdict
+def _launch(
+    where: Where, start: str, wanted: int, probe: Optional[Mapping[str, Any]], said: Sequence[Answer], nodes: Sequence[Node]
+) -> Verdict:
     if probe is None:
         return verdict("nccl.launch", where, "fail", wanted, None, "%s was lost before it had started the ranks" % start)
     if probe.get("status") == 0 and len(said) == wanted:
@@ -90,8 +89,7 @@ def _launch(where, start, wanted, probe, said, nodes):
         how_it_ended(integer(probe.get("status"))), who, words))
 
 
-def _devices(node, said, wanted):
-    # type: (str, Sequence[Answer], int) -> Verdict
+def _devices(node: str, said: Sequence[Answer], wanted: int) -> Verdict:
     """``wanted``: CUDA devices that the ranks of this node need."""
     where = Where(node, None, None, "CUDA devices")
     counts = [len(item.devices) for item in said]
@@ -104,39 +102,33 @@ def _devices(node, said, wanted):
     return verdict("nccl.devices", where, "pass", wanted, min(counts), "%d x %s" % (min(counts), one_line(said[0].devices[0].name)))
 
 
-def seen_by(run, node):
-    # type: (Run, Node) -> Optional[Answer]
+def seen_by(run: Run, node: Node) -> Optional[Answer]:
     """What a rank of this node said: its library is the one that the jobs load."""
     said = [item for probe in run.probes.values() for item in answers_of(probe)]
     return next((item for item in said if same_host(item.host, node)), None)
 
 
-def seen_answers(node):
-    # type: (Node) -> List[Answer]
+def seen_answers(node: Node) -> List[Answer]:
     found = answer_from(node.seen["cuda"])
     return [] if found is None else [found]
 
 
-def answers_of(probe):
-    # type: (Optional[Mapping[str, Any]]) -> List[Answer]
+def answers_of(probe: Optional[Mapping[str, Any]]) -> List[Answer]:
     listed = (probe or {}).get("answers")
     found = map(answer_from, listed if isinstance(listed, list) else [])
     return [item for item in found if item is not None]
 
 
-def same_host(host, node):
-    # type: (str, Node) -> bool
+def same_host(host: str, node: Node) -> bool:
     return bool(host) and host.partition(".")[0] == short_name(node)
 
 
-def short_name(node):
-    # type: (Node) -> str
+def short_name(node: Node) -> str:
     """As NCCL and Slurm name it."""
     return str(node.seen["hostname"]).partition(".")[0]
 
 
-def judge_job(run, job, start):
-    # type: (Run, Mapping[str, Any], str) -> Tuple[List[Verdict], Dict[str, Any]]
+def judge_job(run: Run, job: Mapping[str, Any], start: str) -> Tuple[List[Verdict], Dict[str, Any]]:
     """One collective as one node launched it."""
     plan = run.plan
     local = plan["kind"] == "local"
@@ -169,8 +161,7 @@ def judge_job(run, job, start):
     return verdicts, record
 
 
-def _ways(run, ways, log, text, where):
-    # type: (Run, Mapping[str, Any], str, str, Where) -> List[Verdict]
+def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) -> List[Verdict]:
     plan = run.plan
     near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
@@ -183,8 +174,7 @@ def _ways(run, ways, log, text, where):
     return [verdict("nccl.transport", where, status, expected, found, message)] + near
 
 
-def _ended(where, output, ended, log):
-    # type: (Where, Mapping[str, Any], Mapping[str, Any], str) -> Verdict
+def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:
     rows = "%d rows" % len(ended["rows"])
     if ended["complete"]:
         return verdict("nccl.complete", where, "pass", "a whole run", rows, "the run ended as it should")
@@ -197,8 +187,7 @@ def _ended(where, output, ended, log):
     return verdict("nccl.complete", where, "fail", "a whole run", rows, "%s after %s%s" % (how, rows, ": " + words if words else ""))
 
 
-def _parsed(text, document):
-    # type: (str, Any) -> Dict[str, Any]
+def _parsed(text: str, document: Any) -> Dict[str, Any]:
     """The JSON file where it is whole: it is not rounded. Else the table, which is there in any case."""
     if isinstance(document, str):
         found = parse_json(document)
@@ -207,17 +196,14 @@ def _parsed(text, document):
     return parse(text)
 
 
-def job_left(found, name):
-    # type: (Optional[Mapping[str, Any]], str) -> Mapping[str, Any]
+def job_left(found: Optional[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     jobs = (found or {}).get("jobs")
     return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
 
 
-def integer(value):
-    # type: (Any) -> Optional[int]
+def integer(value: Any) -> Optional[int]:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _text(value):
-    # type: (Any) -> str
+def _text(value: Any) -> str:
     return clean(value) if isinstance(value, str) else ""

@@ -21,27 +21,23 @@ _TELLING = tuple(re.compile(pattern) for pattern in (
 _HARMLESS = re.compile(r"Missing \"\w+\"|DEPRECATED")  # what NCCL warns of in runs that are well
 
 
-def clean(text):
-    # type: (str) -> str
+def clean(text: str) -> str:
     """The text without control characters; line ends and tabs stay. A row that a program overwrote with CR counts as lines."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def one_line(text, limit=LINE):
-    # type: (str, int) -> str
+def one_line(text: str, limit: int = LINE) -> str:
     words = " ".join(clean(text).split())
     return words if len(words) <= limit else words[:limit - 1] + "…"
 
 
-def tail(text, lines=TAIL):
-    # type: (str, int) -> List[str]
+def tail(text: str, lines: int = TAIL) -> List[str]:
     """The end of a log, a bounded number of bounded lines."""
     found = [line.rstrip() for line in clean(text).splitlines() if line.strip()]
     return [line if len(line) <= LINE else line[:LINE - 1] + "…" for line in found[-lines:]]
 
 
-def reason(text):
-    # type: (str) -> Optional[str]
+def reason(text: str) -> Optional[str]:
     """The line that says why, else the last one; None for a log that says nothing."""
     lines = [line for line in (line.strip() for line in clean(text).splitlines()) if not _DROPPED.match(line)]
     for pattern in _TELLING:
@@ -51,7 +47,6 @@ def reason(text):
     return one_line(lines[-1]) if lines else None
 
 
-def _tells(pattern, line):
-    # type: (Pattern[str], str) -> bool
+def _tells(pattern: Pattern[str], line: str) -> bool:
     found = pattern.search(line)
     return found is not None and not (pattern is _TELLING[0] and _HARMLESS.search(line, found.end()))

@@ -33,15 +33,14 @@ class Place(NamedTuple):
     numa_node: Optional[int]
 
 
-def affinity(host, identity):
-    # type: (Host, Identity) -> List[Dict[str, Any]]
+def affinity(host: Host, identity: Identity) -> List[Dict[str, Any]]:
     """``{"gpu", "hca", "port", "path", "near"}`` for each GPU and each port of each HCA that is a PCI function.
 
     ``path`` is None where the tree does not tell. ``near``: nothing on this node is nearer to this GPU.
     """
     one_node = _single_numa_node(host)
     hcas = [(hca, place_of(host, hca.pci)) for hca in identity.hcas if hca.pci is not None]
-    rows = []  # type: List[Dict[str, Any]]
+    rows: List[Dict[str, Any]] = []
     for gpu in sorted(identity.gpus, key=lambda item: item.pci):
         mine = place_of(host, gpu.pci)
         found = [(hca, path_class(mine, place, single_node=one_node)) for hca, place in hcas]
@@ -51,15 +50,13 @@ def affinity(host, identity):
     return sorted(rows, key=lambda row: (row["gpu"], natural_key(row["hca"]), row["port"]))
 
 
-def nearest(paths):
-    # type: (Any) -> Optional[str]
+def nearest(paths: Any) -> Optional[str]:
     """The nearest of some classes; None without any."""
     known = [path for path in paths if path in CLASSES]
     return min(known, key=CLASSES.index) if known else None
 
 
-def place_of(host, address):
-    # type: (Host, Optional[str]) -> Place
+def place_of(host: Host, address: Optional[str]) -> Place:
     """From the link of a function: ../../../devices/pci0000:16/0000:16:01.0/0000:18:00.0."""
     known = pci_address(address)
     link = host.readlink(PCI_DEVICES + known) if known is not None else None
@@ -69,8 +66,7 @@ def place_of(host, address):
     return Place(tuple(parts[:-1]), integer(host.read(PCI_DEVICES + known + "/numa_node", 4096)))
 
 
-def path_class(one, other, *, single_node=False):
-    # type: (Place, Place, bool) -> Optional[str]
+def path_class(one: Place, other: Place, *, single_node: bool = False) -> Optional[str]:
     """The class of the way between two functions; ``single_node``: the machine has no second NUMA node that a device could be at."""
     if not one.bridges or not other.bridges:
         return None
@@ -88,14 +84,12 @@ def path_class(one, other, *, single_node=False):
     return "NODE" if single_node or (known and one.numa_node == other.numa_node) else "SYS"
 
 
-def _single_numa_node(host):
-    # type: (Host) -> bool
+def _single_numa_node(host: Host) -> bool:
     """A machine with one NUMA node, or a kernel that knows none, says -1 for every device."""
     return len([name for name in host.listdir(NODES) if re.match(r"node\d+\Z", name)]) <= 1
 
 
-def driver_matrix(host):
-    # type: (Host) -> Optional[Dict[Tuple[int, str], str]]
+def driver_matrix(host: Host) -> Optional[Dict[Tuple[int, str], str]]:
     """What the driver's own tool says; None where it is not there or fails."""
     if host.which("nvidia-smi") is None:
         return None
@@ -103,8 +97,7 @@ def driver_matrix(host):
     return topo_matrix(result.out) if result.ok else None
 
 
-def topo_matrix(text):
-    # type: (str) -> Optional[Dict[Tuple[int, str], str]]
+def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     """(number of the GPU, name of the HCA) -> class, from ``nvidia-smi topo -m``; None for a text that has no such matrix.
 
     Drivers before 515 head the columns with the HCAs' names, later ones with NIC0, NIC1 … and explain these below. GPUs are
@@ -117,7 +110,7 @@ def topo_matrix(text):
     if head is None:
         return None
     columns = _columns(lines[head])
-    found = {}  # type: Dict[Tuple[int, str], str]
+    found: Dict[Tuple[int, str], str] = {}
     for words in lines[head + 1:]:
         gpu = _GPU.match(words[0]) if words else None
         if gpu is None:
@@ -131,22 +124,19 @@ def topo_matrix(text):
     return found
 
 
-def _columns(words):
-    # type: (Sequence[str]) -> List[str]
+def _columns(words: Sequence[str]) -> List[str]:
     end = next((at for at, word in enumerate(words) if word in _HEAD_END), len(words))
     return list(words[:end])
 
 
-def _is_cell(words):
-    # type: (Sequence[str]) -> bool
+def _is_cell(words: Sequence[str]) -> bool:
     return bool(words) and (words[0] in CLASSES or words[0] in ("X", "SOC", "N/A") or _LINKED.match(words[0]) is not None)
 
 
-def differences(rows, matrix):
-    # type: (Sequence[Mapping[str, Any]], Mapping[Tuple[int, str], str]) -> List[Tuple[str, str, str, str]]
+def differences(rows: Sequence[Mapping[str, Any]], matrix: Mapping[Tuple[int, str], str]) -> List[Tuple[str, str, str, str]]:
     """(GPU, HCA, what sysfs says, what the driver says) where the two differ; what only one of them knows is left out."""
     order = sorted({row["gpu"] for row in rows})
-    found = []  # type: List[Tuple[str, str, str, str]]
+    found: List[Tuple[str, str, str, str]] = []
     for row in rows:
         told = matrix.get((order.index(row["gpu"]), row["hca"]))
         item = (row["gpu"], row["hca"], row["path"] or "unknown", told or "")

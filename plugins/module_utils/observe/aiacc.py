@@ -43,8 +43,7 @@ class AiaccState(NamedTuple):
     pypi: Tuple[Tuple[str, str, str], ...]  # (project, version, directory)
 
 
-def observe_aiacc(host, identity, places=None):
-    # type: (Host, Identity, Optional[Places]) -> AiaccState
+def observe_aiacc(host: Host, identity: Identity, places: Optional[Places] = None) -> AiaccState:
     packages = query_packages(host, identity, (PACKAGE, DEEPNCCL)) or {}
     there = host.exists(PATH)
     return AiaccState(
@@ -53,14 +52,12 @@ def observe_aiacc(host, identity, places=None):
         _pypi(host, places if places is not None else Places()))
 
 
-def _owner(host, identity, package):
-    # type: (Host, Identity, Optional[str]) -> Optional[str]
+def _owner(host: Host, identity: Identity, package: Optional[str]) -> Optional[str]:
     """Who brought the plugin. In a captured tree nobody can be asked: there the package is believed that is installed."""
     return PACKAGE if package is not None and not host.live else owner_of(host, identity, PATH)
 
 
-def as_facts(state):
-    # type: (AiaccState) -> Optional[Dict[str, Any]]
+def as_facts(state: AiaccState) -> Optional[Dict[str, Any]]:
     """None where nothing of AIACC's family is there."""
     if not (state.package or state.file or state.deep or state.pypi):  # whose the file is, owner tells
         return None
@@ -72,18 +69,16 @@ def as_facts(state):
     }
 
 
-def cached_plugins(host):
-    # type: (Host) -> Tuple[str, ...]
+def cached_plugins(host: Host) -> Tuple[str, ...]:
     """libc6 alone is a 32-bit x86 library."""
     answer = host.run(("ldconfig", "-p"), 10.0)
-    rows = _CACHED.findall(answer.out) if answer.ok else []  # type: List[Tuple[str, str]]
+    rows: List[Tuple[str, str]] = _CACHED.findall(answer.out) if answer.ok else []
     return tuple(path for kind, path in rows if kind != "libc6")
 
 
-def loader_directories(host, path=LD_CONF, depth=0):
-    # type: (Host, str, int) -> List[str]
+def loader_directories(host: Host, path: str = LD_CONF, depth: int = 0) -> List[str]:
     """What ldconfig is told to look through beside its own directories."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for line in (host.read(path, 65536) or "").splitlines():
         words = line.partition("#")[0].split()
         if len(words) == 2 and words[0] == "include" and depth < INCLUDES:
@@ -94,40 +89,35 @@ def loader_directories(host, path=LD_CONF, depth=0):
     return found
 
 
-def _matching(host, pattern):
-    # type: (Host, str) -> List[str]
+def _matching(host: Host, pattern: str) -> List[str]:
     """Files of one directory: the last part alone has wildcards in every system's ld.so.conf."""
     directory, _slash, glob = (pattern if pattern.startswith("/") else "/etc/" + pattern).rpartition("/")
     return ["%s/%s" % (directory, name) for name in host.listdir(directory) if fnmatch.fnmatchcase(name, glob)]
 
 
-def net_plugin_settings(host):
-    # type: (Host) -> Tuple[Tuple[str, str], ...]
+def net_plugin_settings(host: Host) -> Tuple[Tuple[str, str], ...]:
     """Files that set NCCL_NET_PLUGIN for jobs. An empty value is none to NCCL."""
     nccl = observe_nccl(host)
     found = [(CONF, (nccl["conf"] or {"variables": {}})["variables"].get(VARIABLE))]
     found += [(path, values.get(VARIABLE)) for path, values in nccl["profile_d"].items()]
-    assigned = _ASSIGNED.findall(host.read(ENVIRONMENT, 65536) or "")  # type: List[str]
+    assigned: List[str] = _ASSIGNED.findall(host.read(ENVIRONMENT, 65536) or "")
     found.append((ENVIRONMENT, assigned[-1] if assigned else None))
     return tuple((path, value) for path, value in found if value and parse.token(value))
 
 
-def _deep(host, package):
-    # type: (Host, Optional[str]) -> Optional[Deep]
+def _deep(host: Host, package: Optional[str]) -> Optional[Deep]:
     names = ["%s/%s" % (LIBRARIES, name) for name in host.listdir(LIBRARIES) if name.startswith("libnccl.so") and name.endswith(BACKUP)]
     return Deep(package, tuple(names)) if package is not None or names else None
 
 
-def _pypi(host, places):
-    # type: (Host, Places) -> Tuple[Tuple[str, str, str], ...]
-    found = []  # type: List[Tuple[str, str, str]]
+def _pypi(host: Host, places: Places) -> Tuple[Tuple[str, str, str], ...]:
+    found: List[Tuple[str, str, str]] = []
     for directory in site_packages(host, places):
         found += [(name, version, directory) for name, version in _projects(host.listdir(directory)) if name in PYPI]
     return tuple(found)
 
 
-def _projects(names):
-    # type: (Sequence[str]) -> List[Tuple[str, str]]
+def _projects(names: Sequence[str]) -> List[Tuple[str, str]]:
     """(project, version) of the metadata that pip leaves beside a package."""
     matches = [match for match in map(_METADATA.match, names) if match is not None]
     return [(re.sub(r"[-_.]+", "-", match.group(1)).lower(), match.group(2)) for match in matches]

@@ -28,13 +28,11 @@ class Heard(NamedTuple):
     mac: str
 
 
-def version_of(address):
-    # type: (str) -> int
+def version_of(address: str) -> int:
     return 6 if ":" in address else 4
 
 
-def question(mac, address):
-    # type: (str, str) -> bytes
+def question(mac: str, address: str) -> bytes:
     """The frame that asks a whole network, from an interface with this MAC, who has the address."""
     own = bytes.fromhex(mac.replace(":", ""))
     if version_of(address) == 4:
@@ -49,17 +47,15 @@ def question(mac, address):
     return b"\x33\x33" + group[12:] + own + struct.pack(">H", ETHERTYPE[6]) + header + message
 
 
-def checksum(data):
-    # type: (bytes) -> int
+def checksum(data: bytes) -> int:
     """The Internet checksum (RFC 1071) of an even number of bytes."""
-    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))  # type: int
+    total: int = sum(struct.unpack(">%dH" % (len(data) // 2), data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return 0xFFFF - total
 
 
-def heard(frame):
-    # type: (bytes) -> Optional[Heard]
+def heard(frame: bytes) -> Optional[Heard]:
     """Which address the sender of a frame says is his; None for a question without a sender, and for everything else."""
     kind = frame[12:14]
     if kind == struct.pack(">H", ETHERTYPE[4]):
@@ -67,8 +63,7 @@ def heard(frame):
     return _heard_advertisement(frame[6:12], frame[14:]) if kind == struct.pack(">H", ETHERTYPE[6]) else None
 
 
-def _heard_arp(body):
-    # type: (bytes) -> Optional[Heard]
+def _heard_arp(body: bytes) -> Optional[Heard]:
     """Requests too: any packet's sender claims the address that it names (RFC 5227 section 1.1)."""
     if len(body) < 28 or body[:6] != ARP_HEADER or struct.unpack(">H", body[6:8])[0] not in (ARP_REQUEST, ARP_REPLY):
         return None
@@ -76,8 +71,7 @@ def _heard_arp(body):
     return Heard(socket.inet_ntop(socket.AF_INET, sender), mac_text(body[8:14])) if any(sender) else None
 
 
-def _heard_advertisement(source, packet):
-    # type: (bytes, bytes) -> Optional[Heard]
+def _heard_advertisement(source: bytes, packet: bytes) -> Optional[Heard]:
     """Hop limit 255 says that no router passed it on (RFC 4861 section 7.1.2)."""
     if len(packet) < 64 or packet[0] >> 4 != 6 or packet[6] != ICMPV6 or packet[7] != 255 or packet[40] != ADVERTISEMENT:
         return None
@@ -86,21 +80,18 @@ def _heard_advertisement(source, packet):
     return Heard(socket.inet_ntop(socket.AF_INET6, packet[48:64]), mac_text(option[2:] if named else source))
 
 
-def mac_text(mac):
-    # type: (bytes) -> str
+def mac_text(mac: bytes) -> str:
     return ":".join("%02x" % byte for byte in mac)
 
 
-def holders(frames, address, own):
-    # type: (List[bytes], str, List[str]) -> List[str]
+def holders(frames: List[bytes], address: str, own: List[str]) -> List[str]:
     """The MACs that claim an address in these frames, without the node's own, in the order in which they were heard."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for item in [heard(frame) for frame in frames]:
         if item is not None and packed(item.address) == packed(address) and item.mac not in own and item.mac not in found:
             found.append(item.mac)
     return found
 
 
-def packed(address):
-    # type: (str) -> bytes
+def packed(address: str) -> bytes:
     return socket.inet_pton(socket.AF_INET6 if version_of(address) == 6 else socket.AF_INET, address)

@@ -50,28 +50,25 @@ class Boot(NamedTuple):
     mok_enrolled: Optional[bool]  # None where Secure Boot is off, too
 
     @property
-    def running_is_newest(self):
-        # type: () -> Optional[bool]
+    def running_is_newest(self) -> Optional[bool]:
         """Whether a reboot would come up with the kernel that runs now."""
         return None if self.next is None else self.next == self.running
 
-    def kernel(self, release):
-        # type: (Optional[str]) -> Optional[Kernel]
+    def kernel(self, release: Optional[str]) -> Optional[Kernel]:
         for kernel in self.kernels:
             if kernel.release == release:
                 return kernel
         return None
 
 
-def observe_boot(host, running):
-    # type: (Host, str) -> Boot
+def observe_boot(host: Host, running: str) -> Boot:
     """``running``: the release of the running kernel."""
     kernels = installed_kernels(host)
     newest = kernels[-1].release if kernels else None
     chosen, source = _chosen(host, kernels)
     secure = secure_boot(host)
     key = next((path for path in MOK_KEYS if host.exists(path)), None)
-    enrolled = None  # type: Optional[bool]
+    enrolled: Optional[bool] = None
     if secure:
         enrolled = _enrolled(host, key) if key is not None else False
     return Boot(
@@ -79,8 +76,7 @@ def observe_boot(host, running):
         tuple((host.line("/proc/cmdline") or "").split()), secure, key, enrolled)
 
 
-def boot_facts(boot):
-    # type: (Boot) -> Dict[str, Any]
+def boot_facts(boot: Boot) -> Dict[str, Any]:
     return {
         "kernels": [dict(kernel._asdict()) for kernel in boot.kernels],
         "newest": boot.newest,
@@ -94,14 +90,12 @@ def boot_facts(boot):
     }
 
 
-def headers_of_running(boot):
-    # type: (Boot) -> Optional[bool]
+def headers_of_running(boot: Boot) -> Optional[bool]:
     kernel = boot.kernel(boot.running)
     return None if kernel is None else kernel.headers
 
 
-def installed_kernels(host):
-    # type: (Host) -> Tuple[Kernel, ...]
+def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
     """Kernels with an image to boot, oldest first; where /boot shows none (booted from outside), those with modules.
 
     A directory below /lib/modules alone is no kernel: DKMS leaves one behind when the kernel's package goes.
@@ -118,20 +112,17 @@ def installed_kernels(host):
         for release in sorted(images or modules, key=release_key))
 
 
-def has_headers(host, release):
-    # type: (Host, str) -> bool
+def has_headers(host: Host, release: str) -> bool:
     """``build`` leads to a configured source tree: without its Makefile no module can be built."""
     return parse.is_name(release) and host.exists("/lib/modules/%s/build/Makefile" % release)
 
 
-def release_key(release):
-    # type: (str) -> List[Tuple[int, int, str]]
+def release_key(release: str) -> List[Tuple[int, int, str]]:
     """Sort key of kernel releases: numbers as numbers, and a number after a word (570.12 after 570.el9), as rpm and GRUB do."""
     return [(1, int(part), "") if is_digits(part) else (0, 0, part) for part in _SEGMENT.findall(release)]
 
 
-def _chosen(host, kernels):
-    # type: (Host, Sequence[Kernel]) -> Tuple[Optional[str], str]
+def _chosen(host: Host, kernels: Sequence[Kernel]) -> Tuple[Optional[str], str]:
     """The kernel that GRUB's menu starts, or that GRUB was told to start by name, and where."""
     menu = observe_menu(host)
     if menu is not None:
@@ -151,8 +142,7 @@ def _chosen(host, kernels):
     return found, "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
 
 
-def _grub_default(host):
-    # type: (Host) -> str
+def _grub_default(host: Host) -> str:
     """Later files win: /etc/default/grub, then /etc/default/grub.d/*.cfg in order (Debian, Ubuntu)."""
     value = ""
     directory = GRUB_DEFAULTS + ".d"
@@ -161,8 +151,7 @@ def _grub_default(host):
     return value
 
 
-def _named(text, kernels):
-    # type: (Optional[str], Sequence[Kernel]) -> Optional[str]
+def _named(text: Optional[str], kernels: Sequence[Kernel]) -> Optional[str]:
     """The installed kernel whose release stands in a menu entry's title or id; the longest where one is part of another."""
     if not text:
         return None
@@ -173,8 +162,7 @@ def _named(text, kernels):
     return max(hits, key=len) if hits else None
 
 
-def secure_boot(host):
-    # type: (Host) -> Optional[bool]
+def secure_boot(host: Host) -> Optional[bool]:
     """Whether the kernel refuses unsigned modules; None when the firmware has UEFI and does not tell, or a capture left it out."""
     if not host.exists(EFI):
         return False if host.live or host.exists("/sys/firmware") else None
@@ -185,8 +173,7 @@ def secure_boot(host):
     return value[4] == 1 and not (shim is not None and len(shim) == _VARIABLE and shim[4] == 1)
 
 
-def _enrolled(host, key):
-    # type: (Host, str) -> Optional[bool]
+def _enrolled(host: Host, key: str) -> Optional[bool]:
     """mokutil's exit status has changed over its versions; its words have not. A key that waits for the next boot is not enrolled yet."""
     answer = host.run(("mokutil", "--test-key", key), 10.0)
     text = answer.out + answer.err

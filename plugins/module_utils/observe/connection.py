@@ -16,8 +16,7 @@ _VARIABLE = re.compile(r"(?:\A|\x00)SSH_CONNECTION=[^\s\x00]+ [0-9]+ ([^\s\x00]+
 _PARENT = re.compile(r".*\) \S ([0-9]+) ", re.DOTALL)  # a process name may hold brackets and blanks: count from the last one
 
 
-def ancestors_connection_address(host):
-    # type: (Host) -> Optional[str]
+def ancestors_connection_address(host: Host) -> Optional[str]:
     """None where no ancestor was started by sshd (or the node is a captured tree)."""
     for process in ancestors(host):
         found = _VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "")
@@ -26,8 +25,7 @@ def ancestors_connection_address(host):
     return None
 
 
-def ancestors(host):
-    # type: (Host) -> Iterator[str]
+def ancestors(host: Host) -> Iterator[str]:
     """This process and its parents, as names below /proc."""
     process = "self"
     for _step in range(_MAX_PARENTS):

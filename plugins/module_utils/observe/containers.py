@@ -66,14 +66,12 @@ class Toolkit(NamedTuple):
     runtime: bool  # nvidia-container-runtime: what --runtime=nvidia needs
 
 
-def observe_runtimes(host):
-    # type: (Host) -> Tuple[Runtime, ...]
+def observe_runtimes(host: Host) -> Tuple[Runtime, ...]:
     """Those that answer, docker first."""
     return tuple(runtime for runtime in (_runtime(host, name) for name in RUNTIMES) if runtime is not None)
 
 
-def _runtime(host, name):
-    # type: (Host, str) -> Optional[Runtime]
+def _runtime(host: Host, name: str) -> Optional[Runtime]:
     if host.which(name) is None:
         return None
     found = _VERSION_LINE[name].match(host.run((name, "--version"), ANSWER_SECONDS).out)
@@ -82,8 +80,7 @@ def _runtime(host, name):
     return Runtime(name, found.group(1), *_docker_daemon(host)) if name == "docker" else Runtime(name, found.group(1))
 
 
-def _docker_daemon(host):
-    # type: (Host) -> Tuple[Optional[str], Tuple[str, ...], Tuple[str, ...]]
+def _docker_daemon(host: Host) -> Tuple[Optional[str], Tuple[str, ...], Tuple[str, ...]]:
     told = _object(host.run(DOCKER_INFO, ANSWER_SECONDS).out)
     version = told.get("ServerVersion")
     if not isinstance(version, str) or not _NUMBERS.match(version):
@@ -94,8 +91,7 @@ def _docker_daemon(host):
             tuple(str(path) for path in directories) if isinstance(directories, list) else ())
 
 
-def observe_toolkit(host):
-    # type: (Host) -> Optional[Toolkit]
+def observe_toolkit(host: Host) -> Optional[Toolkit]:
     """None where nothing of it is there."""
     found = _TOOLKIT_LINE.search(host.run(("nvidia-ctk", "--version"), ANSWER_SECONDS).out) if host.which("nvidia-ctk") else None
     hook, runtime = (host.which("nvidia-container-" + name) is not None for name in ("runtime-hook", "runtime"))
@@ -103,11 +99,10 @@ def observe_toolkit(host):
     return toolkit if any(toolkit) else None
 
 
-def observe_cdi(host):
-    # type: (Host) -> Tuple[CdiSpec, ...]
+def observe_cdi(host: Host) -> Tuple[CdiSpec, ...]:
     """The specifications of NVIDIA GPUs, each file once: /var/run is /run."""
-    found = []  # type: List[CdiSpec]
-    names = []  # type: List[str]
+    found: List[CdiSpec] = []
+    names: List[str] = []
     for directory in CDI_DIRECTORIES:
         for name in host.listdir(directory):
             place = "%s/%s" % (directory.replace("/var/run", "/run"), name)
@@ -120,13 +115,12 @@ def observe_cdi(host):
     return tuple(found)
 
 
-def cdi_spec(path, text):
-    # type: (str, str) -> Optional[CdiSpec]
+def cdi_spec(path: str, text: str) -> Optional[CdiSpec]:
     """What a file says, or None where it is about something else. JSON is read as lines too: nvidia-ctk writes it indented."""
     kind = _KIND.search(text)
     if kind is None or kind.group(1) != GPU_KIND:
         return None
-    devices = []  # type: List[str]
+    devices: List[str] = []
     for name in _DEVICE.findall(text):
         if name not in devices:
             devices.append(name)
@@ -134,8 +128,7 @@ def cdi_spec(path, text):
     return CdiSpec(path, tuple(devices), driver.group(1) if driver is not None else None)
 
 
-def observe_infiniband(host):
-    # type: (Host) -> Dict[str, Any]
+def observe_infiniband(host: Host) -> Dict[str, Any]:
     """``{"rdma_cm", "uverbs": [{"name", "hca"}], "mad": []}``: the device nodes that there are.
 
     A captured tree has no device nodes; there sysfs says which there were.
@@ -151,10 +144,9 @@ def observe_infiniband(host):
     }
 
 
-def observe_numa(host):
-    # type: (Host) -> Dict[str, str]
+def observe_numa(host: Host) -> Dict[str, str]:
     """CPUs of each NUMA node, as the kernel lists them: 0-15,64-79. Nodes without a CPU are left out."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for name in sorted(host.listdir(NODES), key=parse.natural_key):
         node = _NODE.match(name)
         cpus = (attribute(host, "%s/%s/cpulist" % (NODES, name)) or "").strip()
@@ -163,8 +155,7 @@ def observe_numa(host):
     return found
 
 
-def observe_image(host, runtime, image):
-    # type: (Host, str, str) -> Optional[Dict[str, Dict[str, str]]]
+def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Dict[str, str]]]:
     """``{"env", "labels"}`` of an image that the node has; None where the runtime does not have it."""
     try:
         told = read_json(host.run((runtime, "image", "inspect", image), ANSWER_SECONDS).out)
@@ -181,8 +172,7 @@ def observe_image(host, runtime, image):
     }
 
 
-def _object(text):
-    # type: (str) -> Dict[str, Any]
+def _object(text: str) -> Dict[str, Any]:
     try:
         told = read_json(text)
     except ValueError:

@@ -12,8 +12,7 @@ from . import parse
 from .devices import attribute
 
 
-def observe_counters(host, directory):
-    # type: (Host, str) -> Dict[str, Optional[int]]
+def observe_counters(host: Host, directory: str) -> Dict[str, Optional[int]]:
     """Every counter of a directory in alphabetical order; {} when there is no such directory."""
     return {
         name: parse.integer(attribute(host, directory + "/" + name))
@@ -21,7 +20,6 @@ def observe_counters(host, directory):
     }
 
 
-def observe_hw_counters(host, hca, port):
-    # type: (Host, str, str) -> Dict[str, Optional[int]]
+def observe_hw_counters(host: Host, hca: str, port: str) -> Dict[str, Optional[int]]:
     """The driver's counters: of the port, else of the device (erdma and others know no ports there)."""
     return observe_counters(host, port + "/hw_counters") or observe_counters(host, hca + "/hw_counters")

@@ -18,26 +18,22 @@ ATTRIBUTE_LIMIT = 4096  # sysfs hands out at most one page
 _REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+\Z")
 
 
-def attribute(host, path):
-    # type: (Host, str) -> Optional[str]
+def attribute(host: Host, path: str) -> Optional[str]:
     """The text of one sysfs attribute, or None."""
     return host.read(path, ATTRIBUTE_LIMIT)
 
 
-def entries(host, directory):
-    # type: (Host, str) -> List[str]
+def entries(host: Host, directory: str) -> List[str]:
     """Device names in a class directory in natural order; plain files in it (bonding_masters) are none."""
     names = [name for name in host.listdir(directory) if parse.is_name(name)]
     return sorted((name for name in names if not _plain_file(host, directory + "/" + name)), key=parse.natural_key)
 
 
-def _plain_file(host, path):
-    # type: (Host, str) -> bool
+def _plain_file(host: Host, path: str) -> bool:
     return host.readlink(path) is None and attribute(host, path) is not None
 
 
-def pci_of(host, device):
-    # type: (Host, str) -> Optional[str]
+def pci_of(host: Host, device: str) -> Optional[str]:
     """PCI function of a class device: from its links, else from the uevent beside it."""
     for link in (host.readlink(device + "/device"), host.readlink(device)):
         found = parse.last_pci_address(link)
@@ -47,22 +43,19 @@ def pci_of(host, device):
     return parse.pci_address(uevent.get("PCI_SLOT_NAME"))
 
 
-def driver_of(host, device):
-    # type: (Host, str) -> Optional[str]
+def driver_of(host: Host, device: str) -> Optional[str]:
     link = host.readlink(device + "/device/driver")
     if link is not None:
         return parse.name(os.path.basename(link.rstrip("/")))
     return parse.name(parse.key_values(attribute(host, device + "/device/uevent")).get("DRIVER"))
 
 
-def soft_parent(host, hca):
-    # type: (Host, str) -> Optional[str]
+def soft_parent(host: Host, hca: str) -> Optional[str]:
     """The interface that Soft-RoCE runs on. Only rxe has this attribute (rxe_verbs.c parent_show)."""
     return parse.name(attribute(host, hca + "/parent"))
 
 
-def sibling_netdevs(host, hca):
-    # type: (Host, str) -> List[str]
+def sibling_netdevs(host: Host, hca: str) -> List[str]:
     """Interfaces of the HCA's own PCI function, without those of its embedded switch."""
     names = []
     for name in host.listdir(hca + "/device/net"):
@@ -74,8 +67,7 @@ def sibling_netdevs(host, hca):
     return sorted(names, key=parse.natural_key)
 
 
-def netdev_with_dev_port(host, names, port):
-    # type: (Host, List[str], int) -> Optional[str]
+def netdev_with_dev_port(host: Host, names: List[str], port: int) -> Optional[str]:
     """The interface of one port of an HCA: the kernel numbers them from 0 in dev_port."""
     for name in names:
         if parse.integer(attribute(host, "%s/%s/dev_port" % (CLASS_NET, name))) == port - 1:
@@ -83,17 +75,15 @@ def netdev_with_dev_port(host, names, port):
     return names[0] if len(names) == 1 and port == 1 else None
 
 
-def netdev_with_mac(macs, node_guid):
-    # type: (Mapping[str, str], Optional[str]) -> Optional[str]
+def netdev_with_mac(macs: Mapping[str, str], node_guid: Optional[str]) -> Optional[str]:
     """eRDMA's interface is another PCI function; its MAC is in the node GUID."""
     mac = parse.mac_of_guid(node_guid)
     return macs.get(mac) if mac is not None else None
 
 
-def hardware_macs(host):
-    # type: (Host) -> Dict[str, str]
+def hardware_macs(host: Host) -> Dict[str, str]:
     """MAC -> interface, for interfaces of devices only: a bond or VLAN repeats the MAC of what is below it."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for name in entries(host, CLASS_NET):
         mac = parse.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name)))
         if mac is not None and host.exists("%s/%s/device" % (CLASS_NET, name)):

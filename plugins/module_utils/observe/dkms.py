@@ -47,27 +47,24 @@ class Build(NamedTuple):
     state: str
 
 
-def dkms_builds(host):
-    # type: (Host) -> Tuple[Build, ...]
+def dkms_builds(host: Host) -> Tuple[Build, ...]:
     """Everything that DKMS knows of, in the order of its tree."""
     modules = [name for name in host.listdir(TREE) if parse.is_name(name) and _versions(host, name)]
     if not modules and not host.listdir(TREE):
         return _from_status(host)
-    found = []  # type: List[Build]
+    found: List[Build] = []
     for module in modules:
         for version in _versions(host, module):
             found.extend(_builds_of(host, module, version))
     return tuple(found)
 
 
-def builds_for(builds, kernel, module=None):
-    # type: (Sequence[Build], str, Optional[str]) -> List[Build]
+def builds_for(builds: Sequence[Build], kernel: str, module: Optional[str] = None) -> List[Build]:
     """Those for one kernel, of one module or of all."""
     return [build for build in builds if build.kernel == kernel and module in (None, build.module)]
 
 
-def make_log_tail(host, module, version, lines=20):
-    # type: (Host, str, str, int) -> Optional[str]
+def make_log_tail(host: Host, module: str, version: str, lines: int = 20) -> Optional[str]:
     """The end of the log of the last build: the failed one where there is one, else None."""
     if not (parse.is_name(module) and parse.is_name(version)):
         return None
@@ -77,8 +74,7 @@ def make_log_tail(host, module, version, lines=20):
     return "\n".join("".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.splitlines()[-lines:])
 
 
-def _versions(host, module):
-    # type: (Host, str) -> List[str]
+def _versions(host: Host, module: str) -> List[str]:
     """A version is a directory with a link ``source``, also one that leads nowhere any more or is lost."""
     base = "%s/%s" % (TREE, module)
     return [
@@ -86,11 +82,10 @@ def _versions(host, module):
             host.readlink("%s/%s/source" % (base, name)) is not None or host.exists("%s/%s-%s/dkms.conf" % (SOURCES, module, name)))]
 
 
-def _builds_of(host, module, version):
-    # type: (Host, str, str) -> List[Build]
+def _builds_of(host: Host, module: str, version: str) -> List[Build]:
     base = "%s/%s/%s" % (TREE, module, version)
     whole = host.exists(base + "/source/dkms.conf")
-    found = []  # type: List[Build]
+    found: List[Build] = []
     for kernel in host.listdir(base):
         if kernel in ("source", "build") or not parse.is_name(kernel):
             continue
@@ -104,16 +99,14 @@ def _builds_of(host, module, version):
     return found or [Build(module, version, None, None, ADDED)]
 
 
-def _state(host, module, version, kernel, arch, files):
-    # type: (Host, str, str, str, str, Sequence[str]) -> str
+def _state(host: Host, module: str, version: str, kernel: str, arch: str, files: Sequence[str]) -> str:
     link = _TARGET.match(host.readlink("%s/%s/kernel-%s-%s" % (TREE, module, kernel, arch)) or "")
     if link is None or link.groups() != (version, kernel, arch):
         return BUILT
     return INSTALLED if files and all(module_on_disk(host, kernel, _stem(name)) for name in files) else BROKEN
 
 
-def module_on_disk(host, kernel, name):
-    # type: (Host, str, str) -> bool
+def module_on_disk(host: Host, kernel: str, name: str) -> bool:
     """Whether a DKMS directory of that kernel has the module: where depmod says, or in one of the usual places."""
     if not parse.is_name(kernel):
         return False
@@ -125,29 +118,25 @@ def module_on_disk(host, kernel, name):
     return any(wanted & _stems(host, root + place) for place in PLACES)
 
 
-def _stems(host, directory):
-    # type: (Host, str) -> Set[str]
+def _stems(host: Host, directory: str) -> Set[str]:
     return {_stem(name).replace("-", "_") for name in host.listdir(directory) if _KO.match(name)}
 
 
-def _stem(name):
-    # type: (str) -> str
+def _stem(name: str) -> str:
     found = _KO.match(name)
     return found.group(1) if found else name
 
 
-def _from_status(host):
-    # type: (Host) -> Tuple[Build, ...]
+def _from_status(host: Host) -> Tuple[Build, ...]:
     """The tree lies elsewhere (dkms_tree in /etc/dkms/framework.conf) or cannot be read: dkms itself may know."""
     if host.which("dkms") is None:
         return ()
     return parse_status(host.run(("dkms", "status"), 60.0).out)
 
 
-def parse_status(text):
-    # type: (str) -> Tuple[Build, ...]
+def parse_status(text: str) -> Tuple[Build, ...]:
     """The lines of ``dkms status``."""
-    found = []  # type: List[Build]
+    found: List[Build] = []
     for line in text.splitlines():
         parts = _STATUS_LINE.match(line.strip())
         if parts is None or not all(parse.is_name(part) for part in parts.groups()[:4] if part is not None):

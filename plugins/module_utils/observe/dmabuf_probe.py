@@ -102,20 +102,17 @@ class Answers(NamedTuple):
     error: Optional[str]  # why nothing, or not everybody, could be asked
 
 
-def ask_hcas(host):
-    # type: (Host) -> Answers
+def ask_hcas(host: Host) -> Answers:
     """Every HCA that verbs knows."""
     return _answers(_output(host, VERBS, VERBS_RECORDING, VERBS_SECONDS), "hca")
 
 
-def ask_cuda(host):
-    # type: (Host) -> Answers
+def ask_cuda(host: Host) -> Answers:
     """Every GPU that CUDA shows."""
     return _answers(_output(host, CUDA, CUDA_RECORDING, CUDA_SECONDS), "gpu")
 
 
-def _output(host, script, recording, seconds):
-    # type: (Host, str, str, float) -> str
+def _output(host: Host, script: str, recording: str, seconds: float) -> str:
     """Lines of the child; its own failure becomes one of them. ``-I``: nothing of the operator's environment or directory is imported."""
     if not host.live:
         return host.read(recording) or "error not recorded\n"
@@ -126,10 +123,10 @@ def _output(host, script, recording, seconds):
     return "%s\nerror %s\n" % (result.out, lines[-1] if lines else "the probe ended with %d" % result.rc)
 
 
-def _answers(text, kind):
-    # type: (str, str) -> Answers
-    found, raw = {}, {}  # type: Dict[str, Optional[bool]], Dict[str, str]
-    errors = []  # type: List[str]
+def _answers(text: str, kind: str) -> Answers:
+    found: Dict[str, Optional[bool]] = {}
+    raw: Dict[str, str] = {}
+    errors: List[str] = []
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["error"]:

@@ -39,19 +39,16 @@ class Carrier(NamedTuple):
     why: str = ""  # it could not be, although it is there: without ssh or systemd there is nobody to ask
 
 
-def observe_carriers(host):
-    # type: (Host) -> Tuple[Carrier, ...]
+def observe_carriers(host: Host) -> Tuple[Carrier, ...]:
     return _login(host), Carrier("ssh", _ssh(host)), _service(host)
 
 
-def unknown(carriers):
-    # type: (Sequence[Carrier]) -> List[str]
+def unknown(carriers: Sequence[Carrier]) -> List[str]:
     """One line for each that should have answered. ``drift/history.py`` of the controller knows their form."""
     return ["NCCL's variables for %s: %s" % (CARRIERS[carrier.name], carrier.why) for carrier in carriers if carrier.why]
 
 
-def effective(host, carrier, conf):
-    # type: (Host, Carrier, Dict[str, str]) -> Dict[str, str]
+def effective(host: Host, carrier: Carrier, conf: Dict[str, str]) -> Dict[str, str]:
     """What NCCL sees there. ``conf``: the variables of /etc/nccl.conf, found or wanted."""
     found = dict(carrier.variables or {})
     named = found.get(CONF_FILE)
@@ -65,14 +62,13 @@ def effective(host, carrier, conf):
     return found
 
 
-def setters(host, name):
-    # type: (Host, str) -> List[str]
+def setters(host: Host, name: str) -> List[str]:
     """``file:line`` of every line of the usual files that sets the variable."""
     word = re.compile(r"(?:^|[\s=\"'])%s(?:=|\s+DEFAULT=|\s+OVERRIDE=)" % re.escape(name))
     paths = list(FILES)
     for directory, ending in DIRECTORIES:
         paths += ["%s/%s" % (directory, item) for item in host.listdir(directory) if item.endswith(ending)]
-    found = []  # type: List[str]
+    found: List[str] = []
     for path in paths:
         for number, line in enumerate((host.read(path) or "").splitlines()[:LINES], 1):
             if not line.lstrip().startswith("#") and word.search(line):
@@ -80,8 +76,7 @@ def setters(host, name):
     return found
 
 
-def _login(host):
-    # type: (Host) -> Carrier
+def _login(host: Host) -> Carrier:
     for tool, argv in SHELLS:
         if host.which(tool):
             result = host.run(LOGIN + argv, timeout=SECONDS)
@@ -93,8 +88,7 @@ def _login(host):
     return Carrier("login", None, "the node has neither bash nor sh")
 
 
-def _ssh(host):
-    # type: (Host) -> Optional[Dict[str, str]]
+def _ssh(host: Host) -> Optional[Dict[str, str]]:
     """Of the process that the user's own shell started, after its startup files; sudo's children have lost it."""
     for process in ancestors(host):
         text = "\0" + (host.read("/proc/%s/environ" % process) or "")
@@ -103,16 +97,14 @@ def _ssh(host):
     return None
 
 
-def _service(host):
-    # type: (Host) -> Carrier
+def _service(host: Host) -> Carrier:
     result = host.run(SHOW, timeout=SECONDS)
     if result.ok:
         return Carrier("service", ours(_unquoted(line) for line in result.out.splitlines()))
     return Carrier("service", None, "%s: exit %d" % (" ".join(SHOW), result.rc) if host.exists(SYSTEMD) else "")
 
 
-def _unquoted(line):
-    # type: (str) -> str
+def _unquoted(line: str) -> str:
     """systemd prints a value that needs it as $'…'; NCCL's never do but for blanks."""
     name, equals, value = line.partition("=")
     if len(value) > 2 and value.startswith("$'") and value.endswith("'"):
@@ -120,10 +112,9 @@ def _unquoted(line):
     return name + equals + value
 
 
-def ours(words):
-    # type: (Iterable[str]) -> Dict[str, str]
+def ours(words: Iterable[str]) -> Dict[str, str]:
     """NCCL's among ``NAME=VALUE``; the first of a name counts."""
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if equals and _NAME.match(name):
@@ -131,6 +122,5 @@ def ours(words):
     return found
 
 
-def _conf(text):
-    # type: (Optional[str]) -> Dict[str, str]
+def _conf(text: Optional[str]) -> Dict[str, str]:
     return ours(line for line in (text or "").splitlines() if not line.startswith("#"))

@@ -25,8 +25,7 @@ LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libibverbs", "/usr/lib/aarch64-linux-gnu
 _LIBRARY = re.compile(r"liberdma-rdmav[0-9]+\.so\Z")
 
 
-def observe_erdma(host, identity, facts):
-    # type: (Host, Identity, Mapping[str, Any]) -> Optional[Dict[str, Any]]
+def observe_erdma(host: Host, identity: Identity, facts: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     """``facts``: what of the facts object is known already (hcas, modules, packages, dkms, stack); nothing is read twice."""
     devices = [hca for hca in facts["hcas"] or [] if hca["driver"] == MODULE]
     packages = facts["packages"] or {}
@@ -46,8 +45,7 @@ def observe_erdma(host, identity, facts):
     )
 
 
-def mode_of_node(letter, devices, modules):
-    # type: (Optional[str], Sequence[Mapping[str, Any]], Mapping[str, Any]) -> Optional[str]
+def mode_of_node(letter: Optional[str], devices: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> Optional[str]:
     """default, compat or ofed; None where neither the parameter nor a device tells, or the devices tell different things."""
     letters = {letter_of_type(hca["node_type"]) for hca in devices}
     seen = letter or (letters.pop() if len(letters) == 1 else None)
@@ -58,8 +56,7 @@ def mode_of_node(letter, devices, modules):
     return OFED if modules.get("origin") in (MLNX_OFED, DOCA) else COMPAT
 
 
-def _functions(host):
-    # type: (Host) -> Optional[List[str]]
+def _functions(host: Host) -> Optional[List[str]]:
     """The devices on the PCI bus, with a driver or without; None where there is no bus to look at."""
     names = [name for name in host.listdir(PCI_DEVICES) if parse.pci_address(name) is not None]
     if not names:
@@ -69,8 +66,7 @@ def _functions(host):
         if host.line("%s/%s/vendor" % (PCI_DEVICES, name)) == VENDOR and host.line("%s/%s/device" % (PCI_DEVICES, name)) == DEVICE)
 
 
-def _provider(host, packages):
-    # type: (Host, Mapping[str, str]) -> Dict[str, Any]
+def _provider(host: Host, packages: Mapping[str, str]) -> Dict[str, Any]:
     """``known``: libibverbs can open the devices."""
     package = next((name for name in PROVIDER_PACKAGES if name in packages), None)
     libraries = ["%s/%s" % (directory, name) for directory in LIBRARIES for name in host.listdir(directory) if _LIBRARY.match(name)]
@@ -84,8 +80,7 @@ def _provider(host, packages):
     }
 
 
-def gid_index(hca):
-    # type: (Mapping[str, Any]) -> Optional[int]
+def gid_index(hca: Mapping[str, Any]) -> Optional[int]:
     """The index that NCCL_IB_GID_INDEX would have to name for this device: of its first RoCE v2 GID with an IPv4 address."""
     for port in hca.get("ports") or []:
         for entry in port.get("gids") or []:
@@ -94,16 +89,14 @@ def gid_index(hca):
     return None
 
 
-def _ipv4(gid):
-    # type: (Any) -> bool
+def _ipv4(gid: Any) -> bool:
     try:
         return ipaddress.IPv6Address(str(gid)).ipv4_mapped is not None
     except ValueError:
         return False
 
 
-def summary(facts):
-    # type: (Mapping[str, Any]) -> str
+def summary(facts: Mapping[str, Any]) -> str:
     """One line: mode, driver, and of each device its state, the MTU of its interface, and its GID index."""
     found = facts["erdma"]
     driver = found["driver"]
@@ -120,8 +113,7 @@ def summary(facts):
     return "; ".join(words)
 
 
-def _device(hca):
-    # type: (Mapping[str, Any]) -> str
+def _device(hca: Mapping[str, Any]) -> str:
     port = (hca["ports"] or [{}])[0]
     index = gid_index(hca)
     return "%s %s, %s MTU %s, %s" % (

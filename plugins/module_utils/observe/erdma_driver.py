@@ -41,19 +41,16 @@ class Driver(NamedTuple):
     fits: Optional[str]  # the module on disk and the RDMA core; None where nothing tells
 
     @property
-    def alibabas(self):
-        # type: () -> bool
+    def alibabas(self) -> bool:
         """The driver that is there, loaded or for the next load, is the one with modes."""
         return self.letter is not None if self.loaded else self.parameter is True
 
     @property
-    def there(self):
-        # type: () -> bool
+    def there(self) -> bool:
         return self.loaded or self.path is not None
 
 
-def observe_driver(host, kernel, *, live=True):
-    # type: (Host, str, bool) -> Driver
+def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
     loaded = host.exists("/sys/module/" + MODULE) or _row(host) is not None
     if not live:
@@ -65,15 +62,13 @@ def observe_driver(host, kernel, *, live=True):
         parse.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), found, _fits(host, kernel, path))
 
 
-def letter_of(host):
-    # type: (Host) -> Optional[str]
+def letter_of(host: Host) -> Optional[str]:
     """How the kernel prints a bool: Y or N."""
     found = host.line(LOADED_PARAMETER)
     return found if found in ("Y", "N") else None
 
 
-def _row(host):
-    # type: (Host) -> Optional[List[str]]
+def _row(host: Host) -> Optional[List[str]]:
     """The driver's line of /proc/modules: name, size, references, users."""
     for line in (host.read("/proc/modules") or "").splitlines():
         fields = line.split()
@@ -82,24 +77,21 @@ def _row(host):
     return None
 
 
-def references(host):
-    # type: (Host) -> int
+def references(host: Host) -> int:
     """How many hold the module: other modules, and every open context of a program."""
     row = _row(host)
     return (parse.integer(row[2]) or 0) if row is not None else 0
 
 
-def _has_parameter(host, kernel):
-    # type: (Host, str) -> Optional[bool]
+def _has_parameter(host: Host, kernel: str) -> Optional[bool]:
     answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS)
     if not answer.ok:
         return None
     return any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
 
 
-def node_types(host):
-    # type: (Host) -> List[Tuple[str, str]]
-    found = []  # type: List[Tuple[str, str]]
+def node_types(host: Host) -> List[Tuple[str, str]]:
+    found: List[Tuple[str, str]] = []
     for name in entries(host, CLASS_INFINIBAND):
         path = "%s/%s" % (CLASS_INFINIBAND, name)
         kind = parse.enum_text(attribute(host, path + "/node_type"))
@@ -108,8 +100,7 @@ def node_types(host):
     return found
 
 
-def _fits(host, kernel, path):
-    # type: (Host, str, Optional[str]) -> Optional[str]
+def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
     """The checksum of what the module imports from ib_core, and the one that OFED's or the kernel's ib_core exports."""
     if path is None or ".." in path.split("/"):
         return None
@@ -122,14 +113,12 @@ def _fits(host, kernel, path):
     return None
 
 
-def _checksum(text):
-    # type: (Optional[str]) -> Optional[int]
+def _checksum(text: Optional[str]) -> Optional[int]:
     found = _CRC.search(text or "")
     return int(found.group(1), 16) if found else None
 
 
-def users(host):
-    # type: (Host) -> List[str]
+def users(host: Host) -> List[str]:
     """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
     row = _row(host)
     found = ["module " + name for name in (row[3] if row is not None else "").split(",") if parse.is_name(name)]
@@ -142,15 +131,13 @@ def users(host):
     return found
 
 
-def _verbs_devices(host):
-    # type: (Host) -> List[str]
+def _verbs_devices(host: Host) -> List[str]:
     """uverbs0 …, of devices of this driver."""
     ours = {name for name, _kind in node_types(host)}
     return [name for name in host.listdir(VERBS) if parse.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours]
 
 
-def eadm_version(host):
-    # type: (Host) -> Optional[str]
+def eadm_version(host: Host) -> Optional[str]:
     """The first line that Alibaba's tool says of itself; closed source, and of its commands only this one is known."""
     if host.which(EADM) is None:
         return None
@@ -159,8 +146,7 @@ def eadm_version(host):
     return parse.token(lines[0]) if answer.ok and lines else None
 
 
-def driver_facts(host, kernel):
-    # type: (Host, str) -> Dict[str, Any]
+def driver_facts(host: Host, kernel: str) -> Dict[str, Any]:
     """``driver`` and ``compat_mode`` of the facts object's ``erdma``."""
     driver = observe_driver(host, kernel)
     managed = driver.path is not None and not driver.path.startswith("kernel/")

@@ -38,14 +38,13 @@ from .verbs import active_mtus
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
 
 
-def observe_facts(host, identity=None, places=None):
-    # type: (Host, Optional[Identity], Optional[Places]) -> Dict[str, Any]
+def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optional[Places] = None) -> Dict[str, Any]:
     """Observe a node. ``identity``: what ``observe_identity`` gave, when the caller has it already; ``places``: of the inventory."""
     known = identity if identity is not None else observe_identity(host)
     kernel = known.kernel or None
     modules = loaded_modules(host)
     packages = query_packages(host, known, family_names(known))
-    found = {
+    found: Dict[str, Any] = {
         "schema": SCHEMA,
         "hostname": known.hostname or None,
         "virtual": known.virtual,
@@ -70,12 +69,11 @@ def observe_facts(host, identity=None, places=None):
         "aiacc": as_facts(observe_aiacc(host, known, places)),
         "nccl_libraries": as_dicts(loadable_nccl(host, known, places)),
         "packages": packages,
-    }  # type: Dict[str, Any]
+    }
     return dict(found, erdma=observe_erdma(host, known, found))
 
 
-def _hcas(host, hcas):
-    # type: (Host, List[Dict[str, Any]]) -> List[Dict[str, Any]]
+def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """With what the PCI bus and the firmware's tools say of each."""
     firmware = firmware_facts(host, hcas)
     return [
@@ -84,14 +82,12 @@ def _hcas(host, hcas):
         for hca, address in [(hca, hca["pci_address"]) for hca in hcas]]
 
 
-def facts_of_tree(path):
-    # type: (str) -> Dict[str, Any]
+def facts_of_tree(path: str) -> Dict[str, Any]:
     """Facts of a captured tree (sys/, proc/, etc/ …, recorded commands in cmd/); any part of it may be missing."""
     return observe_facts(TreeHost(path))
 
 
-def _os(platform):
-    # type: (Platform) -> Dict[str, Optional[str]]
+def _os(platform: Platform) -> Dict[str, Optional[str]]:
     row = find_system(platform.id, platform.version)
     return {
         "id": platform.id or None,

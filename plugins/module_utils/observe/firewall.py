@@ -18,8 +18,7 @@ NFTABLES_CONF = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")
 LEGACY = {"ip": "/proc/net/ip_tables_names", "ip6": "/proc/net/ip6_tables_names"}
 
 
-def observe_firewall(host):
-    # type: (Host) -> Dict[str, Any]
+def observe_firewall(host: Host) -> Dict[str, Any]:
     """``chains`` is None where they cannot be read, and ``missing`` says why."""
     runs = [name for name, active in (("firewalld", firewalld_runs(host)), ("ufw", ufw_runs(host))) if active]
     chains, missing = _chains(host)
@@ -31,23 +30,20 @@ def observe_firewall(host):
     return {"runs": runs, "chains": chains, "missing": None}
 
 
-def firewalld_runs(host):
-    # type: (Host) -> bool
+def firewalld_runs(host: Host) -> bool:
     return host.which("firewall-cmd") is not None and host.run(("firewall-cmd", "--state"), SECONDS).out.strip() == "running"
 
 
-def ufw_runs(host):
-    # type: (Host) -> bool
+def ufw_runs(host: Host) -> bool:
     """Enabled in its file and live: ``ufw disable`` changes both, a stopped service only the rules."""
     if host.which("ufw") is None or not any(line.strip() == "ENABLED=yes" for line in (host.read(UFW_CONF) or "").splitlines()):
         return False
     return host.run(("ufw", "status"), SECONDS).out.startswith("Status: active")
 
 
-def _chains(host):
-    # type: (Host) -> Any
+def _chains(host: Host) -> Any:
     """(chains, None) or (None, why not)."""
-    found = []  # type: List[Dict[str, Any]]
+    found: List[Dict[str, Any]] = []
     if host.which("nft") is not None:
         answer = host.run(nftables.LIST, SECONDS)
         native = nftables.chains_of(answer.out) if answer.ok else None
@@ -72,8 +68,7 @@ def _chains(host):
     return found, None
 
 
-def _has_iptables(host, tool, family, translated):
-    # type: (Host, str, str, bool) -> bool
+def _has_iptables(host: Host, tool: str, family: str, translated: bool) -> bool:
     """Asking a legacy iptables loads its modules, so it is asked only where they are in use already."""
     if host.which(tool) is None:
         return False
@@ -82,8 +77,7 @@ def _has_iptables(host, tool, family, translated):
     return host.which("nft") is None and host.exists("/sys/module/nf_tables")
 
 
-def _written_tables(host):
-    # type: (Host) -> List[str]
+def _written_tables(host: Host) -> List[str]:
     """Families whose table ``filter`` the site's own nftables file makes: then it is not iptables', whatever its chains are called."""
     found = []
     for path in NFTABLES_CONF:
@@ -92,8 +86,7 @@ def _written_tables(host):
     return found
 
 
-def _owner(chain, chains, runs):
-    # type: (Dict[str, Any], List[Dict[str, Any]], List[str]) -> str
+def _owner(chain: Dict[str, Any], chains: List[Dict[str, Any]], runs: List[str]) -> str:
     if chain["table"] == TABLE:
         return "firewalld"
     if chain.pop("tool", None) is None:
@@ -106,8 +99,7 @@ def _owner(chain, chains, runs):
     return "iptables"
 
 
-def chains_owned(facts, owner):
-    # type: (Dict[str, Any], str) -> Optional[List[Dict[str, Any]]]
+def chains_owned(facts: Dict[str, Any], owner: str) -> Optional[List[Dict[str, Any]]]:
     """The chains of one owner, None where they could not be read."""
     chains = facts["chains"]
     return None if chains is None else [chain for chain in chains if chain["owner"] == owner]

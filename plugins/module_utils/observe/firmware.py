@@ -57,11 +57,10 @@ class Flash(NamedTuple):
     psid: Optional[str]
 
 
-def parse_config(text):
-    # type: (str) -> Dict[str, Value]
+def parse_config(text: str) -> Dict[str, Value]:
     """The table of ``mstconfig -e q``; lines of another form are left out."""
-    columns = []  # type: List[str]
-    found = {}  # type: Dict[str, Value]
+    columns: List[str] = []
+    found: Dict[str, Value] = {}
     for line in text.splitlines():
         if line.strip().startswith("Configurations:"):
             columns = _COLUMN.findall(line)
@@ -73,8 +72,7 @@ def parse_config(text):
     return found
 
 
-def _row(line, count):
-    # type: (str, int) -> Optional[Tuple[str, List[str]]]
+def _row(line: str, count: int) -> Optional[Tuple[str, List[str]]]:
     words = line.split()
     while words and words[0] in ("*", "RO", "*RO"):
         words = words[1:]
@@ -83,13 +81,11 @@ def _row(line, count):
     return words[0], words[1:]
 
 
-def _known(text):
-    # type: (Optional[str]) -> Optional[str]
+def _known(text: Optional[str]) -> Optional[str]:
     return None if text in (None, "N/A") else text
 
 
-def query_config(host, tool, address, names=()):
-    # type: (Host, str, str, Sequence[str]) -> Config
+def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ()) -> Config:
     """Ask for these parameters, or for all. One unknown name fails the whole question, so then each is asked by itself."""
     result = host.run((tool, "-d", address, "-e", "q") + tuple(names), timeout=QUERY_SECONDS)
     values = parse_config(result.out)
@@ -100,7 +96,7 @@ def query_config(host, tool, address, names=()):
         return Config({}, {}, complaint)
     if len(names) == 1:
         return Config(values, {names[0]: complaint}, None)
-    errors = {}  # type: Dict[str, str]
+    errors: Dict[str, str] = {}
     for name in names:
         one = query_config(host, tool, address, (name,))
         if one.failure is not None:
@@ -110,34 +106,29 @@ def query_config(host, tool, address, names=()):
     return Config(values, errors, None)
 
 
-def _complaint(rc, out, err):
-    # type: (int, str, str) -> Optional[str]
+def _complaint(rc: int, out: str, err: str) -> Optional[str]:
     said = _ERROR.search(out) or _ERROR.search(err)
     if said is not None:
         return said.group(1).rstrip()[:300]
     return None if rc == 0 else ((err or out).strip().splitlines() or ["exit %d" % rc])[-1][:300]
 
 
-def parse_flash(text):
-    # type: (str) -> Flash
+def parse_flash(text: str) -> Flash:
     """``mstflint -d … q``: the running version has a line of its own only where it differs from the one in flash."""
     found = dict(_FLASH_LINE.findall(text))
     flash = found.get("FW Version")
     return Flash(flash, found.get("FW Version(Running)", flash), found.get("PSID"))
 
 
-def query_flash(host, tool, address):
-    # type: (Host, str, str) -> Flash
+def query_flash(host: Host, tool: str, address: str) -> Flash:
     return parse_flash(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)
 
 
-def find_tool(host, names):
-    # type: (Host, Sequence[str]) -> Optional[str]
+def find_tool(host: Host, names: Sequence[str]) -> Optional[str]:
     return next((name for name in names if host.which(name) is not None), None)
 
 
-def same_value(wanted, printed):
-    # type: (Any, Optional[str]) -> bool
+def same_value(wanted: Any, printed: Optional[str]) -> bool:
     """Whether what a person wrote (true, 1, "True(1)", "ETH", 2) is what the tool printed."""
     if printed is None:
         return False
@@ -147,8 +138,7 @@ def same_value(wanted, printed):
     return one[0].lower() == other[0].lower()
 
 
-def _reading(value):
-    # type: (Any) -> Tuple[str, Optional[int]]
+def _reading(value: Any) -> Tuple[str, Optional[int]]:
     """Text and number of a value; True(1) has both."""
     if isinstance(value, bool):
         return ("True", 1) if value else ("False", 0)
@@ -159,28 +149,24 @@ def _reading(value):
     return text, parse.integer(text)
 
 
-def argument_of(value):
-    # type: (Any) -> str
+def argument_of(value: Any) -> str:
     """A value as ``set`` takes it: the number where there is one."""
     text, number = _reading(value)
     return str(number) if number is not None else text
 
 
-def device_of(address):
-    # type: (str) -> str
+def device_of(address: str) -> str:
     """The NIC that a function belongs to: 0000:18:00."""
     return address.rpartition(".")[0]
 
 
-def is_guest_function(host, address):
-    # type: (Host, str) -> bool
+def is_guest_function(host: Host, address: str) -> bool:
     """A virtual function: its firmware is configured where the physical one is."""
     found = parse.hex_text(attribute(host, "%s/%s/device" % (PCI_DEVICES, address)))
     return is_virtual_function(host, address) or found in VIRTUAL_FUNCTIONS
 
 
-def board_of(host, address):
-    # type: (Host, str) -> Tuple[Optional[str], Optional[str]]
+def board_of(host: Host, address: str) -> Tuple[Optional[str], Optional[str]]:
     """PSID and running version of a NIC, from the RDMA device on any of its functions."""
     for name in entries(host, CLASS_INFINIBAND):
         path = "%s/%s" % (CLASS_INFINIBAND, name)
@@ -190,10 +176,9 @@ def board_of(host, address):
     return None, None
 
 
-def firmware_facts(host, hcas):
-    # type: (Host, Sequence[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]
+def firmware_facts(host: Host, hcas: Sequence[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
     """``firmware`` of every NVIDIA NIC by its device (0000:18:00), all asked at once: each takes seconds to answer."""
-    addresses = {}  # type: Dict[str, str]
+    addresses: Dict[str, str] = {}
     for hca in hcas:
         address = hca.get("pci_address")
         if address and hca.get("vendor_id") == NVIDIA_NETWORKING and not is_guest_function(host, address):
@@ -206,17 +191,15 @@ def firmware_facts(host, hcas):
     return dict(zip(addresses, rows))
 
 
-def _facts_of(host, address, tools):
-    # type: (Host, str, Tuple[Optional[str], Optional[str]]) -> Dict[str, Any]
+def _facts_of(host: Host, address: str, tools: Tuple[Optional[str], Optional[str]]) -> Dict[str, Any]:
     config = query_config(host, tools[0], address) if tools[0] is not None else None
     flash = query_flash(host, tools[1], address) if tools[1] is not None else Flash(None, None, None)
-    shown = None  # type: Optional[Dict[str, Dict[str, Optional[str]]]]
+    shown: Optional[Dict[str, Dict[str, Optional[str]]]] = None
     if config is not None and config.values:
         shown = {name: dict(value._asdict()) for name, value in sorted(config.values.items()) if name in SHOWN or _changed(value)}
     return {"flash": flash.flash, "config": shown}
 
 
-def _changed(value):
-    # type: (Value) -> bool
+def _changed(value: Value) -> bool:
     """Not at its default, now or at the next boot."""
     return value.default is not None and any(other not in (None, value.default) for other in (value.current, value.next))

@@ -14,8 +14,7 @@ from .devices import attribute
 IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further
 
 
-def observe_gids(host, port):
-    # type: (Host, str) -> Optional[List[Dict[str, Any]]]
+def observe_gids(host: Host, port: str) -> Optional[List[Dict[str, Any]]]:
     """Every used slot of a port's table in order; None when there is no table to read."""
     slots = _slots(host, port + "/gids")
     if not slots:
@@ -36,8 +35,7 @@ def observe_gids(host, port):
     return gids if readable else None
 
 
-def first_netdev(host, port):
-    # type: (Host, str) -> Optional[str]
+def first_netdev(host: Host, port: str) -> Optional[str]:
     """The interface that the kernel itself ties to a port: the one of its lowest GID."""
     for index in _slots(host, port + "/gid_attrs/ndevs")[:IDENTITY_SLOTS]:
         netdev = _netdev(host, port, index)
@@ -46,8 +44,7 @@ def first_netdev(host, port):
     return None
 
 
-def port_guid(gids, link_layer):
-    # type: (Optional[List[Dict[str, Any]]], Optional[str]) -> Optional[str]
+def port_guid(gids: Optional[List[Dict[str, Any]]], link_layer: Optional[str]) -> Optional[str]:
     """sysfs has no file for it: the low half of GID 0, which is how libibumad (ibstat) gets it.
 
     On Ethernet only a link-local GID 0 holds one; an address in that slot is no GUID.
@@ -62,12 +59,10 @@ def port_guid(gids, link_layer):
     return None
 
 
-def _netdev(host, port, index):
-    # type: (Host, str, int) -> Optional[str]
+def _netdev(host: Host, port: str, index: int) -> Optional[str]:
     return parse.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
 
 
-def _slots(host, directory):
-    # type: (Host, str) -> List[int]
+def _slots(host: Host, directory: str) -> List[int]:
     numbers = (parse.integer(name) for name in host.listdir(directory))
     return sorted(number for number in numbers if number is not None and 0 <= number < 65536)

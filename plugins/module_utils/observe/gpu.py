@@ -22,28 +22,24 @@ _INFORMATION = "/proc/driver/nvidia/gpus/%s/information"
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
-def observe_gpus(host):
-    # type: (Host) -> Tuple[Gpu, ...]
+def observe_gpus(host: Host) -> Tuple[Gpu, ...]:
     """Every GPU in the order of PCI addresses."""
     return tuple(
         Gpu(address, parse.hex_text(_attribute(host, address, "device")) or "", parse.integer(_attribute(host, address, "numa_node")))
         for address in _functions(host, _GPU_CLASSES))
 
 
-def observe_nvswitches(host):
-    # type: (Host) -> Tuple[str, ...]
+def observe_nvswitches(host: Host) -> Tuple[str, ...]:
     """PCI addresses of the NVSwitches that the host sees (HGX with A100, H100, H200; those of later systems are no PCI functions)."""
     return tuple(_functions(host, _NVSWITCH_CLASSES))
 
 
-def gpu_facts(host, gpus):
-    # type: (Host, Sequence[Gpu]) -> List[Dict[str, Any]]
+def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
     """The facts of every GPU; name and uuid only the loaded driver knows."""
     return [_gpu(host, gpu) for gpu in gpus]
 
 
-def _gpu(host, gpu):
-    # type: (Host, Gpu) -> Dict[str, Any]
+def _gpu(host: Host, gpu: Gpu) -> Dict[str, Any]:
     link = host.readlink("%s/%s/driver" % (PCI_DEVICES, gpu.pci))
     information = _fields(host.read(_INFORMATION % gpu.pci, 4096))
     uuid = information.get("GPU UUID", "")
@@ -57,8 +53,7 @@ def _gpu(host, gpu):
     }
 
 
-def _functions(host, classes):
-    # type: (Host, Tuple[str, ...]) -> List[str]
+def _functions(host: Host, classes: Tuple[str, ...]) -> List[str]:
     found = []
     for entry in host.listdir(PCI_DEVICES):
         address = parse.pci_address(entry)
@@ -70,13 +65,11 @@ def _functions(host, classes):
     return sorted(found)
 
 
-def _attribute(host, address, name):
-    # type: (Host, str, str) -> Optional[str]
+def _attribute(host: Host, address: str, name: str) -> Optional[str]:
     return host.read("%s/%s/%s" % (PCI_DEVICES, address, name), 4096)
 
 
-def _fields(text):
-    # type: (Optional[str]) -> Dict[str, str]
+def _fields(text: Optional[str]) -> Dict[str, str]:
     """``Model: \t\t NVIDIA H100 80GB HBM3`` lines."""
     found = {}
     for line in (text or "").splitlines():

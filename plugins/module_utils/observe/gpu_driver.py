@@ -44,8 +44,7 @@ class Driver(NamedTuple):
     flavour: Optional[str]  # open or proprietary
 
 
-def loaded_driver(host):
-    # type: (Host) -> Driver
+def loaded_driver(host: Host) -> Driver:
     """The driver says in its version file which kind it is; both None when it is not loaded."""
     for line in (host.read(VERSION_FILE, 4096) or "").splitlines(True):
         found = _NUMBERED.search(line) if line.startswith(_NVRM) else None
@@ -54,8 +53,7 @@ def loaded_driver(host):
     return Driver(parse.token(host.line("/sys/module/nvidia/version")), None)
 
 
-def driver_on_disk(host, kernel):
-    # type: (Host, str) -> Driver
+def driver_on_disk(host: Host, kernel: str) -> Driver:
     """What ``modprobe nvidia`` would load into the running kernel now."""
     if not parse.is_name(kernel):
         return Driver(None, None)
@@ -66,8 +64,7 @@ def driver_on_disk(host, kernel):
     return Driver(version.out.strip(), "open" if licence == _OPEN_LICENSE else "proprietary" if licence else None)
 
 
-def observe_gpu_driver(host, identity):
-    # type: (Host, Identity) -> Optional[Dict[str, Any]]
+def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any]]:
     """The facts; None on a node that has neither a GPU nor the driver."""
     loaded = loaded_driver(host)
     if not identity.gpus and loaded.version is None:
@@ -92,13 +89,11 @@ def observe_gpu_driver(host, identity):
     }
 
 
-def package_names():
-    # type: () -> Tuple[str, ...]
+def package_names() -> Tuple[str, ...]:
     return _NAMES + tuple(name % branch for branch in _BRANCHES for name in _BY_BRANCH)
 
 
-def nvidia_modules(host):
-    # type: (Host) -> Optional[List[str]]
+def nvidia_modules(host: Host) -> Optional[List[str]]:
     """Loaded modules of the driver; None without /proc/modules."""
     text = host.read("/proc/modules")
     if text is None:
@@ -107,14 +102,12 @@ def nvidia_modules(host):
     return sorted(name for name in names if name == "nvidia" or name.startswith("nvidia_"))
 
 
-def module_loaded(host, name):
-    # type: (Host, str) -> Optional[bool]
+def module_loaded(host: Host, name: str) -> Optional[bool]:
     text = host.read("/proc/modules")
     return None if text is None else re.search(r"^%s " % re.escape(name), text, re.MULTILINE) is not None
 
 
-def module_users(host, name):
-    # type: (Host, str) -> Optional[Tuple[int, Tuple[str, ...]]]
+def module_users(host: Host, name: str) -> Optional[Tuple[int, Tuple[str, ...]]]:
     """(reference count, modules that use it); None when the module is not loaded, or the kernel does not count.
 
     More references than modules: processes hold it. A kernel without CONFIG_MODULE_UNLOAD prints ``-`` for both (seen on a real node).
@@ -127,13 +120,11 @@ def module_users(host, name):
     return None
 
 
-def unit_installed(host, unit):
-    # type: (Host, str) -> bool
+def unit_installed(host: Host, unit: str) -> bool:
     return any(host.exists(directory + "/" + unit) for directory in UNIT_DIRECTORIES)
 
 
-def unit_active(host, unit):
-    # type: (Host, str) -> Optional[bool]
+def unit_active(host: Host, unit: str) -> Optional[bool]:
     """None when there is no such unit, or nobody to ask."""
     if not unit_installed(host, unit):
         return None
@@ -141,8 +132,7 @@ def unit_active(host, unit):
     return answer == "active" if answer else None
 
 
-def smi_rows(host, fields):
-    # type: (Host, Tuple[str, ...]) -> Optional[List[List[str]]]
+def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     """One row a GPU from nvidia-smi; None when it is not there, fails or answers in another form."""
     if host.which("nvidia-smi") is None:
         return None
@@ -155,8 +145,7 @@ def smi_rows(host, fields):
     return rows
 
 
-def _fabricmanager(host, identity, packages):
-    # type: (Host, Identity, Optional[Mapping[str, str]]) -> Dict[str, Any]
+def _fabricmanager(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
     """``state``: what the GPUs say of the NVLink fabric (Completed once the fabric manager has done its work)."""
     versions = [version for name, version in sorted((packages or {}).items()) if re.match(r"nvidia-fabric-?manager(?:-[0-9]+)?\Z", name)]
     states = smi_rows(host, ("fabric.state",)) if identity.nvswitches else None

@@ -19,8 +19,9 @@ _PEERMEM_MODULES = ("nvidia_peermem", "nv_peer_mem")
 OPTIONS = ("CONFIG_DMA_SHARED_BUFFER", "CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA", "CONFIG_INFINIBAND_ON_DEMAND_PAGING")
 
 
-def observe_gpudirect(host, kernel, modules, gpus=0):
-    # type: (Host, Optional[str], Optional[Mapping[str, Mapping[str, Any]]], int) -> Dict[str, Any]
+def observe_gpudirect(
+    host: Host, kernel: Optional[str], modules: Optional[Mapping[str, Mapping[str, Any]]], gpus: int = 0
+) -> Dict[str, Any]:
     """``gpus``: how many NVIDIA GPUs the node has; without one there is nobody to ask about CUDA."""
     loaded = [name for name in _PEERMEM_MODULES if name in (modules or {})]
     users = (modules or {}).get("ib_core", {}).get("used_by", [])  # None: this kernel does not tell
@@ -41,8 +42,7 @@ def observe_gpudirect(host, kernel, modules, gpus=0):
     }
 
 
-def _memory_peers(host):
-    # type: (Host) -> List[Dict[str, Optional[str]]]
+def _memory_peers(host: Host) -> List[Dict[str, Optional[str]]]:
     """Clients that registered with OFED's peer memory interface; inbox kernels have no such directory."""
     return [
         {"name": name, "version": parse.token(host.line("%s/%s/version" % (MEMORY_PEERS, name)))}
@@ -50,8 +50,7 @@ def _memory_peers(host):
     ]
 
 
-def _dmabuf(host, has_cuda):
-    # type: (Host, bool) -> Dict[str, Any]
+def _dmabuf(host: Host, has_cuda: bool) -> Dict[str, Any]:
     """Answers by HCA and by GPU: true, false, null for an answer that is neither; who was not asked is missing."""
     hcas = ask_hcas(host) if host.listdir("/sys/class/infiniband") else None
     cuda = ask_cuda(host) if has_cuda else None

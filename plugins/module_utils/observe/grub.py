@@ -47,8 +47,7 @@ class _Open(NamedTuple):
     items: List[Item]
 
 
-def observe_menu(host):
-    # type: (Host) -> Optional[Menu]
+def observe_menu(host: Host) -> Optional[Menu]:
     """None where there is no menu with a kernel in it."""
     text = host.read(MENU)
     items = parse_menu(text) if text is not None else ()
@@ -59,8 +58,7 @@ def observe_menu(host):
     return Menu(items, defaults[-1] if defaults else "0", variables.get("next_entry", ""), variables.get("saved_entry", ""))
 
 
-def parse_menu(text):
-    # type: (str) -> Tuple[Item, ...]
+def parse_menu(text: str) -> Tuple[Item, ...]:
     """Braces open and close menus, entries and functions; if and fi need none."""
     top = _Open("top", (), [], [])
     stack = [top]
@@ -76,8 +74,7 @@ def parse_menu(text):
     return tuple(top.items)
 
 
-def _opened(line):
-    # type: (str) -> _Open
+def _opened(line: str) -> _Open:
     try:
         words = shlex.split(line)
     except ValueError:  # a function with quotes over several lines: no menu
@@ -87,16 +84,14 @@ def _opened(line):
     return _Open(words[0], tuple(own + title), [], [])
 
 
-def _item(block):
-    # type: (_Open) -> Item
+def _item(block: _Open) -> Item:
     if block.kind == "submenu":
         return Item(block.names, block.items[0].release if block.items else None, tuple(block.items))
     found = [match.group(1) for match in (_LINUX.match(line) for line in block.lines) if match is not None]
     return Item(block.names, found[0] if found and parse.is_name(found[0]) else None, ())
 
 
-def starts(menu):
-    # type: (Menu) -> Tuple[Optional[str], str]
+def starts(menu: Menu) -> Tuple[Optional[str], str]:
     """The release that the next boot starts, and what says so."""
     if menu.once:
         return _resolve(menu.items, menu.once), "next_entry in " + ENVIRONMENT
@@ -105,8 +100,7 @@ def starts(menu):
     return _resolve(menu.items, menu.default), "default entry of " + MENU
 
 
-def _resolve(items, text):
-    # type: (Tuple[Item, ...], str) -> Optional[str]
+def _resolve(items: Tuple[Item, ...], text: str) -> Optional[str]:
     """An entry that is not there is the first one, as in GRUB."""
     word, _joint, rest = text.partition(">")
     found = next((item for item in items if word in item.names), None)
@@ -117,8 +111,7 @@ def _resolve(items, text):
     return _resolve(found.items, rest) if rest and found.items else found.release
 
 
-def entry_of(menu, release):
-    # type: (Menu, str) -> Optional[str]
+def entry_of(menu: Menu, release: str) -> Optional[str]:
     """The name of the entry that starts exactly this kernel, whatever is installed later; None where there is none.
 
     Never the first entry of the menu, which is whatever kernel is newest, and no recovery mode.
@@ -126,8 +119,7 @@ def entry_of(menu, release):
     return _find(menu.items, "gnulinux-%s-" % release, release)
 
 
-def _find(items, start, release):
-    # type: (Tuple[Item, ...], str, str) -> Optional[str]
+def _find(items: Tuple[Item, ...], start: str, release: str) -> Optional[str]:
     for item in items:
         own = item.names[0] if item.names else ""
         if item.items:

@@ -37,14 +37,12 @@ class Place(NamedTuple):
     soft_parent: Optional[str]
 
 
-def places(host):
-    # type: (Host) -> List[Place]
+def places(host: Host) -> List[Place]:
     """Every HCA of the node in natural order."""
     return [_place(host, name) for name in entries(host, CLASS_INFINIBAND)]
 
 
-def _place(host, name):
-    # type: (Host, str) -> Place
+def _place(host: Host, name: str) -> Place:
     path = CLASS_INFINIBAND + "/" + name
     node_guid = parse.guid(attribute(host, path + "/node_guid"))
     parent = soft_parent(host, path)
@@ -53,14 +51,12 @@ def _place(host, name):
     return Place(path, name, node_guid, pci_of(host, path), driver_of(host, path), sibling_netdevs(host, path), None)
 
 
-def port_numbers(host, hca):
-    # type: (Host, str) -> List[int]
+def port_numbers(host: Host, hca: str) -> List[int]:
     numbers = (parse.integer(name) for name in host.listdir(hca + "/ports"))
     return sorted(number for number in numbers if number is not None and number >= 0)
 
 
-def port_netdev(host, place, number, kernel_netdev, macs):
-    # type: (Host, Place, int, Optional[str], Mapping[str, str]) -> Optional[str]
+def port_netdev(host: Host, place: Place, number: int, kernel_netdev: Optional[str], macs: Mapping[str, str]) -> Optional[str]:
     """The interface of a port: what the kernel's GID table says, else what belongs to the device."""
     return (
         kernel_netdev
@@ -70,20 +66,18 @@ def port_netdev(host, place, number, kernel_netdev, macs):
     )
 
 
-def observe_identities(host):
-    # type: (Host) -> Tuple[Hca, ...]
+def observe_identities(host: Host) -> Tuple[Hca, ...]:
     """HCAs as identities: nothing here changes with their health."""
     found = places(host)
     macs = hardware_macs(host) if found else {}
     return tuple(_identity(host, place, macs) for place in found)
 
 
-def _identity(host, place, macs):
-    # type: (Host, Place, Mapping[str, str]) -> Hca
+def _identity(host: Host, place: Place, macs: Mapping[str, str]) -> Hca:
     ports = tuple(port_numbers(host, place.path))
-    netdevs = []  # type: List[str]
+    netdevs: List[str] = []
     guids = []
-    link_layer = None  # type: Optional[str]
+    link_layer: Optional[str] = None
     for number in ports:
         path = "%s/ports/%d" % (place.path, number)
         netdevs.append(port_netdev(host, place, number, first_netdev(host, path), macs) or "")
@@ -98,20 +92,17 @@ def _identity(host, place, macs):
     return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
 
 
-def observe_hcas(host, active_mtus):
-    # type: (Host, Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]
+def observe_hcas(host: Host, active_mtus: Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]:
     """The ``hcas`` part of the facts object."""
     found = places(host)
     macs = hardware_macs(host) if found else {}
     return [_hca(host, place, macs, active_mtus) for place in found]
 
 
-def _hca(host, place, macs, active_mtus):
-    # type: (Host, Place, Mapping[str, str], Mapping[Tuple[str, int], int]) -> Dict[str, Any]
+def _hca(host: Host, place: Place, macs: Mapping[str, str], active_mtus: Mapping[Tuple[str, int], int]) -> Dict[str, Any]:
     path = place.path
 
-    def read(name):
-        # type: (str) -> Optional[str]
+    def read(name: str) -> Optional[str]:
         return attribute(host, path + "/" + name)
 
     on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
@@ -133,12 +124,10 @@ def _hca(host, place, macs, active_mtus):
     }
 
 
-def _port(host, place, number, macs, active_mtus):
-    # type: (Host, Place, int, Mapping[str, str], Mapping[Tuple[str, int], int]) -> Dict[str, Any]
+def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active_mtus: Mapping[Tuple[str, int], int]) -> Dict[str, Any]:
     path = "%s/ports/%d" % (place.path, number)
 
-    def read(name):
-        # type: (str) -> Optional[str]
+    def read(name: str) -> Optional[str]:
         return attribute(host, path + "/" + name)
 
     gids = observe_gids(host, path)

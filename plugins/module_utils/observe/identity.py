@@ -35,8 +35,7 @@ _DMI = (("QEMU", "kvm"), ("KVM", "kvm"), ("Alibaba Cloud", "kvm"), ("Amazon EC2"
 _DMI_FILES = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name")
 
 
-def observe_identity(host, management_address=None):
-    # type: (Host, Optional[str]) -> Identity
+def observe_identity(host: Host, management_address: Optional[str] = None) -> Identity:
     """``management_address``: the node's own address in the controller's connection, where known."""
     kernel = kernel_release(host)
     return Identity(
@@ -54,8 +53,7 @@ def observe_identity(host, management_address=None):
     )
 
 
-def kernel_release(host):
-    # type: (Host) -> Optional[str]
+def kernel_release(host: Host) -> Optional[str]:
     found = parse.name(host.line("/proc/sys/kernel/osrelease"))
     if found is not None:
         return found
@@ -63,19 +61,16 @@ def kernel_release(host):
     return parse.name(version.group(1)) if version else None
 
 
-def observe_hostname(host):
-    # type: (Host) -> Optional[str]
+def observe_hostname(host: Host) -> Optional[str]:
     return parse.name(host.line("/proc/sys/kernel/hostname")) or parse.name(host.line("/etc/hostname"))
 
 
-def observe_arch(host):
-    # type: (Host) -> Optional[str]
+def observe_arch(host: Host) -> Optional[str]:
     """/proc has it from Linux 6.1 on."""
     return parse.name(host.line("/proc/sys/kernel/arch")) or parse.name(host.run(["uname", "-m"], 5.0).out)
 
 
-def observe_platform(host):
-    # type: (Host) -> Platform
+def observe_platform(host: Host) -> Platform:
     text = host.read("/etc/os-release")
     platform = platform_of(text if text is not None else host.read("/usr/lib/os-release"))
     if platform.package_manager == "yum" and host.exists("/usr/bin/dnf"):  # CentOS 7 and Alibaba Cloud Linux 2 have it as an extra
@@ -83,8 +78,7 @@ def observe_platform(host):
     return platform
 
 
-def platform_of(text):
-    # type: (Optional[str]) -> Platform
+def platform_of(text: Optional[str]) -> Platform:
     """The platform that an os-release file describes."""
     values = parse.key_values(text)
     os_id = values.get("ID", "")
@@ -97,8 +91,7 @@ def platform_of(text):
     return Platform(os_id, version, codename, like, values.get("PRETTY_NAME", ""), family, package_manager)
 
 
-def observe_virtual(host):
-    # type: (Host) -> Optional[str]
+def observe_virtual(host: Host) -> Optional[str]:
     """container, kvm, xen, vmware, hyperv, virtualbox, other; None on bare metal or where nothing tells."""
     if in_container(host):
         return "container"
@@ -115,15 +108,13 @@ def observe_virtual(host):
     return "other" if flags is not None else None
 
 
-def in_container(host):
-    # type: (Host) -> bool
+def in_container(host: Host) -> bool:
     if host.exists("/run/.containerenv") or host.exists("/.dockerenv") or host.line("/run/systemd/container") is not None:
         return True
     return "container=" in (host.read("/proc/1/environ", 65536) or "")
 
 
-def _capabilities(host, kernel):
-    # type: (Host, Optional[str]) -> List[str]
+def _capabilities(host: Host, kernel: Optional[str]) -> List[str]:
     found = [
         ("systemd", host.line("/proc/1/comm") == "systemd"),
         ("networkd", host.exists("/usr/lib/systemd/systemd-networkd") or host.exists("/lib/systemd/systemd-networkd")),
@@ -140,7 +131,6 @@ def _capabilities(host, kernel):
     return names + ["module:" + name for name in sorted(available_modules(host, kernel))]
 
 
-def _has_governor(host):
-    # type: (Host) -> bool
+def _has_governor(host: Host) -> bool:
     cpu = "/sys/devices/system/cpu/"
     return host.exists(cpu + "cpufreq/policy0/scaling_governor") or host.exists(cpu + "cpu0/cpufreq/scaling_governor")

@@ -21,21 +21,18 @@ PASSTHROUGH, TRANSLATED, OFF = "passthrough", "translated", "off"
 LOCKDOWN = "/sys/kernel/security/lockdown"
 
 
-def command_line(host):
-    # type: (Host) -> Tuple[str, ...]
+def command_line(host: Host) -> Tuple[str, ...]:
     """The running kernel's arguments."""
     return tuple((host.read("/proc/cmdline", 65536) or "").split())
 
 
-def pci_locked(host):
-    # type: (Host) -> Optional[bool]
+def pci_locked(host: Host) -> Optional[bool]:
     """Kernel lockdown (on with Secure Boot) forbids writing configuration space; setpci then fails silently. None: no such file."""
     text = host.read(LOCKDOWN, 4096)
     return None if text is None else "[integrity]" in text or "[confidentiality]" in text
 
 
-def pci_facts(host, functions):
-    # type: (Host, Sequence[str]) -> Dict[str, Any]
+def pci_facts(host: Host, functions: Sequence[str]) -> Dict[str, Any]:
     """The ``pci`` part of the facts. ``functions``: the PCI addresses of GPUs and HCAs."""
     return {
         "iommu": iommu_facts(host, functions),
@@ -45,8 +42,7 @@ def pci_facts(host, functions):
     }
 
 
-def iommu_facts(host, functions):
-    # type: (Host, Sequence[str]) -> Dict[str, Any]
+def iommu_facts(host: Host, functions: Sequence[str]) -> Dict[str, Any]:
     words = command_line(host)
     arguments = [word for word in words if word.partition("=")[0] in _WORDS]
     return {
@@ -57,8 +53,7 @@ def iommu_facts(host, functions):
     }
 
 
-def _mode(host, functions, arguments):
-    # type: (Host, Sequence[str], Sequence[str]) -> Optional[str]
+def _mode(host: Host, functions: Sequence[str], arguments: Sequence[str]) -> Optional[str]:
     """What holds for GPUs and HCAs, else for the node: translated if any of them is."""
     groups = [name for name in host.listdir(GROUPS) if is_digits(name)]
     if not groups:
@@ -70,13 +65,11 @@ def _mode(host, functions, arguments):
     return TRANSLATED if any(kind.startswith("DMA") for kind in types) else PASSTHROUGH
 
 
-def _types(host, paths):
-    # type: (Host, Sequence[str]) -> List[str]
+def _types(host: Host, paths: Sequence[str]) -> List[str]:
     found = [parse.name(host.line(path)) for path in paths]
     return [kind for kind in found if kind is not None]
 
 
-def numa_nodes(host):
-    # type: (Host) -> Optional[int]
+def numa_nodes(host: Host) -> Optional[int]:
     names = [name for name in host.listdir("/sys/devices/system/node") if name[:4] == "node" and is_digits(name[4:])]
     return len(names) or None

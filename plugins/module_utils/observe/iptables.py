@@ -21,10 +21,9 @@ _ALONE = ("-m",)  # names the extension of the options that follow
 _EMPTY = ("--comment",)  # says nothing about a packet
 
 
-def chains_of(text, family):
-    # type: (str, str) -> List[Dict[str, Any]]
+def chains_of(text: str, family: str) -> List[Dict[str, Any]]:
     """The chains of table filter, INPUT first."""
-    found = {}  # type: Dict[str, Dict[str, Any]]
+    found: Dict[str, Dict[str, Any]] = {}
     for number, line in enumerate(text.splitlines()):
         words = _words(line)
         if len(words) >= 2 and words[0] in ("-P", "-N", "-A") and _CHAIN.match(words[1]):
@@ -44,17 +43,15 @@ def chains_of(text, family):
     return [found[name] for name in order]
 
 
-def _words(line):
-    # type: (str) -> List[str]
+def _words(line: str) -> List[str]:
     try:
         return shlex.split(line)
     except ValueError:
         return []
 
 
-def _rule(words, line, chains):
-    # type: (List[str], str, Dict[str, Dict[str, Any]]) -> Rule
-    conditions = []  # type: List[Condition]
+def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rule:
+    conditions: List[Condition] = []
     then = ["continue", ""]
     negated = False
     at = 0
@@ -81,8 +78,7 @@ def _rule(words, line, chains):
     return {"if": conditions, "then": then, "text": text if len(text) < 200 else text[:197] + "...", "ours": False, "handle": 0}
 
 
-def _then(target, chains, *, goto):
-    # type: (str, Dict[str, Dict[str, Any]], bool) -> List[str]
+def _then(target: str, chains: Dict[str, Dict[str, Any]], *, goto: bool) -> List[str]:
     """Chains are named before the first rule, so a target that is no chain is the kernel's or an extension's."""
     if target in chains:
         return ["goto" if goto else "jump", target]
@@ -91,8 +87,7 @@ def _then(target, chains, *, goto):
     return [_TARGETS.get(target, "queue"), ""]
 
 
-def _condition(what, value, *, negated):
-    # type: (str, str, bool) -> Condition
+def _condition(what: str, value: str, *, negated: bool) -> Condition:
     values = value.split(",")
     if what in ("dport", "sport"):
         values = [item.replace(":", "-") for item in value.split(",")]

@@ -12,19 +12,17 @@ _LIMIT = 4 * 1024 * 1024  # a configuration has 300 KiB
 _GZIP = 31  # zlib: window of 32 KiB, gzip header
 
 
-def kernel_options(host, kernel, names):
-    # type: (Host, Optional[str], Sequence[str]) -> Dict[str, Optional[str]]
+def kernel_options(host: Host, kernel: Optional[str], names: Sequence[str]) -> Dict[str, Optional[str]]:
     """y, m or n for each option; None where the kernel's configuration is not there."""
     text = _configuration(host, kernel)
-    found = {}  # type: Dict[str, Optional[str]]
+    found: Dict[str, Optional[str]] = {}
     for name in names:
         value = re.search(r"^%s=([ym])$" % re.escape(name), text or "", re.MULTILINE)
         found[name] = value.group(1) if value else ("n" if text else None)
     return found
 
 
-def _configuration(host, kernel):
-    # type: (Host, Optional[str]) -> Optional[str]
+def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
     if kernel is not None and parse.is_name(kernel):
         for path in ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel):
             text = host.read(path)

@@ -13,8 +13,7 @@ _KEYS = {"DefaultLimitMEMLOCK": "memlock", "DefaultLimitNOFILE": "nofile"}
 SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
 
 
-def observe_limits(host):
-    # type: (Host) -> Dict[str, Any]
+def observe_limits(host: Host) -> Dict[str, Any]:
     return {
         "login": _login_limits(host),
         "systemd_files": _systemd_files(host),
@@ -22,12 +21,11 @@ def observe_limits(host):
     }
 
 
-def _login_limits(host):
-    # type: (Host) -> List[Dict[str, Optional[str]]]
+def _login_limits(host: Host) -> List[Dict[str, Optional[str]]]:
     """Lines of limits.conf and limits.d about our items, in the order in which PAM reads them."""
     paths = ["/etc/security/limits.conf"]
     paths += [LIMITS_D + "/" + name for name in host.listdir(LIMITS_D) if name.endswith(".conf") and parse.token(name)]
-    found = []  # type: List[Dict[str, Optional[str]]]
+    found: List[Dict[str, Optional[str]]] = []
     for path in paths:
         for line in (host.read(path) or "").splitlines():
             fields = line.partition("#")[0].split()
@@ -36,8 +34,7 @@ def _login_limits(host):
     return found
 
 
-def _systemd_files(host):
-    # type: (Host) -> Dict[str, Dict[str, str]]
+def _systemd_files(host: Host) -> Dict[str, Dict[str, str]]:
     """Defaults set in system.conf and its drop-ins, with the file that set each last."""
     paths = ["/etc/systemd/system.conf"]
     names = {}  # a drop-in of the same name in a later directory replaces the earlier one
@@ -53,13 +50,12 @@ def _systemd_files(host):
     return found
 
 
-def _systemd_effective(host):
-    # type: (Host) -> Dict[str, Optional[Union[int, str]]]
+def _systemd_effective(host: Host) -> Dict[str, Optional[Union[int, str]]]:
     """The manager's own answer: ``infinity`` or a number (bytes of memlock, descriptors); None when it gives none."""
-    values = {}  # type: Dict[str, str]
+    values: Dict[str, str] = {}
     if not host.live or host.line("/proc/1/comm") == "systemd":
         values = parse.key_values(host.run(SHOW, 10.0).out)
-    found = {}  # type: Dict[str, Optional[Union[int, str]]]
+    found: Dict[str, Optional[Union[int, str]]] = {}
     for key, item in _KEYS.items():
         text = values.get(key)
         found[item] = "infinity" if text == "infinity" else parse.integer(text)

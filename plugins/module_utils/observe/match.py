@@ -16,24 +16,21 @@ class RailTarget(NamedTuple):
     port: Optional[int]
 
     @property
-    def netdev(self):
-        # type: () -> Optional[str]
+    def netdev(self) -> Optional[str]:
         return self.nic.name if self.nic is not None else None
 
     @property
-    def label(self):
-        # type: () -> str
+    def label(self) -> str:
         """How the rail is named to people: ``rail0 (eth1)``."""
         if self.nic is not None:
             return "%s (%s)" % (self.rail.name, self.nic.name)
         return "%s (%s)" % (self.rail.name, self.hca.name if self.hca is not None else "no device")
 
 
-def match_rails(spec, identity):
-    # type: (Spec, Identity) -> Tuple[List[RailTarget], List[Problem]]
+def match_rails(spec: Spec, identity: Identity) -> Tuple[List[RailTarget], List[Problem]]:
     """Every rail of the host with its device, and a problem for each that has none or shares one."""
-    targets = []  # type: List[RailTarget]
-    problems = []  # type: List[Problem]
+    targets: List[RailTarget] = []
+    problems: List[Problem] = []
     for rail in spec.rails:
         target = match_rail(rail, identity, spec.fabric)
         if target is None:
@@ -41,7 +38,7 @@ def match_rails(spec, identity):
                 rail.match, rail.value, _present(rail.match, identity))))
         else:
             targets.append(target)
-    seen = {}  # type: Dict[str, str]
+    seen: Dict[str, str] = {}
     for target in targets:
         if target.netdev is None:
             continue
@@ -51,8 +48,7 @@ def match_rails(spec, identity):
     return targets, problems
 
 
-def match_rail(rail, identity, fabric=None):
-    # type: (Rail, Identity, Optional[str]) -> Optional[RailTarget]
+def match_rail(rail: Rail, identity: Identity, fabric: Optional[str] = None) -> Optional[RailTarget]:
     """The device of one rail, or None. With ``fabric`` a PCI function that has ports of several kinds gives the one that fits."""
     if rail.match == "guid":
         return _by_guid(rail, identity)
@@ -70,8 +66,7 @@ def match_rail(rail, identity, fabric=None):
     return None
 
 
-def _by_guid(rail, identity):
-    # type: (Rail, Identity) -> Optional[RailTarget]
+def _by_guid(rail: Rail, identity: Identity) -> Optional[RailTarget]:
     for hca in identity.hcas:
         if rail.value in hca.port_guids:
             at = hca.port_guids.index(rail.value)
@@ -82,8 +77,7 @@ def _by_guid(rail, identity):
     return None
 
 
-def _carrier(nic, identity):
-    # type: (Nic, Identity) -> Nic
+def _carrier(nic: Nic, identity: Identity) -> Nic:
     """The bond of a member: it has the addresses, and with LAG its HCA has one port for all members."""
     for other in identity.nics:
         if nic.bond is not None and other.name == nic.bond:
@@ -91,8 +85,7 @@ def _carrier(nic, identity):
     return nic
 
 
-def _port_rank(nic, identity):
-    # type: (Nic, Identity) -> Tuple[bool, int]
+def _port_rank(nic: Nic, identity: Identity) -> Tuple[bool, int]:
     """The interfaces that are ports themselves (not children of one, ib0.8001) by port number."""
     for hca in identity.hcas:
         if nic.name in hca.port_netdevs:
@@ -100,8 +93,7 @@ def _port_rank(nic, identity):
     return True, 0
 
 
-def _hca_of(nic, identity):
-    # type: (Nic, Identity) -> Optional[Hca]
+def _hca_of(nic: Nic, identity: Identity) -> Optional[Hca]:
     for name in [nic.name] + [other.name for other in identity.nics if other.bond == nic.name]:
         for hca in identity.hcas:
             if name in hca.netdevs:
@@ -109,16 +101,14 @@ def _hca_of(nic, identity):
     return None
 
 
-def _port_of(nic, hca):
-    # type: (Nic, Optional[Hca]) -> Optional[int]
+def _port_of(nic: Nic, hca: Optional[Hca]) -> Optional[int]:
     """Two ports of one HCA may have an interface each."""
     if hca is None or not hca.ports:
         return None
     return hca.ports[hca.port_netdevs.index(nic.name)] if nic.name in hca.port_netdevs else hca.ports[0]
 
 
-def _nic_of_port(hca, at, identity):
-    # type: (Hca, int, Identity) -> Optional[Nic]
+def _nic_of_port(hca: Hca, at: int, identity: Identity) -> Optional[Nic]:
     """The interface of a port. Where ports are not told apart, any of the HCA's."""
     names = (hca.port_netdevs[at],) if at < len(hca.port_netdevs) else hca.netdevs
     for nic in identity.nics:
@@ -127,8 +117,7 @@ def _nic_of_port(hca, at, identity):
     return None
 
 
-def _present(kind, identity):
-    # type: (str, Identity) -> str
+def _present(kind: str, identity: Identity) -> str:
     if kind == "guid":
         values = list({hca.node_guid for hca in identity.hcas} | {guid for hca in identity.hcas for guid in hca.port_guids})
     elif kind == "mac":

@@ -25,8 +25,7 @@ WANTED = (
 )
 
 
-def loaded_modules(host):
-    # type: (Host) -> Optional[Dict[str, Dict[str, Any]]]
+def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
     """Loaded modules of the family; None when /proc/modules cannot be read."""
     text = host.read("/proc/modules")
     if text is None:
@@ -46,14 +45,12 @@ def loaded_modules(host):
     return {name: found[name] for name in sorted(found)}
 
 
-def _parameters(host, module):
-    # type: (Host, str) -> Dict[str, Optional[str]]
+def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
     path = "/sys/module/%s/parameters/" % module
     return {name: parse.token(host.read(path + name, 256)) for name in PARAMETERS.get(module, ())}
 
 
-def available_modules(host, kernel, names=WANTED):
-    # type: (Host, Optional[str], Iterable[str]) -> FrozenSet[str]
+def available_modules(host: Host, kernel: Optional[str], names: Iterable[str] = WANTED) -> FrozenSet[str]:
     """Those of ``names`` that are loaded, built in, or could be loaded into the running kernel."""
     indexes = [module_index(host, kernel), _tree_file(host, kernel, "modules.builtin")]
     loaded = host.read("/proc/modules") or ""
@@ -62,14 +59,12 @@ def available_modules(host, kernel, names=WANTED):
         if any(module_path(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
 
 
-def module_index(host, kernel):
-    # type: (Host, Optional[str]) -> str
+def module_index(host: Host, kernel: Optional[str]) -> str:
     """modules.dep of the running kernel, "" when there is none."""
     return _tree_file(host, kernel, "modules.dep")
 
 
-def _tree_file(host, kernel, name):
-    # type: (Host, Optional[str], str) -> str
+def _tree_file(host: Host, kernel: Optional[str], name: str) -> str:
     if kernel is None or not parse.is_name(kernel):
         return ""
     for root in ("/lib/modules/", "/usr/lib/modules/"):  # one is a link to the other, unless a capture left it out
@@ -79,8 +74,7 @@ def _tree_file(host, kernel, name):
     return ""
 
 
-def module_path(index, name):
-    # type: (str, str) -> Optional[str]
+def module_path(index: str, name: str) -> Optional[str]:
     """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``.
 
     modules.dep is half a MiB: it is searched for the name, since a pattern over every line costs a

@@ -38,16 +38,15 @@ class Mpi(NamedTuple):
     mpirun: str
 
 
-def found_mpi(host, prefix=None, install="none", drop=()):
-    # type: (Host, Optional[str], str, Sequence[str]) -> Tuple[Mpi, ...]
+def found_mpi(host: Host, prefix: Optional[str] = None, install: str = "none", drop: Sequence[str] = ()) -> Tuple[Mpi, ...]:
     """Each starter once, the one to prefer first: below ``prefix`` and nowhere else where that is given, else HPC-X of role mpi
     (the wanted release, then newest first), what is on PATH, and what is known to be off it.
 
     ``install``: the inventory's mpi_install; what it asks for comes before the rest. ``drop``: the words before a command line that take
     root's rights away; what lies below ``prefix`` may be another user's, and is run with them.
     """
-    found = []  # type: List[Mpi]
-    seen = []  # type: List[str]
+    found: List[Mpi] = []
+    seen: List[str] = []
     for path in _below(prefix.rstrip("/")) if prefix else _places(host):
         real = _real(host, path) if host.exists(path) else None
         if real is None or real in seen:
@@ -60,14 +59,12 @@ def found_mpi(host, prefix=None, install="none", drop=()):
     return tuple(sorted(found, key=lambda row: not _wished(row, install)))
 
 
-def _wished(mpi, install):
-    # type: (Mpi, str) -> bool
+def _wished(mpi: Mpi, install: str) -> bool:
     hpcx = opal_prefix(mpi.mpirun) is not None
     return {"openmpi": mpi.kind != MPICH and not hpcx, "mpich": mpi.kind == MPICH, "hpcx": hpcx}.get(install, True)
 
 
-def version_of(text):
-    # type: (str) -> Optional[Tuple[str, str]]
+def version_of(text: str) -> Optional[Tuple[str, str]]:
     """(kind, version) from what ``mpirun --version`` printed; None for a starter that railwright has no command line for."""
     openmpi = _OPENMPI.search(text)
     if openmpi is not None:
@@ -77,22 +74,19 @@ def version_of(text):
     return (MPICH, hydra.group(1)) if hydra is not None else None
 
 
-def opal_prefix(mpirun):
-    # type: (str) -> Optional[str]
+def opal_prefix(mpirun: str) -> Optional[str]:
     """What OPAL_PREFIX must be for this starter: HPC-X was built to lie elsewhere and finds nothing of its own without it."""
     return mpirun[:-len("/bin/mpirun")] if mpirun.endswith(HPCX_TAIL) else None
 
 
-def hpcx_libraries(mpirun):
-    # type: (str) -> Tuple[str, ...]
+def hpcx_libraries(mpirun: str) -> Tuple[str, ...]:
     """Directories that HPC-X's programs load from; () for another MPI. Its NCCL plugin stays out: which network NCCL takes is the
     inventory's to say."""
     prefix = opal_prefix(mpirun)
     return tuple("%s/%s/lib" % (prefix.rpartition("/")[0], part) for part in HPCX_PARTS) if prefix is not None else ()
 
 
-def _places(host):
-    # type: (Host) -> List[str]
+def _places(host: Host) -> List[str]:
     releases = sorted((name for name in host.listdir(HPCX_PREFIX) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
     wanted = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT))
     releases.sort(key=lambda name: name != wanted)
@@ -103,13 +97,11 @@ def _places(host):
     return paths + ["%s/%s" % (directory, name) for directory in off for name in NAMES[:2]]
 
 
-def _below(prefix):
-    # type: (str) -> List[str]
+def _below(prefix: str) -> List[str]:
     return ["%s/bin/%s" % (prefix, name) for name in NAMES] + [prefix + HPCX_TAIL]
 
 
-def _asked(host, path, drop):
-    # type: (Host, str, Sequence[str]) -> Optional[Mpi]
+def _asked(host: Host, path: str, drop: Sequence[str]) -> Optional[Mpi]:
     opal = opal_prefix(path)
     values = ["env", "OPAL_PREFIX=" + opal, "LD_LIBRARY_PATH=" + ":".join(hpcx_libraries(path))] if opal is not None else []
     answer = host.run(list(drop) + values + [path, "--version"], 20.0)
@@ -117,8 +109,7 @@ def _asked(host, path, drop):
     return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
 
 
-def _real(host, path):
-    # type: (Host, str) -> Optional[str]
+def _real(host: Host, path: str) -> Optional[str]:
     """Where the last link of a chain leads (mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun); None for a loop.
 
     Directories are links too (/bin): those are resolved at their beginning, which is where distributions have them.
@@ -135,9 +126,8 @@ def _real(host, path):
     return None
 
 
-def _joined(directory, target):
-    # type: (str, str) -> str
-    parts = []  # type: List[str]
+def _joined(directory: str, target: str) -> str:
+    parts: List[str] = []
     for part in (target if target.startswith("/") else directory + "/" + target).split("/"):
         if part == "..":
             parts = parts[:-1]

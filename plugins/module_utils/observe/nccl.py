@@ -24,8 +24,7 @@ _LIBNCCL = re.compile(r"libnccl\.so\.(2(?:\.[0-9]+){0,2})\Z")
 _PLUGIN = re.compile(r"libnccl-net(?:-[a-z0-9]+)?\.so\Z")
 
 
-def observe_nccl(host):
-    # type: (Host) -> Dict[str, Any]
+def observe_nccl(host: Host) -> Dict[str, Any]:
     return {
         "conf": _conf(host.read(CONF)),
         "profile_d": _profiles(host),
@@ -34,13 +33,12 @@ def observe_nccl(host):
     }
 
 
-def _conf(text):
-    # type: (Optional[str]) -> Optional[Dict[str, Any]]
+def _conf(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """Variables as NCCL takes them (``#`` only in column 0, nothing trimmed, the first assignment wins)."""
     if text is None:
         return None
-    values = {}  # type: Dict[str, str]
-    malformed = []  # type: List[int]
+    values: Dict[str, str] = {}
+    malformed: List[int] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line or line.startswith("#"):
             continue
@@ -52,8 +50,7 @@ def _conf(text):
     return {"variables": values, "malformed_lines": malformed}
 
 
-def _profiles(host):
-    # type: (Host) -> Dict[str, Dict[str, str]]
+def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
     """Files of profile.d that set variables of NCCL or UCX, with the values that they default to."""
     found = {}
     for name in host.listdir(PROFILE_D):
@@ -72,8 +69,7 @@ def _profiles(host):
     return found
 
 
-def _shell_value(variable, text):
-    # type: (str, str) -> str
+def _shell_value(variable: str, text: str) -> str:
     """``"${X:-v}"`` -> v, quotes taken off; anything cleverer stays as it is written."""
     default = _DEFAULT.match(text)
     if default is not None and default.group(1) == variable:
@@ -83,8 +79,7 @@ def _shell_value(variable, text):
     return text
 
 
-def _library(host):
-    # type: (Host) -> Optional[Dict[str, Optional[str]]]
+def _library(host: Host) -> Optional[Dict[str, Optional[str]]]:
     """The first libnccl.so.2 of the usual directories; its full version is in the name of the file behind the link."""
     for directory in _LIBRARY_DIRECTORIES:
         names = [name for name in host.listdir(directory) if _LIBNCCL.match(name)]
@@ -96,7 +91,6 @@ def _library(host):
     return None
 
 
-def _plugins(host):
-    # type: (Host) -> List[str]
+def _plugins(host: Host) -> List[str]:
     """Network plugins that NCCL would load by itself while NCCL_NET_PLUGIN is not set."""
     return [directory + "/" + name for directory in _LIBRARY_DIRECTORIES for name in host.listdir(directory) if _PLUGIN.match(name)]

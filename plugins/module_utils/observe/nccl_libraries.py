@@ -43,16 +43,14 @@ class Places(NamedTuple):
     python: str = "python3"
 
 
-def places_of(spec):
-    # type: (Spec) -> Places
+def places_of(spec: Spec) -> Places:
     return Places(spec["nccl_prefix"], spec["ai_environment_path"].rstrip("/"), spec["ddp_benchmark_python"])
 
 
-def loadable_nccl(host, identity, places=None):
-    # type: (Host, Identity, Optional[Places]) -> Tuple[LoadableNccl, ...]
+def loadable_nccl(host: Host, identity: Identity, places: Optional[Places] = None) -> Tuple[LoadableNccl, ...]:
     """In the order of the module's first words."""
     where = places if places is not None else Places()
-    found = []  # type: List[LoadableNccl]
+    found: List[LoadableNccl] = []
     local = ["%s/%s" % (directory, NAME) for directory in LOCAL if host.readlink(directory) is None]
     for path in cached_libraries(host) + local:
         if host.exists(path) and path not in [row.path for row in found]:
@@ -65,14 +63,13 @@ def loadable_nccl(host, identity, places=None):
     return tuple(found)
 
 
-def site_packages(host, places):
-    # type: (Host, Places) -> List[str]
+def site_packages(host: Host, places: Places) -> List[str]:
     """Directories that hold the packages of the environment's Python and of the training benchmark's."""
     python = places.python if "/" in places.python else host.which(places.python) or "/usr/bin/python3"
     prefixes = _environments(host, places.environment) + [_behind(host, python.rpartition("/bin/")[0] or "/usr")]
     if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
         prefixes += ["/usr", "/usr/local"]
-    found = []  # type: List[str]
+    found: List[str] = []
     for prefix in prefixes:
         for lib in [lib for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]:
             for name in [name for name in host.listdir(lib) if _PYTHON.match(name)]:
@@ -81,26 +78,23 @@ def site_packages(host, places):
     return found
 
 
-def _behind(host, prefix):
-    # type: (Host, str) -> str
+def _behind(host: Host, prefix: str) -> str:
     """What ``current`` of the environments leads to: each counts once."""
     target = host.readlink(prefix)
     return prefix if target is None else target if target.startswith("/") else "%s/%s" % (prefix.rpartition("/")[0], target)
 
 
-def _environments(host, path):
-    # type: (Host, str) -> List[str]
+def _environments(host: Host, path: str) -> List[str]:
     """The environment itself, or its versions below the path; a link among them names one of the others."""
     below = ["%s/%s" % (path, name) for name in host.listdir(path) if not name.startswith(".")]
     return [path] + [item for item in below if host.readlink(item) is None and host.exists(item + "/bin")]
 
 
-def _of_torch(host, directory):
-    # type: (Host, str) -> List[LoadableNccl]
+def _of_torch(host: Host, directory: str) -> List[LoadableNccl]:
     wheel = "%s/nvidia/nccl/lib/%s" % (directory, NAME)
     if host.exists(wheel):
         return [LoadableNccl(wheel, library_version(host, wheel)[0], TORCH)]
-    found = []  # type: List[LoadableNccl]
+    found: List[LoadableNccl] = []
     for name in host.listdir(directory + "/torch/lib"):
         path = "%s/torch/lib/%s" % (directory, name)
         version = linked_version(host, path) if _TORCH.match(name) else None
@@ -109,16 +103,14 @@ def _of_torch(host, directory):
     return found
 
 
-def linked_version(host, path):
-    # type: (Host, str) -> Optional[str]
+def linked_version(host: Host, path: str) -> Optional[str]:
     """The version of the NCCL that is linked into a library."""
     answer = host.run(("grep", "-m", "1", "-a", "-o", "-E", "-e", _TEXT, "--", path), GREP_SECONDS)
     text = _FOUND.search(answer.out)
     return text.group(1) if text is not None else None
 
 
-def _origin(host, identity, path):
-    # type: (Host, Identity, str) -> str
+def _origin(host: Host, identity: Identity, path: str) -> str:
     """Who brought a library of the loader's: the package manager knows, and DeepNCCL's installer leaves a mark."""
     if host.exists(path + BACKUP) and path.startswith(LOCAL):
         return DEEPNCCL
@@ -128,12 +120,11 @@ def _origin(host, identity, path):
     return DEEPNCCL if owner.startswith("deep") else AIACC if owner.startswith("aiacc") else PACKAGE
 
 
-def owner_of(host, identity, path):
-    # type: (Host, Identity, str) -> Optional[str]
+def owner_of(host: Host, identity: Identity, path: str) -> Optional[str]:
     """The package that a file belongs to."""
     if identity.platform.family == "debian":
         # The loader's cache says /lib where packages say /usr/lib.
-        for name in [path, "/usr" + path] if path.startswith("/lib") else [path]:  # type: str
+        for name in [path, "/usr" + path] if path.startswith("/lib") else [path]:
             answer = host.run(("dpkg-query", "-S", name), OWNER_SECONDS)
             if answer.ok:
                 return _first(answer.out.partition(":")[0].split(","))
@@ -142,6 +133,5 @@ def owner_of(host, identity, path):
     return _first(answer.out.split()) if answer.ok else None
 
 
-def _first(words):
-    # type: (Sequence[str]) -> Optional[str]
+def _first(words: Sequence[str]) -> Optional[str]:
     return words[0].strip() or None if words else None

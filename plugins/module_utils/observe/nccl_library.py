@@ -32,13 +32,12 @@ class NcclLibrary(NamedTuple):
     cuda: Optional[str] = None
 
 
-def nccl_libraries(host, prefix=PREFIX, named=()):
-    # type: (Host, str, Sequence[str]) -> Tuple[NcclLibrary, ...]
+def nccl_libraries(host: Host, prefix: str = PREFIX, named: Sequence[str] = ()) -> Tuple[NcclLibrary, ...]:
     """The loader's first, in its order, then what lies below ``prefix``, then ``named`` (files, or their directories)."""
     places = [(path, LDCONFIG) for path in cached_libraries(host)]
     places += [(path, BELOW_PREFIX) for path in prefixed_libraries(host, prefix)]
     places += [("%s/%s" % (path.rstrip("/"), NAME) if host.exists(path.rstrip("/") + "/" + NAME) else path, NAMED) for path in named]
-    found = []  # type: List[NcclLibrary]
+    found: List[NcclLibrary] = []
     for path, origin in places:
         if host.exists(path) and path not in [row.path for row in found]:
             version, cuda = library_version(host, path)
@@ -46,8 +45,7 @@ def nccl_libraries(host, prefix=PREFIX, named=()):
     return tuple(found)
 
 
-def library_version(host, path):
-    # type: (Host, str) -> Tuple[Optional[str], Optional[str]]
+def library_version(host: Host, path: str) -> Tuple[Optional[str], Optional[str]]:
     """(NCCL's version, CUDA's) of one file; (None, None) where it does not say."""
     for limit in LIMITS:
         content = host.read_bytes(path, limit)
@@ -61,16 +59,14 @@ def library_version(host, path):
     return None, None
 
 
-def cached_libraries(host):
-    # type: (Host) -> List[str]
+def cached_libraries(host: Host) -> List[str]:
     """What the dynamic loader knows. libc6 alone is a 32-bit x86 library, which no GPU program loads."""
     answer = host.run(("ldconfig", "-p"), 10.0)
-    rows = _CACHED.findall(answer.out) if answer.ok else []  # type: List[Tuple[str, str]]
+    rows: List[Tuple[str, str]] = _CACHED.findall(answer.out) if answer.ok else []
     return [path for kind, path in rows if kind != "libc6"]
 
 
-def prefixed_libraries(host, prefix):
-    # type: (Host, str) -> List[str]
+def prefixed_libraries(host: Host, prefix: str) -> List[str]:
     """The one that the inventory asks for, then the newest."""
     names = sorted((name for name in host.listdir(prefix) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
     current = host.readlink("%s/%s" % (prefix, CURRENT))

@@ -33,7 +33,7 @@ _NEEDS = {"ip": ("family", "ipv4"), "ip6": ("family", "ipv6"), "tcp": ("protocol
 VERBS = ("accept", "drop", "reject", "jump", "goto", "return", "continue", "queue")
 # They end no packet's way and ask nothing of it.
 SILENT = ("counter", "log", "mangle", "notrack", "ct helper", "meta", "quota", "last", "set")
-UNKNOWN = {"what": "unknown", "not": False, "in": []}  # type: Dict[str, Any]
+UNKNOWN: Dict[str, Any] = {"what": "unknown", "not": False, "in": []}
 Condition = Dict[str, Any]
 Rule = Dict[str, Any]
 
@@ -46,14 +46,13 @@ class Objects(NamedTuple):
     sets: Dict[Tuple[str, str, str], List[Any]]
 
 
-def chains_of(text):
-    # type: (str) -> Optional[List[Dict[str, Any]]]
+def chains_of(text: str) -> Optional[List[Dict[str, Any]]]:
     """The chains that a packet to this node can meet, base chains first and by priority; None when the text is none of nft's."""
     objects = _objects(text)
     if objects is None:
         return None
-    found = {}  # type: Dict[Tuple[str, str, str], Dict[str, Any]]
-    bases = []  # type: List[Tuple[int, Tuple[str, str, str]]]
+    found: Dict[Tuple[str, str, str], Dict[str, Any]] = {}
+    bases: List[Tuple[int, Tuple[str, str, str]]] = []
     for item in objects.chains:
         key = (str(item.get("family")), str(item.get("table")), str(item.get("name")))
         if key[0] not in FAMILIES or not all(_WORD.match(word) for word in key[1:]):
@@ -70,14 +69,14 @@ def chains_of(text):
     return [found[key] for key in _reachable([key for _priority, key in sorted(bases)], found)]
 
 
-def _objects(text):
-    # type: (str) -> Optional[Objects]
+def _objects(text: str) -> Optional[Objects]:
     try:
         items = mapping(read_json(text))["nftables"]
     except (ValueError, KeyError):
         return None
-    chains, rules = [], []  # type: List[Mapping[str, Any]], List[Mapping[str, Any]]
-    sets = {}  # type: Dict[Tuple[str, str, str], List[Any]]
+    chains: List[Mapping[str, Any]] = []
+    rules: List[Mapping[str, Any]] = []
+    sets: Dict[Tuple[str, str, str], List[Any]] = {}
     for item in rows(items):
         kind, value = next(iter(item.items()), ("", None))
         if not isinstance(value, dict):
@@ -91,8 +90,7 @@ def _objects(text):
     return Objects(tuple(chains), tuple(rules), sets)
 
 
-def _reachable(bases, found):
-    # type: (List[Tuple[str, str, str]], Dict[Tuple[str, str, str], Dict[str, Any]]) -> List[Tuple[str, str, str]]
+def _reachable(bases: List[Tuple[str, str, str]], found: Dict[Tuple[str, str, str], Dict[str, Any]]) -> List[Tuple[str, str, str]]:
     """The base chains and all that they jump to; what is beyond the limit becomes one rule that nobody can judge."""
     order = list(bases)
     count = 0
@@ -109,12 +107,11 @@ def _reachable(bases, found):
     return order
 
 
-def _rules(item, objects):
-    # type: (Mapping[str, Any], Objects) -> List[Rule]
+def _rules(item: Mapping[str, Any], objects: Objects) -> List[Rule]:
     """One rule; a verdict map is as many as it has entries."""
     place = (str(item.get("family")), str(item.get("table")))
-    conditions = []  # type: List[Condition]
-    cases = []  # type: List[Tuple[List[Condition], List[str]]]
+    conditions: List[Condition] = []
+    cases: List[Tuple[List[Condition], List[str]]] = []
     for expression in listed(item.get("expr")):
         kind, value = next(iter(expression.items())) if isinstance(expression, dict) and expression else ("", None)
         if kind == "match" and isinstance(value, dict):
@@ -133,8 +130,7 @@ def _rules(item, objects):
              "handle": handle if isinstance(handle, int) else 0} for more, then in cases]
 
 
-def _match(value, place, objects):
-    # type: (Mapping[str, Any], Tuple[str, str], Objects) -> List[Condition]
+def _match(value: Mapping[str, Any], place: Tuple[str, str], objects: Objects) -> List[Condition]:
     conditions = _left(value.get("left"))
     if not conditions or value.get("op") not in ("==", "in", "!="):
         return [UNKNOWN]
@@ -145,8 +141,7 @@ def _match(value, place, objects):
     return conditions
 
 
-def _left(left):
-    # type: (Any) -> List[Condition]
+def _left(left: Any) -> List[Condition]:
     """What is asked: first what the question itself needs (a TCP port needs TCP), last the thing without its values."""
     if not isinstance(left, dict):
         return []
@@ -165,13 +160,11 @@ def _left(left):
     return needs + [_condition(_PLAIN.get((protocol, field), "unknown"))]
 
 
-def _condition(what, *values):
-    # type: (str, str) -> Condition
+def _condition(what: str, *values: str) -> Condition:
     return {"what": what, "not": False, "in": list(values)}
 
 
-def _values(right, place, objects):
-    # type: (Any, Tuple[str, str], Objects) -> Optional[List[str]]
+def _values(right: Any, place: Tuple[str, str], objects: Objects) -> Optional[List[str]]:
     """Every value as text; None when one of them is of a kind that we do not know."""
     if isinstance(right, str) and right.startswith("@"):
         right = objects.sets.get(place + (right[1:],))
@@ -184,8 +177,7 @@ def _values(right, place, objects):
     return None if None in found or len(found) > MAX_VALUES else [item for item in found if item is not None]
 
 
-def _value(item):
-    # type: (Any) -> Optional[str]
+def _value(item: Any) -> Optional[str]:
     if isinstance(item, bool) or item is None:
         return None
     if isinstance(item, (str, int)):
@@ -202,15 +194,14 @@ def _value(item):
     return None
 
 
-def _vmap(value, place, objects):
-    # type: (Mapping[str, Any], Tuple[str, str], Objects) -> List[Tuple[List[Condition], List[str]]]
+def _vmap(value: Mapping[str, Any], place: Tuple[str, str], objects: Objects) -> List[Tuple[List[Condition], List[str]]]:
     """Keys of a map exclude each other, so that one rule after the other says the same."""
     conditions = _left(value.get("key"))
     data = value.get("data")
     if isinstance(data, str) and data.startswith("@"):
         data = objects.sets.get(place + (data[1:],))
     elements = data.get("set") if isinstance(data, dict) else data
-    cases = []  # type: List[Tuple[List[Condition], List[str]]]
+    cases: List[Tuple[List[Condition], List[str]]] = []
     for element in elements if isinstance(elements, list) else [None]:
         key, then = element if isinstance(element, list) and len(element) == 2 else (None, None)
         verb, target = next(iter(then.items())) if isinstance(then, dict) and then else ("queue", None)

@@ -22,8 +22,7 @@ IP_ADDR = ("ip", "-j", "addr")  # IPv4 addresses are in no file that names their
 IP_DEFAULT_6 = ("ip", "-j", "-6", "route", "show", "default")
 
 
-def observe_nics(host, management_address=None):
-    # type: (Host, Optional[str]) -> Tuple[Nic, ...]
+def observe_nics(host: Host, management_address: Optional[str] = None) -> Tuple[Nic, ...]:
     """Every interface in natural order. ``management_address``: the node's own end of the controller's connection."""
     names = entries(host, CLASS_NET)
     carrying = [name for name in uplinks(host, management_address) if name in names]
@@ -31,8 +30,7 @@ def observe_nics(host, management_address=None):
     return tuple(_nic(host, name, name in management, carrying.index(name) if name in carrying else None) for name in names)
 
 
-def uplinks(host, management_address):
-    # type: (Host, Optional[str]) -> List[str]
+def uplinks(host: Host, management_address: Optional[str]) -> List[str]:
     """The interfaces of the default routes as the kernel prefers them, then those of the controller's connection.
 
     The routes come first: they are the same whoever looks, over ssh or from the node itself.
@@ -43,8 +41,7 @@ def uplinks(host, management_address):
     return [name for at, name in enumerate(found) if name not in found[:at]]
 
 
-def _nic(host, name, management, uplink):
-    # type: (Host, str, bool, Optional[int]) -> Nic
+def _nic(host: Host, name: str, management: bool, uplink: Optional[int]) -> Nic:
     path = CLASS_NET + "/" + name
     hardware = host.exists(path + "/device") or host.readlink(path + "/device") is not None
     return Nic(
@@ -52,8 +49,7 @@ def _nic(host, name, management, uplink):
         driver_of(host, path) if hardware else None, _kind(host, path, hardware), management, uplink, _bond(host, path))
 
 
-def _bond(host, path):
-    # type: (Host, str) -> Optional[str]
+def _bond(host: Host, path: str) -> Optional[str]:
     """A bridge or a VRF is a master too, but only a bond takes the member's place as the port of its HCA."""
     if not host.exists(path + "/bonding_slave"):
         return None
@@ -64,15 +60,13 @@ def _bond(host, path):
     return next((name for name in entries(host, CLASS_NET) if lower in host.listdir(CLASS_NET + "/" + name)), None)
 
 
-def _permanent_mac(host, path):
-    # type: (Host, str) -> Optional[str]
+def _permanent_mac(host: Host, path: str) -> Optional[str]:
     """A member of a bond shows the bond's address; the kernel keeps its own beside it."""
     kept = parse.mac_address(attribute(host, path + "/bonding_slave/perm_hwaddr"))
     return kept or parse.mac_address(attribute(host, path + "/address"))
 
 
-def _kind(host, path, hardware):
-    # type: (Host, str, bool) -> str
+def _kind(host: Host, path: str, hardware: bool) -> str:
     kind = parse.integer(attribute(host, path + "/type"))
     if kind == ARPHRD_LOOPBACK:
         return "loopback"
@@ -81,10 +75,9 @@ def _kind(host, path, hardware):
     return "ethernet" if kind == ARPHRD_ETHER and hardware else "virtual"
 
 
-def _with_lower(host, names):
-    # type: (Host, Set[str]) -> Set[str]
+def _with_lower(host: Host, names: Set[str]) -> Set[str]:
     """The interfaces and all that lie below them."""
-    found = set()  # type: Set[str]
+    found: Set[str] = set()
     pending = list(names)
     while pending:
         name = pending.pop()
@@ -96,8 +89,7 @@ def _with_lower(host, names):
     return found
 
 
-def _by_preference(host):
-    # type: (Host) -> List[str]
+def _by_preference(host: Host) -> List[str]:
     """Interfaces of the default routes of the main table, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
     found = [(0, route[3], parse.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
     for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
@@ -112,8 +104,7 @@ def _by_preference(host):
     return [name for _family, _metric, _key, name in sorted(found)]
 
 
-def _of_main_table(host, routes):
-    # type: (Host, List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]
+def _of_main_table(host: Host, routes: List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]:
     """ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart."""
     try:
         found = rows(read_json(host.run(IP_DEFAULT_6, 10.0).out))
@@ -124,8 +115,7 @@ def _of_main_table(host, routes):
     return [route for route in routes if route[0] == 0 or route[3] in main]
 
 
-def _ipv4_routes(host):
-    # type: (Host) -> List[Tuple[str, int, int, int]]
+def _ipv4_routes(host: Host) -> List[Tuple[str, int, int, int]]:
     """(interface, network, mask, metric) in host order of every IPv4 route that is up."""
     routes = []
     for line in (host.read("/proc/net/route") or "").splitlines()[1:]:
@@ -138,14 +128,12 @@ def _ipv4_routes(host):
     return routes
 
 
-def _host_order(value):
-    # type: (int) -> int
+def _host_order(value: int) -> int:
     """proc prints the address as the little-endian machine's integer of its network-order bytes."""
     return int(struct.unpack(">I", struct.pack("<I", value & 0xFFFFFFFF))[0])
 
 
-def netdevs_with_address(host, address):
-    # type: (Host, str) -> Set[str]
+def netdevs_with_address(host: Host, address: str) -> Set[str]:
     """The interfaces that hold an address; if nothing tells, those whose network it lies in (rather one too many)."""
     bare = address.partition("%")[0]
     if bare.startswith("::ffff:") and "." in bare:
@@ -162,14 +150,13 @@ def netdevs_with_address(host, address):
     return {name for mask, name in fitting if mask == longest}
 
 
-def observe_addresses(host):
-    # type: (Host) -> Dict[str, List[str]]
+def observe_addresses(host: Host) -> Dict[str, List[str]]:
     """Addresses with prefix length by interface, from one command or its recording; {} when neither answers."""
     try:
         links = rows(read_json(host.run(IP_ADDR, 10.0).out))
     except ValueError:
         return _ipv6_addresses(host)
-    found = {}  # type: Dict[str, List[str]]
+    found: Dict[str, List[str]] = {}
     for link in links:
         name = link.get("ifname")
         if not isinstance(name, str) or not parse.is_name(name):
@@ -178,17 +165,15 @@ def observe_addresses(host):
     return found
 
 
-def _address_text(item):
-    # type: (Dict[str, Any]) -> Optional[str]
+def _address_text(item: Dict[str, Any]) -> Optional[str]:
     if item.get("family") not in ("inet", "inet6"):
         return None
     return parse.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
 
 
-def _ipv6_addresses(host):
-    # type: (Host) -> Dict[str, List[str]]
+def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
     """IPv6 alone is in a file; without ``ip`` it is better than nothing."""
-    found = {}  # type: Dict[str, List[str]]
+    found: Dict[str, List[str]] = {}
     for line in (host.read("/proc/net/if_inet6") or "").splitlines():
         fields = line.split()
         prefix = parse.integer("0x" + fields[2]) if len(fields) == 6 else None
@@ -202,8 +187,7 @@ def _ipv6_addresses(host):
     return found
 
 
-def observe_netdevs(host, nics):
-    # type: (Host, Tuple[Nic, ...]) -> List[Dict[str, Any]]
+def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
     """The ``netdevs`` part of the facts object: each interface with what it does at the moment."""
     addresses = observe_addresses(host) if nics else {}
     found = []
@@ -224,8 +208,7 @@ def observe_netdevs(host, nics):
     return found
 
 
-def _speed(host, path):
-    # type: (Host, str) -> Optional[int]
+def _speed(host: Host, path: str) -> Optional[int]:
     """-1 (or EINVAL) is the kernel's word for "no link"."""
     speed = parse.integer(attribute(host, path + "/speed"))
     return speed if speed is not None and speed > 0 else None

@@ -45,13 +45,11 @@ class Unfinished(NamedTuple):
     stuck: bool = False
 
     @property
-    def any(self):
-        # type: () -> bool
+    def any(self) -> bool:
         return bool(self.packages) or self.journal
 
 
-def all_installed(host, identity):
-    # type: (Host, Identity) -> Optional[Dict[str, str]]
+def all_installed(host: Host, identity: Identity) -> Optional[Dict[str, str]]:
     """Version by name of everything that is installed; None when the database cannot be read."""
     if identity.platform.package_manager == "apt":
         rows = _dpkg_rows(host)
@@ -62,14 +60,13 @@ def all_installed(host, identity):
     if answer.ok and answer.out:
         return rpm_lines(answer.out)
     recorded = [] if host.live else [name for name in host.listdir("/cmd") if name.startswith("rpm_-qa")]
-    found = {}  # type: Dict[str, str]
+    found: Dict[str, str] = {}
     for name in recorded:
         found.update(rpm_lines(host.read("/cmd/" + name) or ""))
     return found or None
 
 
-def held(host, identity, names):
-    # type: (Host, Identity, Sequence[str]) -> Tuple[Hold, ...]
+def held(host: Host, identity: Identity, names: Sequence[str]) -> Tuple[Hold, ...]:
     """Those of ``names`` that somebody else than railwright holds."""
     manager = identity.platform.package_manager
     if manager == "apt":
@@ -83,16 +80,14 @@ def held(host, identity, names):
     return tuple(Hold(name, "%s (%s)" % (by, path), lift % name) for name in locked)
 
 
-def unfinished(host):
-    # type: (Host) -> Unfinished
+def unfinished(host: Host) -> Unfinished:
     """Packages between two states, and files of dpkg's journal that the next run would have merged."""
     rows = _dpkg_rows(host) or []
     packages = tuple((name, state) for name, _want, error, state, _version in rows if state in UNFINISHED or error == "reinstreq")
     return Unfinished(packages, any(is_digits(name) for name in host.listdir(DPKG_UPDATES)))
 
 
-def cannot_finish(host, left):
-    # type: (Host, Unfinished) -> bool
+def cannot_finish(host: Host, left: Unfinished) -> bool:
     """A package is torn, or one waits for a version that was never unpacked: a disk without room, a power cut. Tried, not done."""
     if any(state == "half-installed" for _name, state in left.packages):
         return True
@@ -100,10 +95,9 @@ def cannot_finish(host, left):
     return tried is not None and not tried.ok and _DEPENDENCY in tried.err + tried.out
 
 
-def without_ours(text):
-    # type: (str) -> str
+def without_ours(text: str) -> str:
     """A list of version locks without the block that railwright keeps in it."""
-    kept = []  # type: List[str]
+    kept: List[str] = []
     ours = False
     for line in text.splitlines():
         if line == LOCK_BEGIN:
@@ -115,13 +109,12 @@ def without_ours(text):
     return "".join(line + "\n" for line in kept)
 
 
-def _dpkg_rows(host):
-    # type: (Host) -> Optional[List[Tuple[str, str, str, str, str]]]
+def _dpkg_rows(host: Host) -> Optional[List[Tuple[str, str, str, str, str]]]:
     """Name, want, error, state and version of every stanza."""
     text = host.read(DPKG_STATUS, DPKG_LIMIT)
     if text is None or "Package: " not in text:
         return None
-    rows = []  # type: List[Tuple[str, str, str, str, str]]
+    rows: List[Tuple[str, str, str, str, str]] = []
     for stanza in text.split("\n\n"):
         fields = dict(_FIELDS.findall(stanza))
         status = fields.get("Status", "").split()
@@ -131,10 +124,9 @@ def _dpkg_rows(host):
     return rows
 
 
-def _locked_globs(text):
-    # type: (str) -> List[str]
+def _locked_globs(text: str) -> List[str]:
     """Names in ``name-epoch:version-release.arch`` lines (``!`` excludes a version and locks nothing), or zypper's solvable_name."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for line in (row.strip() for row in text.splitlines()):
         if line.startswith("solvable_name:"):
             found.append(line.partition(":")[2].strip())

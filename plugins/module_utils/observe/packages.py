@@ -33,8 +33,7 @@ _STATUS = re.compile(r"^Status: \S+ \S+ installed$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (\S+)$", re.MULTILINE)
 
 
-def family_names(identity):
-    # type: (Identity) -> Tuple[str, ...]
+def family_names(identity: Identity) -> Tuple[str, ...]:
     """Every package of the RDMA family that a node of this kind may have, renamed ones by both names."""
     inbox = INBOX.get(identity.platform.family) or tuple(row for rows in INBOX.values() for row in rows)
     names = {row.name for row in inbox} | set(_OTHERS)
@@ -42,16 +41,14 @@ def family_names(identity):
     return tuple(sorted(names))
 
 
-def installed_packages(host, identity, names):
-    # type: (Host, Identity, Iterable[str]) -> Dict[str, Optional[str]]
+def installed_packages(host: Host, identity: Identity, names: Iterable[str]) -> Dict[str, Optional[str]]:
     """Version of each named package, None for those that are not installed (or cannot be asked for)."""
     wanted = sorted(set(names))
     found = query_packages(host, identity, wanted) or {}
     return {name: found.get(name) for name in wanted}
 
 
-def query_packages(host, identity, names):
-    # type: (Host, Identity, Iterable[str]) -> Optional[Dict[str, str]]
+def query_packages(host: Host, identity: Identity, names: Iterable[str]) -> Optional[Dict[str, str]]:
     """Those of ``names`` that are installed; None when the node's package database cannot be read."""
     wanted = [name for name in sorted(set(names)) if parse.is_name(name)]
     if not wanted:
@@ -64,8 +61,7 @@ def query_packages(host, identity, names):
     return _from_rpm(host, wanted)
 
 
-def _from_dpkg(text, wanted):
-    # type: (Optional[str], List[str]) -> Optional[Dict[str, str]]
+def _from_dpkg(text: Optional[str], wanted: List[str]) -> Optional[Dict[str, str]]:
     if text is None or not _STANZA_HEAD.search(text):
         return None
     names = frozenset(wanted)
@@ -83,8 +79,7 @@ def _from_dpkg(text, wanted):
     return {name: found[name] for name in wanted if name in found}
 
 
-def _from_rpm(host, wanted):
-    # type: (Host, List[str]) -> Optional[Dict[str, str]]
+def _from_rpm(host: Host, wanted: List[str]) -> Optional[Dict[str, str]]:
     """rpm's exit status counts the packages that are missing, so only its answer tells."""
     argv = ["rpm", "-q", "--qf", RPM_FORMAT] + wanted
     answer = host.run(argv, RPM_TIMEOUT)
@@ -100,8 +95,7 @@ def _from_rpm(host, wanted):
     return {name: found[name] for name in wanted if name in found}
 
 
-def rpm_lines(text):
-    # type: (str) -> Dict[str, str]
+def rpm_lines(text: str) -> Dict[str, str]:
     """``name version-release`` of our format, or ``name-version-release.arch`` of plain ``rpm -qa``."""
     found = {}
     for line in text.splitlines():

@@ -25,40 +25,34 @@ _DIGITS = re.compile(r"([0-9]+)")
 ZERO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
-def natural_key(name):
-    # type: (str) -> List[Tuple[int, int, str]]
+def natural_key(name: str) -> List[Tuple[int, int, str]]:
     """Sort key that puts mlx5_2 before mlx5_10."""
     return [(0, int(part), part) if is_digits(part) else (1, 0, part) for part in _DIGITS.split(name) if part]
 
 
-def is_name(text):
-    # type: (str) -> bool
+def is_name(text: str) -> bool:
     """Whether a directory entry or a file's text may name a device: it becomes part of a path."""
     return _NAME.match(text) is not None and ".." not in text
 
 
-def name(text):
-    # type: (Optional[str]) -> Optional[str]
+def name(text: Optional[str]) -> Optional[str]:
     stripped = (text or "").strip()
     return stripped if is_name(stripped) else None
 
 
-def token(text):
-    # type: (Optional[str]) -> Optional[str]
+def token(text: Optional[str]) -> Optional[str]:
     """One line of printable ASCII (fw_ver, board_id, hca_type …)."""
     stripped = (text or "").strip()
     return stripped if _TOKEN.match(stripped) else None
 
 
-def enum_text(text):
-    # type: (Optional[str]) -> Optional[str]
+def enum_text(text: Optional[str]) -> Optional[str]:
     """``4: ACTIVE`` -> ``ACTIVE``, ``5: LinkUp`` -> ``LinkUp``."""
     found = _ENUM.match((text or "").strip())
     return found.group(1).strip() if found else None
 
 
-def rate_gbps(text):
-    # type: (Optional[str]) -> Optional[Union[int, float]]
+def rate_gbps(text: Optional[str]) -> Optional[Union[int, float]]:
     """``400 Gb/sec (4X NDR)`` -> 400, ``2.5 Gb/sec (1X SDR)`` -> 2.5."""
     found = _RATE.match((text or "").strip())
     if not found:
@@ -68,20 +62,17 @@ def rate_gbps(text):
     return float(found.group(1) + found.group(2))
 
 
-def guid(text):
-    # type: (Optional[str]) -> Optional[str]
+def guid(text: Optional[str]) -> Optional[str]:
     stripped = (text or "").strip()
     return stripped if _GUID.match(stripped) else None
 
 
-def gid(text):
-    # type: (Optional[str]) -> Optional[str]
+def gid(text: Optional[str]) -> Optional[str]:
     stripped = (text or "").strip()
     return stripped if _GID.match(stripped) else None
 
 
-def integer(text):
-    # type: (Optional[str]) -> Optional[int]
+def integer(text: Optional[str]) -> Optional[int]:
     """Decimal, or hexadecimal with 0x: the kernel prints LIDs one way or the other."""
     stripped = (text or "").strip()
     if _HEX.match(stripped):
@@ -89,21 +80,18 @@ def integer(text):
     return int(stripped) if _DECIMAL.match(stripped) else None
 
 
-def hex_text(text):
-    # type: (Optional[str]) -> Optional[str]
+def hex_text(text: Optional[str]) -> Optional[str]:
     """A hexadecimal number as the kernel prints it (cap_mask, vendor, device)."""
     stripped = (text or "").strip()
     return stripped if _HEX.match(stripped) else None
 
 
-def pci_address(text):
-    # type: (Optional[str]) -> Optional[str]
+def pci_address(text: Optional[str]) -> Optional[str]:
     stripped = (text or "").strip()
     return stripped.lower() if _PCI.match(stripped) else None
 
 
-def last_pci_address(path):
-    # type: (Optional[str]) -> Optional[str]
+def last_pci_address(path: Optional[str]) -> Optional[str]:
     """The innermost PCI function of a sysfs path (a virtio device lies below its function)."""
     for part in reversed((path or "").split("/")):
         found = pci_address(part)
@@ -112,15 +100,13 @@ def last_pci_address(path):
     return None
 
 
-def mac_address(text):
-    # type: (Optional[str]) -> Optional[str]
+def mac_address(text: Optional[str]) -> Optional[str]:
     """Lower case; six bytes for Ethernet, twenty for IPoIB."""
     stripped = (text or "").strip()
     return stripped.lower() if _MAC.match(stripped) else None
 
 
-def mac_of_guid(text):
-    # type: (Optional[str]) -> Optional[str]
+def mac_of_guid(text: Optional[str]) -> Optional[str]:
     """The MAC in an EUI-64 GUID (eRDMA, rxe, irdma make theirs so), None for a GUID of another kind."""
     digits = (guid(text) or "").replace(":", "").lower()
     if digits[6:10] != "fffe":
@@ -130,10 +116,9 @@ def mac_of_guid(text):
     return ":".join("%02x" % octet for octet in octets)
 
 
-def key_values(text):
-    # type: (Optional[str]) -> Dict[str, str]
+def key_values(text: Optional[str]) -> Dict[str, str]:
     """``KEY=value`` lines (uevent, os-release): quotes taken off, everything else left out."""
-    values = {}  # type: Dict[str, str]
+    values: Dict[str, str] = {}
     for line in (text or "").splitlines():
         key, separator, value = line.strip().partition("=")
         if not separator or not is_name(key):

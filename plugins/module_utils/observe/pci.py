@@ -35,30 +35,26 @@ class Link(NamedTuple):
     port_width: Optional[int]
 
     @property
-    def best_speed(self):
-        # type: () -> Optional[float]
+    def best_speed(self) -> Optional[float]:
         known = [value for value in (self.device_speed, self.port_speed) if value is not None]
         return min(known) if known else None
 
     @property
-    def best_width(self):
-        # type: () -> Optional[int]
+    def best_width(self) -> Optional[int]:
         known = [value for value in (self.device_width, self.port_width) if value is not None]
         return min(known) if known else None
 
 
-def config_of(host, address):
-    # type: (Host, str) -> Optional[ConfigSpace]
+def config_of(host: Host, address: str) -> Optional[ConfigSpace]:
     return parse_config(host.read_bytes("%s/%s/config" % (PCI_DEVICES, address), SPACE_BYTES))
 
 
-def path_above(host, address):
-    # type: (Host, str) -> Tuple[str, ...]
+def path_above(host: Host, address: str) -> Tuple[str, ...]:
     """The bridges between a function and its root complex, the nearest first, root port last."""
     target = host.readlink("%s/%s" % (PCI_DEVICES, address))
     if target is None:
         return ()
-    found = []  # type: List[str]
+    found: List[str] = []
     for part in target.split("/"):
         function = parse.pci_address(part)
         if function is not None and function != address:
@@ -66,15 +62,13 @@ def path_above(host, address):
     return tuple(found[:MAX_DEPTH])
 
 
-def links_of(host, address):
-    # type: (Host, str) -> Tuple[Link, ...]
+def links_of(host: Host, address: str) -> Tuple[Link, ...]:
     """The device's own link first, then those of the switches above it."""
     chain = (address,) + path_above(host, address)
     return tuple(_link(host, chain[at], chain[at + 1] if at + 1 < len(chain) else None) for at in range(0, len(chain), 2))
 
 
-def _link(host, device, port):
-    # type: (Host, str, Optional[str]) -> Link
+def _link(host: Host, device: str, port: Optional[str]) -> Link:
     return Link(
         device, port, _speed(host, device, "current_link_speed"), _width(host, device, "current_link_width"),
         _speed(host, device, "max_link_speed"), _width(host, device, "max_link_width"),
@@ -82,44 +76,38 @@ def _link(host, device, port):
         _width(host, port, "max_link_width") if port is not None else None)
 
 
-def _speed(host, address, name):
-    # type: (Host, str, str) -> Optional[float]
+def _speed(host: Host, address: str, name: str) -> Optional[float]:
     """``32.0 GT/s PCIe`` (``16 GT/s`` up to Linux 5.4); ``Unknown`` where the port has no link."""
     found = _SPEED.match((_attribute(host, address, name) or "").strip())
     return float(found.group(1)) if found else None
 
 
-def _width(host, address, name):
-    # type: (Host, str, str) -> Optional[int]
+def _width(host: Host, address: str, name: str) -> Optional[int]:
     width = parse.integer(_attribute(host, address, name))
     return width if width is not None and width not in _NO_WIDTH and 0 < width <= 32 else None
 
 
-def driver_of_function(host, address):
-    # type: (Host, str) -> Optional[str]
+def driver_of_function(host: Host, address: str) -> Optional[str]:
     link = host.readlink("%s/%s/driver" % (PCI_DEVICES, address))
     return parse.name(os.path.basename(link.rstrip("/"))) if link is not None else None
 
 
-def passed_through(host):
-    # type: (Host) -> Tuple[str, ...]
+def passed_through(host: Host) -> Tuple[str, ...]:
     """Functions that belong to a virtual machine (bound to vfio-pci): ACS above them is what keeps that machine in."""
     addresses = [parse.pci_address(entry) for entry in host.listdir(PCI_DEVICES)]
     return tuple(address for address in addresses if address is not None and driver_of_function(host, address) == "vfio-pci")
 
 
-def is_virtual_function(host, address):
-    # type: (Host, str) -> bool
+def is_virtual_function(host: Host, address: str) -> bool:
     return host.readlink("%s/%s/physfn" % (PCI_DEVICES, address)) is not None
 
 
-def bars_of(host, address):
-    # type: (Host, str) -> Optional[List[Dict[str, Any]]]
+def bars_of(host: Host, address: str) -> Optional[List[Dict[str, Any]]]:
     """The memory BARs: ``{index, address, size, bits}``; an address of 0 is one that the firmware found no room for."""
     text = _attribute(host, address, "resource")
     if text is None:
         return None
-    found = []  # type: List[Dict[str, Any]]
+    found: List[Dict[str, Any]] = []
     for index, line in enumerate(text.splitlines()[:_BARS]):
         fields = [parse.integer(field) for field in line.split()]
         if len(fields) != 3 or fields[0] is None or fields[1] is None or fields[2] is None:
@@ -130,8 +118,7 @@ def bars_of(host, address):
     return found
 
 
-def link_facts(host, address):
-    # type: (Host, str) -> Dict[str, Any]
+def link_facts(host: Host, address: str) -> Dict[str, Any]:
     """The ``link`` object of an HCA or GPU."""
     links = links_of(host, address)
     config = config_of(host, address)
@@ -149,8 +136,7 @@ def link_facts(host, address):
     }
 
 
-def _as_dict(link):
-    # type: (Link) -> Dict[str, Any]
+def _as_dict(link: Link) -> Dict[str, Any]:
     return {
         "device": link.device, "port": link.port, "speed_gts": link.speed, "width": link.width,
         "best_speed_gts": link.best_speed, "best_width": link.best_width,
@@ -159,8 +145,7 @@ def _as_dict(link):
     }
 
 
-def _sriov(host, address):
-    # type: (Host, str) -> Optional[Dict[str, Optional[int]]]
+def _sriov(host: Host, address: str) -> Optional[Dict[str, Optional[int]]]:
     """None where the function has no SR-IOV capability (or none that the firmware enables)."""
     total = parse.integer(_attribute(host, address, "sriov_totalvfs"))
     if total is None:
@@ -168,10 +153,9 @@ def _sriov(host, address):
     return {"total": total, "enabled": parse.integer(_attribute(host, address, "sriov_numvfs"))}
 
 
-def bridges_above(host, addresses):
-    # type: (Host, Iterable[str]) -> Dict[str, List[str]]
+def bridges_above(host: Host, addresses: Iterable[str]) -> Dict[str, List[str]]:
     """Every bridge above these functions, with those of them that are below it."""
-    found = {}  # type: Dict[str, List[str]]
+    found: Dict[str, List[str]] = {}
     for address in addresses:
         for bridge in path_above(host, address):
             below = found.setdefault(bridge, [])
@@ -180,10 +164,9 @@ def bridges_above(host, addresses):
     return found
 
 
-def acs_facts(host, addresses):
-    # type: (Host, Iterable[str]) -> List[Dict[str, Any]]
+def acs_facts(host: Host, addresses: Iterable[str]) -> List[Dict[str, Any]]:
     """Access Control Services of every bridge above GPUs and HCAs that has them; ``enabled`` None: not readable (needs root)."""
-    found = []  # type: List[Dict[str, Any]]
+    found: List[Dict[str, Any]] = []
     for bridge, below in sorted(bridges_above(host, addresses).items()):
         config = config_of(host, bridge)
         if config is not None and config.extended and config.acs is None:
@@ -195,6 +178,5 @@ def acs_facts(host, addresses):
     return found
 
 
-def _attribute(host, address, name):
-    # type: (Host, str, str) -> Optional[str]
+def _attribute(host: Host, address: str, name: str) -> Optional[str]:
     return host.read("%s/%s/%s" % (PCI_DEVICES, address, name), 4096)

@@ -56,8 +56,7 @@ class ConfigSpace(NamedTuple):
     acs: Optional[Acs]
 
 
-def parse_config(data):
-    # type: (Optional[bytes]) -> Optional[ConfigSpace]
+def parse_config(data: Optional[bytes]) -> Optional[ConfigSpace]:
     """None where there is no header, or the function does not answer (every byte 0xff: powered off, or fallen off the bus)."""
     if data is None or len(data) < HEADER_BYTES or _word(data, 0) in (None, 0xFFFF):
         return None
@@ -68,30 +67,25 @@ def parse_config(data):
         _express(data) if complete else None, _acs(data) if extended else None)
 
 
-def acs_names(control):
-    # type: (int) -> Tuple[str, ...]
+def acs_names(control: int) -> Tuple[str, ...]:
     return tuple(name for bit, name in ACS_BITS if control & bit)
 
 
-def read_request_code(size):
-    # type: (int) -> int
+def read_request_code(size: int) -> int:
     """MaxReadReq in bytes as the bits of DevCtl: 4096 -> 0x5000."""
     return (size // 128).bit_length() - 1 << 12
 
 
-def _word(data, at):
-    # type: (bytes, int) -> Optional[int]
+def _word(data: bytes, at: int) -> Optional[int]:
     return data[at] | data[at + 1] << 8 if at >= 0 and at + 2 <= len(data) else None
 
 
-def _double(data, at):
-    # type: (bytes, int) -> Optional[int]
+def _double(data: bytes, at: int) -> Optional[int]:
     low, high = _word(data, at), _word(data, at + 2)
     return None if low is None or high is None else low | high << 16
 
 
-def _find_capability(data, wanted):
-    # type: (bytes, int) -> Optional[int]
+def _find_capability(data: bytes, wanted: int) -> Optional[int]:
     if not data[_STATUS] & _STATUS_CAPABILITIES:
         return None
     at, seen = data[_FIRST_CAPABILITY] & 0xFC, set()
@@ -103,8 +97,7 @@ def _find_capability(data, wanted):
     return None
 
 
-def _find_extended(data, wanted):
-    # type: (bytes, int) -> Optional[int]
+def _find_extended(data: bytes, wanted: int) -> Optional[int]:
     at, seen = EXTENDED_AT, set()
     while at >= EXTENDED_AT and at not in seen:
         header = _double(data, at)
@@ -117,8 +110,7 @@ def _find_extended(data, wanted):
     return None
 
 
-def _express(data):
-    # type: (bytes) -> Optional[Express]
+def _express(data: bytes) -> Optional[Express]:
     at = _find_capability(data, CAPABILITY_EXPRESS)
     if at is None:
         return None
@@ -131,8 +123,7 @@ def _express(data):
         SPEEDS.get(link_can & 0xF), _width(link_can), SPEEDS.get(link & 0xF), _width(link))
 
 
-def _acs(data):
-    # type: (bytes) -> Optional[Acs]
+def _acs(data: bytes) -> Optional[Acs]:
     at = _find_extended(data, EXTENDED_ACS)
     if at is None:
         return None
@@ -140,14 +131,12 @@ def _acs(data):
     return Acs(capability, control) if capability is not None and control is not None else None
 
 
-def _size(code):
-    # type: (int) -> Optional[int]
+def _size(code: int) -> Optional[int]:
     """Three bits: 128 bytes doubled that often; 6 and 7 are reserved."""
     code &= 7
     return 128 << code if code <= 5 else None
 
 
-def _width(register):
-    # type: (int) -> Optional[int]
+def _width(register: int) -> Optional[int]:
     width = register >> 4 & 0x3F
     return width if width in WIDTHS else None

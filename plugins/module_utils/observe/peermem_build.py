@@ -29,8 +29,7 @@ _ANY_CRC = re.compile(r"^0x[0-9a-fA-F]{1,16}\s+\w+", re.MULTILINE)
 _SECONDS = 20.0
 
 
-def observe_build(host, kernel):
-    # type: (Host, Optional[str]) -> Optional[Dict[str, Any]]
+def observe_build(host: Host, kernel: Optional[str]) -> Optional[Dict[str, Any]]:
     """The module that ``modprobe`` would load into the running kernel; None when there is none."""
     index = module_index(host, kernel)
     for name in MODULES:
@@ -46,8 +45,7 @@ def observe_build(host, kernel):
     return None
 
 
-def _state(imports, crc, stack_crc):
-    # type: (Optional[bool], Optional[str], Optional[str]) -> str
+def _state(imports: Optional[bool], crc: Optional[str], stack_crc: Optional[str]) -> str:
     if imports is False:
         return WITHOUT_CLIENT
     if imports is None or crc is None or stack_crc is None:
@@ -55,8 +53,7 @@ def _state(imports, crc, stack_crc):
     return FITS if crc == stack_crc else OTHER_STACK
 
 
-def _imports(host, file):
-    # type: (Host, str) -> Tuple[Optional[bool], Optional[str]]
+def _imports(host: Host, file: str) -> Tuple[Optional[bool], Optional[str]]:
     """(whether the module registers as a client, the checksum of what it imports for that)."""
     dumped = host.run(("modprobe", "--dump-modversions", file), _SECONDS)
     if dumped.ok and _ANY_CRC.search(dumped.out):
@@ -68,15 +65,13 @@ def _imports(host, file):
     return any(name.startswith("ib_") for name in depends.out.strip().split(",")), None
 
 
-def checksum(text):
-    # type: (str) -> Optional[str]
+def checksum(text: str) -> Optional[str]:
     """Of the symbol, in a dump or in a Module.symvers; without leading zeros, since the two print differently many."""
     found = _CRC.search(text)
     return "0x%x" % int(found.group(1), 16) if found else None
 
 
-def stack_checksum(host, kernel):
-    # type: (Host, str) -> Tuple[Optional[str], Optional[str]]
+def stack_checksum(host: Host, kernel: str) -> Tuple[Optional[str], Optional[str]]:
     """(checksum that the stack's ib_core exports for this kernel, the file that says so)."""
     for path in symbol_files(host, kernel):
         text = host.read(path)
@@ -86,8 +81,7 @@ def stack_checksum(host, kernel):
     return None, None
 
 
-def symbol_files(host, kernel):
-    # type: (Host, str) -> List[str]
+def symbol_files(host: Host, kernel: str) -> List[str]:
     """In the order in which the makefiles of peer memory modules look for OFED."""
     found = ["%s/%s/%s/Module.symvers" % (HEADERS, name, kernel) for name in host.listdir(HEADERS) if parse.is_name(name)]
     found += ["%s/%s/Module.symvers" % (HEADERS, name) for name in (kernel, "default")]

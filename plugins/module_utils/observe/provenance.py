@@ -42,11 +42,10 @@ class Step(NamedTuple):
 UNKNOWN = Origin(None, "")
 
 
-def origins(host, changes):
-    # type: (Host, Sequence[Change]) -> Dict[str, Origin]
+def origins(host: Host, changes: Sequence[Change]) -> Dict[str, Origin]:
     """Change key -> origin, for those whose subject is a file, a package or a unit."""
-    steps = None  # type: Optional[Tuple[Step, ...]]
-    found = {}  # type: Dict[str, Origin]
+    steps: Optional[Tuple[Step, ...]] = None
+    found: Dict[str, Origin] = {}
     for change in changes:
         subject = _SUBJECT.match(change.what)
         if subject is None:
@@ -63,10 +62,9 @@ def origins(host, changes):
     return {key: origin for key, origin in found.items() if origin != UNKNOWN}
 
 
-def package_steps(host):
-    # type: (Host) -> Tuple[Step, ...]
+def package_steps(host: Host) -> Tuple[Step, ...]:
     """What dpkg's log holds, oldest first; times there are the node's local ones."""
-    found = []  # type: List[Step]
+    found: List[Step] = []
     for path in reversed(DPKG_LOGS):
         for line in (host.read(path) or "").splitlines():
             match = _DPKG.match(line)
@@ -76,16 +74,14 @@ def package_steps(host):
     return tuple(found)
 
 
-def local_seconds(text):
-    # type: (str) -> float
+def local_seconds(text: str) -> float:
     try:
         return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
     except (ValueError, OverflowError):
         return 0.0
 
 
-def file_origin(host, path, steps):
-    # type: (Host, str, Sequence[Step]) -> Origin
+def file_origin(host: Host, path: str, steps: Sequence[Step]) -> Origin:
     """A file that is gone has the time of its directory, which may have changed since: that is no record, so nothing is said."""
     when = host.mtime(path)
     if when is None:
@@ -97,8 +93,7 @@ def file_origin(host, path, steps):
     return Origin(when, "the file was changed at the time of %s" % _words(nearest))
 
 
-def package_origin(host, name, steps):
-    # type: (Host, str, Sequence[Step]) -> Origin
+def package_origin(host: Host, name: str, steps: Sequence[Step]) -> Origin:
     own = [step for step in steps if step.package == name]
     if own:
         return Origin(own[-1].when, _words(own[-1]))
@@ -110,8 +105,7 @@ def package_origin(host, name, steps):
     return UNKNOWN
 
 
-def unit_origin(host, name):
-    # type: (Host, str) -> Origin
+def unit_origin(host: Host, name: str) -> Origin:
     """systemd's own time of the last change of state, counted from the boot."""
     text = host.run(SHOW + (name,)).out.partition("=")[2].strip()
     boot = re.search(r"^btime ([0-9]{1,18})$", host.read("/proc/stat") or "", re.MULTILINE)
@@ -120,8 +114,7 @@ def unit_origin(host, name):
     return Origin(int(boot.group(1)) + int(text) / 1e6, "the unit changed its state")
 
 
-def _words(step):
-    # type: (Step) -> str
+def _words(step: Step) -> str:
     """`upgrade of rdma-core to 45.0-1`."""
     joint = {"upgrade": "to ", "install": "", "remove": "", "purge": ""}[step.verb]
     return "%s of %s %s%s" % (step.verb, step.package, joint, step.version)

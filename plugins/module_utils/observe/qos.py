@@ -37,15 +37,13 @@ _RULE = re.compile(r"(?:(?:src|dst)_ip6?=[0-9a-f.:/]{1,50},){1,2}tclass=([0-9]{1
 _MODES = ("IB/RoCE v1", "RoCE v2")
 
 
-def observe_qos(host, identity):
-    # type: (Host, Identity) -> Dict[str, Any]
+def observe_qos(host: Host, identity: Identity) -> Dict[str, Any]:
     """The ``qos`` part of the facts object."""
     nics = [observe_nic(host, identity, *place) for place in roce_places(host, identity)]
     return {"lldpad": observe_lldpad(host) if nics else None, "nics": nics}
 
 
-def roce_places(host, identity):
-    # type: (Host, Identity) -> List[Tuple[Hca, int, str]]
+def roce_places(host: Host, identity: Identity) -> List[Tuple[Hca, int, str]]:
     """(HCA, port, interface) of every Ethernet port. DCB belongs to the interfaces below a bond, not to the bond."""
     found = []
     for hca in identity.hcas:
@@ -58,12 +56,13 @@ def roce_places(host, identity):
     return found
 
 
-def observe_nic(host, identity, hca, port, netdev):
-    # type: (Host, Identity, Hca, int, str) -> Dict[str, Any]
+def observe_nic(host: Host, identity: Identity, hca: Hca, port: int, netdev: str) -> Dict[str, Any]:
     """One entry of ``nics``. The interface below a software device is asked too: it is what the device's packets leave by."""
-    nic = {"hca": hca.name, "port": port, "netdev": netdev, "driver": hca.driver}  # type: Dict[str, Any]
-    told, missing, sources = {}, {}, {}  # type: Dict[str, Any], Dict[str, str], Dict[str, str]
-    answers = []  # type: List[Tuple[str, Tuple[Any, str]]]
+    nic: Dict[str, Any] = {"hca": hca.name, "port": port, "netdev": netdev, "driver": hca.driver}
+    told: Dict[str, Any] = {}
+    missing: Dict[str, str] = {}
+    sources: Dict[str, str] = {}
+    answers: List[Tuple[str, Tuple[Any, str]]] = []
     none = WITHOUT_DCB.get(str(hca.driver))
     below = next((other for other in identity.nics if other.name == netdev), None)
     if none is None or hca.driver in SOFTWARE:
@@ -82,8 +81,7 @@ def observe_nic(host, identity, hca, port, netdev):
     return dict(nic, sources=sources, missing=missing)
 
 
-def _dcb(host, driver, netdev):
-    # type: (Host, Optional[str], str) -> Tuple[Dict[str, Any], Dict[str, str], Dict[str, str]]
+def _dcb(host: Host, driver: Optional[str], netdev: str) -> Tuple[Dict[str, Any], Dict[str, str], Dict[str, str]]:
     """dcb first, mlnx_qos for what is left."""
     told, missing = read_dcb(host, netdev)
     sources = dict.fromkeys(told, "dcb")
@@ -102,13 +100,12 @@ def _dcb(host, driver, netdev):
     return told, missing, sources
 
 
-def _ecn(host, netdev):
-    # type: (Host, str) -> Tuple[Optional[Dict[str, List[int]]], str]
+def _ecn(host: Host, netdev: str) -> Tuple[Optional[Dict[str, List[int]]], str]:
     """The priorities on which marks are answered (notification point) and CNPs are heeded (reaction point)."""
     root = "%s/%s/ecn" % (CLASS_NET, netdev)
     if not host.exists(root):
         return None, "no %s: only the driver of OFED and DOCA has it" % root
-    found = {}  # type: Dict[str, List[int]]
+    found: Dict[str, List[int]] = {}
     for point in ("np", "rp"):
         flags = [parse.integer(attribute(host, "%s/roce_%s/enable/%d" % (root, point, priority))) for priority in range(PRIORITIES)]
         if any(flag not in (0, 1) for flag in flags):
@@ -117,8 +114,7 @@ def _ecn(host, netdev):
     return found, "sysfs"
 
 
-def _cnp(host, netdev, pci):
-    # type: (Host, str, Optional[str]) -> Tuple[Optional[Dict[str, int]], str]
+def _cnp(host: Host, netdev: str, pci: Optional[str]) -> Tuple[Optional[Dict[str, int]], str]:
     """How this NIC marks the CNPs that it sends: OFED's sysfs, or debugfs (root only) of the kernel's own mlx5."""
     root = "%s/%s/ecn/roce_np" % (CLASS_NET, netdev)
     debug = "%s/%s/cc_params" % (DEBUGFS, pci)
@@ -130,8 +126,7 @@ def _cnp(host, netdev, pci):
     return None, "neither %s nor %s can be read" % (root, debug)
 
 
-def _rdma_cm(host, hca, port):
-    # type: (Host, str, int) -> Tuple[Optional[Dict[str, Any]], str]
+def _rdma_cm(host: Host, hca: str, port: int) -> Tuple[Optional[Dict[str, Any]], str]:
     """What connections by RDMA-CM get that ask for nothing."""
     root = "%s/%s/ports/%d" % (CONFIGFS, hca, port)
     mode, tos = parse.token(attribute(host, root + "/default_roce_mode")), parse.integer(attribute(host, root + "/default_roce_tos"))
@@ -142,8 +137,7 @@ def _rdma_cm(host, hca, port):
     return None, "%s cannot be read; mkdir %s/%s makes it" % (root, CONFIGFS, hca)
 
 
-def _forced(host, hca, port):
-    # type: (Host, str, int) -> Tuple[Optional[List[int]], str]
+def _forced(host: Host, hca: str, port: int) -> Tuple[Optional[List[int]], str]:
     """Traffic classes that the driver puts on queue pairs whatever NCCL asked for; [] where it has no such override or none is set.
 
     The global one comes first in the file and leaves no queue pair to the rules by address.
@@ -152,7 +146,7 @@ def _forced(host, hca, port):
     text = attribute(host, path)
     if text is None:
         return (None, "%s cannot be read" % path) if host.exists(path) else ([], "the driver has no override")
-    classes = []  # type: List[int]
+    classes: List[int] = []
     for line in text.split("\n")[:-1] if text.endswith("\n") else text.split("\n"):
         found = _RULE.match(line) if classes else _GLOBAL.match(line) or _RULE.match(line)
         if line and (found is None or int(found.group(1)) > 255):
@@ -164,8 +158,7 @@ def _forced(host, hca, port):
     return classes, "sysfs"
 
 
-def observe_lldpad(host):
-    # type: (Host) -> Optional[bool]
+def observe_lldpad(host: Host) -> Optional[bool]:
     """Whether lldpad listens: it takes what the switch says and writes it over what was set."""
     text = host.read(UNIX_SOCKETS)
     return None if text is None else any(line.split()[-1:] == [LLDPAD_SOCKET] for line in text.splitlines())

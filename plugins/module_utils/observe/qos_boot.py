@@ -30,42 +30,35 @@ _VALUES = (
 _PART_OF = {name: part for part, name in OBJECTS}
 
 
-def settings_path(netdev):
-    # type: (str) -> str
+def settings_path(netdev: str) -> str:
     return "%s/%s" % (DIRECTORY, netdev)
 
 
-def unit_of(netdev):
-    # type: (str) -> str
+def unit_of(netdev: str) -> str:
     return TEMPLATE.replace("@", "@" + escape(netdev))
 
 
-def device_unit(netdev):
-    # type: (str) -> str
+def device_unit(netdev: str) -> str:
     """The unit that systemd has for an interface for as long as udev knows it."""
     return "sys-subsystem-net-devices-%s.device" % escape(netdev)
 
 
-def enable_link(netdev):
-    # type: (str) -> str
+def enable_link(netdev: str) -> str:
     return "%s/%s.wants/%s" % (UNIT_DIRECTORY, device_unit(netdev), unit_of(netdev))
 
 
-def escape(name):
-    # type: (str) -> str
+def escape(name: str) -> str:
     r"""As systemd-escape(1) does: what may not stand in a unit's name is \xNN."""
     return "".join(char if _PLAIN.match(char) and not (at == 0 and char == ".") else "".join("\\x%02x" % byte for byte in char.encode())
                    for at, char in enumerate(name))
 
 
-def with_boot(host, qos):
-    # type: (Host, Mapping[str, Any]) -> Dict[str, Any]
+def with_boot(host: Host, qos: Mapping[str, Any]) -> Dict[str, Any]:
     """The ``qos`` part of the facts, each NIC with what it will be after a reboot."""
     return dict(qos, nics=[dict(nic, boot=observe_boot_form(host, nic["netdev"], nic)) for nic in qos["nics"]])
 
 
-def observe_boot_form(host, netdev, told):
-    # type: (Host, str, Mapping[str, Any]) -> Dict[str, Any]
+def observe_boot_form(host: Host, netdev: str, told: Mapping[str, Any]) -> Dict[str, Any]:
     """``facts["qos"]["nics"][i]["boot"]``; ``told``: the rest of that entry, which is the runtime."""
     text = host.read(settings_path(netdev))
     enabled = host.readlink(enable_link(netdev)) is not None
@@ -78,8 +71,7 @@ def observe_boot_form(host, netdev, told):
     }
 
 
-def _unit(host, netdev):
-    # type: (Host, str) -> Optional[Dict[str, str]]
+def _unit(host: Host, netdev: str) -> Optional[Dict[str, str]]:
     """What systemd says of the last run; None when it does not answer."""
     name = unit_of(netdev)
     values = parse.key_values(host.run(("systemctl", "show", "-p", "ActiveState,Result", name), SECONDS).out)
@@ -87,25 +79,22 @@ def _unit(host, netdev):
     return {"name": name, "state": state, "result": result} if _STATE.match(state) and _STATE.match(result) else None
 
 
-def _profile(text):
-    # type: (str) -> Optional[str]
+def _profile(text: str) -> Optional[str]:
     for line in text.splitlines()[:4]:
         if line.startswith(PROFILE):
             return parse.name(line[len(PROFILE):].partition(":")[0])
     return None
 
 
-def lines_of(text):
-    # type: (str) -> List[Tuple[str, ...]]
+def lines_of(text: str) -> List[Tuple[str, ...]]:
     return [tuple(line.split("\t")) for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def sets(lines):
-    # type: (Sequence[Tuple[str, ...]]) -> Dict[str, Any]
+def sets(lines: Sequence[Tuple[str, ...]]) -> Dict[str, Any]:
     """Part -> what the lines set of it. Of what cannot be read the whole line is left out: the plan compares the text itself."""
-    found = {}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {}
     for words in lines:
-        part = {}  # type: Dict[str, Any]
+        part: Dict[str, Any] = {}
         try:
             if words[:2] == (RUN, "dcb") and len(words) > 6:
                 part = _dcb(words[2], words[6:])
@@ -123,10 +112,9 @@ def sets(lines):
     return found
 
 
-def _dcb(name, words):
-    # type: (str, Tuple[str, ...]) -> Dict[str, Any]
+def _dcb(name: str, words: Tuple[str, ...]) -> Dict[str, Any]:
     """The words after ``dcb OBJECT set dev NETDEV``."""
-    pairs = {}  # type: Dict[str, Dict[str, str]]
+    pairs: Dict[str, Dict[str, str]] = {}
     keyword = ""
     for word in words:
         key, colon, value = word.partition(":")
@@ -149,30 +137,26 @@ def _dcb(name, words):
     return {_PART_OF[name]: {"of_priority": _numbers(_words(pairs["prio-buffer"]))}}
 
 
-def _words(pairs):
-    # type: (Mapping[str, str]) -> List[str]
+def _words(pairs: Mapping[str, str]) -> List[str]:
     return [pairs[str(number)] for number in range(PRIORITIES)]
 
 
-def _eight(words):
-    # type: (List[str]) -> List[str]
+def _eight(words: List[str]) -> List[str]:
     if len(words) != PRIORITIES:
         raise ValueError("not one for each priority or class")
     return words
 
 
-def _numbers(words, below=PRIORITIES):
-    # type: (List[str], int) -> List[int]
+def _numbers(words: List[str], below: int = PRIORITIES) -> List[int]:
     found = [int(word) for word in _eight(words)]
     if not all(0 <= number < below for number in found):
         raise ValueError("no such priority, class, buffer or share")
     return found
 
 
-def _mlnx_qos(words):
-    # type: (Tuple[str, ...]) -> Dict[str, Any]
+def _mlnx_qos(words: Tuple[str, ...]) -> Dict[str, Any]:
     """The words after ``mlnx_qos -i NETDEV``: an option and its value each."""
-    found = {}  # type: Dict[str, Any]
+    found: Dict[str, Any] = {}
     for option, value in zip(words[::2], words[1::2]):
         fields = value.split(",")
         if option == "-d":
@@ -194,8 +178,7 @@ def _mlnx_qos(words):
     return found
 
 
-def _attribute(path, content):
-    # type: (str, str) -> Dict[str, Any]
+def _attribute(path: str, content: str) -> Dict[str, Any]:
     enable = _ENABLE.match(path)
     if enable is not None:
         return {"ecn": {(enable.group(1), int(enable.group(2))): content == "1"}}
@@ -207,14 +190,12 @@ def _attribute(path, content):
     return {}
 
 
-def differing(wanted, told):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> List[str]
+def differing(wanted: Mapping[str, Any], told: Mapping[str, Any]) -> List[str]:
     """The parts that are otherwise now than what ``sets`` says. What the runtime does not tell is not held against it."""
     return sorted(part for part, value in wanted.items() if told.get(part) is not None and not _agrees(part, value, told[part]))
 
 
-def _agrees(part, wanted, now):
-    # type: (str, Any, Any) -> bool
+def _agrees(part: str, wanted: Any, now: Any) -> bool:
     if part == "dscp_priority":  # the other DSCPs are nobody's
         return all([pair[1] for pair in now if pair[0] == dscp] == [priority] for dscp, priority in wanted.items())
     if part == "ecn":
@@ -230,8 +211,7 @@ def _agrees(part, wanted, now):
     return bool(now == wanted)
 
 
-def _ets_agrees(wanted, now):
-    # type: (Mapping[str, Any], Mapping[str, Any]) -> bool
+def _ets_agrees(wanted: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Each priority with a share has it in a class of its own. Those without may be called strict or vendor's, and have any number."""
     if set(wanted) != {"tc", "tsa", "percent"}:
         return True

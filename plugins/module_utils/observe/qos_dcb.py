@@ -24,11 +24,10 @@ DCBX_FLAGS = ("host", "lld-managed", "cee", "ieee", "static")
 OBJECTS = (("trust", "apptrust"), ("pfc", "pfc"), ("dscp_priority", "app"), ("ets", "ets"), ("buffers", "buffer"), ("dcbx", "dcbx"))
 
 
-def read_dcb(host, netdev):
-    # type: (Host, str) -> Tuple[Dict[str, Any], Dict[str, str]]
+def read_dcb(host: Host, netdev: str) -> Tuple[Dict[str, Any], Dict[str, str]]:
     """(what was told, why the rest was not), both by part."""
-    told = {}  # type: Dict[str, Any]
-    missing = {}  # type: Dict[str, str]
+    told: Dict[str, Any] = {}
+    missing: Dict[str, str] = {}
     if host.which(TOOL) is None:
         return told, {part: "no dcb (iproute2 5.11 or later) on this node" for part, _object in OBJECTS}
     for part, name in OBJECTS:
@@ -45,20 +44,17 @@ def read_dcb(host, netdev):
     return told, missing
 
 
-def dcbx_flags(host, netdev):
-    # type: (Host, str) -> Tuple[str, ...]
+def dcbx_flags(host: Host, netdev: str) -> Tuple[str, ...]:
     """The words that ``dcb dcbx set`` takes for the mode as it is now; empty where it cannot be read."""
     found = _document(host.run((TOOL, "-j", "dcbx", "show", "dev", netdev), SECONDS).out) or {}
     return tuple(word for word in DCBX_FLAGS if found.get(word.replace("-", "_")) is True)
 
 
-def _reason(text):
-    # type: (str) -> str
+def _reason(text: str) -> str:
     return parse.token(text.strip().partition("\n")[0][:120]) or "failed"
 
 
-def _document(text):
-    # type: (str) -> Optional[Dict[str, Any]]
+def _document(text: str) -> Optional[Dict[str, Any]]:
     try:
         found = read_json(text[:OUTPUT_LIMIT])
     except ValueError:
@@ -66,8 +62,7 @@ def _document(text):
     return found if isinstance(found, dict) else None
 
 
-def _trust(found):
-    # type: (Dict[str, Any]) -> Optional[str]
+def _trust(found: Dict[str, Any]) -> Optional[str]:
     """The selectors in the order in which they are asked: ``dscp``, ``dscp pcp``, ``none``."""
     order = found.get("order")
     if not isinstance(order, list):
@@ -76,8 +71,7 @@ def _trust(found):
     return " ".join(words) or "none" if set(words) <= set(SELECTORS) and len(words) == len(set(words)) else None
 
 
-def _pfc(found):
-    # type: (Dict[str, Any]) -> Optional[List[int]]
+def _pfc(found: Dict[str, Any]) -> Optional[List[int]]:
     """The priorities that are paused instead of dropped."""
     flags = found.get("prio_pfc")
     if not isinstance(flags, list) or len(flags) != PRIORITIES or not all(isinstance(flag, bool) for flag in flags):
@@ -85,8 +79,7 @@ def _pfc(found):
     return [priority for priority, flag in enumerate(flags) if flag]
 
 
-def _dscp_priority(found):
-    # type: (Dict[str, Any]) -> Optional[List[List[int]]]
+def _dscp_priority(found: Dict[str, Any]) -> Optional[List[List[int]]]:
     """[DSCP, priority] in order; the key is left out when there is no entry, and an entry may carry a blank after the two."""
     entries = found.get("dscp_prio", [])
     if not isinstance(entries, list) or len(entries) > DSCPS * PRIORITIES:
@@ -99,8 +92,7 @@ def _dscp_priority(found):
     return sorted(pairs)
 
 
-def _ets(found):
-    # type: (Dict[str, Any]) -> Optional[Dict[str, List[Any]]]
+def _ets(found: Dict[str, Any]) -> Optional[Dict[str, List[Any]]]:
     classes, percents = _eight(found.get("prio_tc"), PRIORITIES), _eight(found.get("tc_bw"), 101)
     kinds = found.get("tc_tsa")
     if classes is None or percents is None or not isinstance(kinds, list) or len(kinds) != PRIORITIES:
@@ -108,14 +100,12 @@ def _ets(found):
     return {"tc": classes, "tsa": kinds, "percent": percents} if all(kind in ALGORITHMS for kind in kinds) else None
 
 
-def _buffers(found):
-    # type: (Dict[str, Any]) -> Optional[Dict[str, List[int]]]
+def _buffers(found: Dict[str, Any]) -> Optional[Dict[str, List[int]]]:
     places, sizes = _eight(found.get("prio_buffer"), PRIORITIES), _eight(found.get("buffer_size"), 1 << 32)
     return {"of_priority": places, "bytes": sizes} if places is not None and sizes is not None else None
 
 
-def _dcbx(found):
-    # type: (Dict[str, Any]) -> Optional[str]
+def _dcbx(found: Dict[str, Any]) -> Optional[str]:
     """``host`` where the operating system decides, ``firmware`` where the NIC's own agent takes what the switch sends.
 
     mlx5 drops the host bit and keeps the versions when its firmware owns DCBX (mlx5e_dcbnl_setdcbx). No bit at all
@@ -126,13 +116,11 @@ def _dcbx(found):
     return "host" if found.get("host") is True or found.get("static") is True else "firmware"
 
 
-def _below(value, limit):
-    # type: (Any, int) -> bool
+def _below(value: Any, limit: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
 
 
-def _eight(values, limit):
-    # type: (Any, int) -> Optional[List[int]]
+def _eight(values: Any, limit: int) -> Optional[List[int]]:
     if not isinstance(values, list) or len(values) != PRIORITIES or not all(_below(value, limit) for value in values):
         return None
     return list(values)

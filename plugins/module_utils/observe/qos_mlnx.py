@@ -22,8 +22,7 @@ _CLASS = re.compile(r"tc: ([0-7]) ratelimit: [^,]{1,40}, tsa: (?:(ets), bw: ([0-
 _MEMBER = re.compile(r"\s+priority: +([0-7])\s*\Z")
 
 
-def read_mlnx_qos(host, netdev):
-    # type: (Host, str) -> Tuple[Dict[str, Any], str]
+def read_mlnx_qos(host: Host, netdev: str) -> Tuple[Dict[str, Any], str]:
     """(what was told by part, why the rest was not)."""
     if host.which(TOOL) is None:
         return {}, "no mlnx_qos (OFED and DOCA have it)"
@@ -35,14 +34,13 @@ def read_mlnx_qos(host, netdev):
     return told, "mlnx_qos does not show it"
 
 
-def parse_mlnx_qos(text):
-    # type: (str) -> Dict[str, Any]
+def parse_mlnx_qos(text: str) -> Dict[str, Any]:
     """Every part that is printed whole."""
     lines = text.splitlines()
     rows = {found.group(1): [int(word) for word in found.group(2).split()] for found in map(_ROW.match, lines) if found}
     trust, owner = _first(_TRUST, lines), _first(_DCBX, lines)
     flags, sizes = rows.get("enabled"), _first(_SIZES, lines)
-    parts = {
+    parts: Dict[str, Any] = {
         "trust": trust,
         "dcbx": {"OS": "host", "Firmware": "firmware"}.get(owner or ""),
         "pfc": [priority for priority, flag in enumerate(flags) if flag] if flags is not None and max(flags) <= 1 else None,
@@ -50,28 +48,25 @@ def parse_mlnx_qos(text):
         "ets": _ets(lines),
         "buffers": {"of_priority": rows["buffer"], "bytes": [int(word) for word in sizes.split(",")[:-1]]}
         if sizes is not None and max(rows.get("buffer", [PRIORITIES])) < PRIORITIES else None,
-    }  # type: Dict[str, Any]
+    }
     return {part: value for part, value in parts.items() if value is not None}
 
 
-def _first(pattern, lines):
-    # type: (Any, List[str]) -> Optional[str]
+def _first(pattern: Any, lines: List[str]) -> Optional[str]:
     return next((str(found.group(1)) for found in map(pattern.match, lines) if found), None)
 
 
-def _dscp_priority(lines):
-    # type: (List[str]) -> Optional[List[List[int]]]
+def _dscp_priority(lines: List[str]) -> Optional[List[List[int]]]:
     """Each priority has as many lines as it needs, eight DSCPs in each."""
     pairs = [[int(word), int(found.group(1))] for found in map(_DSCP.match, lines) if found for word in found.group(2).split(",")[:-1]]
     return sorted(pairs) if pairs and all(dscp < DSCPS for dscp, _priority in pairs) else None
 
 
-def _ets(lines):
-    # type: (List[str]) -> Optional[Dict[str, List[Any]]]
+def _ets(lines: List[str]) -> Optional[Dict[str, List[Any]]]:
     """Classes that no priority is in are not printed; they are strict and have nothing, as the tool takes them."""
     classes = [-1] * PRIORITIES
     kinds, percents = ["strict"] * PRIORITIES, [0] * PRIORITIES
-    current = None  # type: Optional[int]
+    current: Optional[int] = None
     for line in lines:
         head, member = _CLASS.match(line), _MEMBER.match(line)
         if head:

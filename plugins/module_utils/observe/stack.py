@@ -28,22 +28,20 @@ _FAMILY = re.compile(
     re.MULTILINE)
 
 
-def stack_facts(host, identity, packages):
-    # type: (Host, Identity, Optional[Mapping[str, str]]) -> Dict[str, Any]
+def stack_facts(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
     """The stack as the packages tell it, beside it what its modules tell, and what is only half there."""
-    known = observe_stack(host, identity.kernel or None, packages)  # type: Dict[str, Any]
+    known: Dict[str, Any] = observe_stack(host, identity.kernel or None, packages)
     known["modules"] = module_facts(observe_modules(host, identity.kernel), known["name"])
     known["half_installed"] = [] if identity.platform.family in ("redhat", "suse") else half_installed(host)  # rpm has no such states
     return known
 
 
-def half_installed(host):
-    # type: (Host) -> Optional[List[str]]
+def half_installed(host: Host) -> Optional[List[str]]:
     """``NAME (half-configured)`` for each package of stack and drivers that dpkg has not finished with; None without its database."""
     text = host.read(DPKG_STATUS, DPKG_LIMIT)
     if text is None or "Package: " not in text:
         return None
-    found = []  # type: List[str]
+    found: List[str] = []
     for state in _HALF.finditer(text):
         name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())
         if name is not None and parse.is_name(name.group(1)):
@@ -51,8 +49,7 @@ def half_installed(host):
     return found
 
 
-def observe_stack(host, kernel, packages):
-    # type: (Host, Optional[str], Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]
+def observe_stack(host: Host, kernel: Optional[str], packages: Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]:
     """``name`` inbox, doca, mlnx_ofed or None; its version; and what told."""
     for source in (_by_package, _by_module, _by_ofed_info, _by_core):
         found = source(host, kernel, packages or {})
@@ -61,8 +58,7 @@ def observe_stack(host, kernel, packages):
     return {"name": None, "version": None, "source": None}
 
 
-def _by_package(host, kernel, packages):
-    # type: (Host, Optional[str], Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]
+def _by_package(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     for stack, names in _META_PACKAGES:
         for name in names:
             if name in packages:
@@ -70,8 +66,7 @@ def _by_package(host, kernel, packages):
     return None
 
 
-def _by_module(host, kernel, packages):
-    # type: (Host, Optional[str], Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]
+def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """An OFED module has a version like 24.10-1.1.4; a module of the kernel has none, or 5.0-0 in old ones."""
     path = module_path(module_index(host, kernel), "mlx5_core")
     version = parse.token(host.line("/sys/module/mlx5_core/version"))
@@ -80,8 +75,7 @@ def _by_module(host, kernel, packages):
     return release_name(version) or "mlnx_ofed", version, "module " + path
 
 
-def _by_ofed_info(host, kernel, packages):
-    # type: (Host, Optional[str], Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]
+def _by_ofed_info(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """Only where mlx5 lies nowhere that we know: its answer alone does not say that the stack is in use."""
     if module_path(module_index(host, kernel), "mlx5_core") is not None or host.which("ofed_info") is None:
         return None
@@ -91,8 +85,7 @@ def _by_ofed_info(host, kernel, packages):
     return ("doca" if int(found.group(1).partition(".")[0]) > LAST_MLNX_OFED else "mlnx_ofed"), found.group(1), "ofed_info -s"
 
 
-def _by_core(host, kernel, packages):
-    # type: (Host, Optional[str], Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]
+def _by_core(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     for name in _CORE_PACKAGES:
         if name in packages:
             return "inbox", packages[name], "package " + name

@@ -33,27 +33,24 @@ class StackModule(NamedTuple):
     disk: Optional[Tuple[Optional[str], Optional[str]]]
 
     @property
-    def foreign(self):
-        # type: () -> bool
+    def foreign(self) -> bool:
         """The file on disk is no module of the kernel's own package."""
         return self.path is not None and FOREIGN_PATH.search(self.path) is not None
 
     @property
-    def stale(self):
-        # type: () -> bool
+    def stale(self) -> bool:
         """Loaded, and not from the file that is on disk now."""
         return self.loaded is not None and self.disk is not None and self.loaded != self.disk
 
 
-def observe_modules(host, kernel):
-    # type: (Host, Optional[str]) -> Tuple[StackModule, ...]
+def observe_modules(host: Host, kernel: Optional[str]) -> Tuple[StackModule, ...]:
     """Those of CHECKED that are loaded or on disk, in that order."""
     index = module_index(host, kernel)
     running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
-    found = []  # type: List[StackModule]
+    found: List[StackModule] = []
     for name in CHECKED:
         path = module_path(index, name)
-        loaded = None  # type: Optional[Tuple[Optional[str], Optional[str]]]
+        loaded: Optional[Tuple[Optional[str], Optional[str]]] = None
         if name in running:
             base = "/sys/module/%s/" % name
             loaded = parse.token(host.line(base + "version")), parse.token(host.line(base + "srcversion"))
@@ -63,20 +60,18 @@ def observe_modules(host, kernel):
     return tuple(found)
 
 
-def _on_disk(host, kernel, name):
-    # type: (Host, Optional[str], str) -> Optional[Tuple[Optional[str], Optional[str]]]
+def _on_disk(host: Host, kernel: Optional[str], name: str) -> Optional[Tuple[Optional[str], Optional[str]]]:
     answer = host.run(("modinfo", "-k", str(kernel), name), 10.0)
     if not answer.ok or "filename:" not in answer.out:
         return None
-    fields = {}  # type: Dict[str, str]
+    fields: Dict[str, str] = {}
     for line in answer.out.splitlines():
         key, _colon, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
     return parse.token(fields.get("version")), parse.token(fields.get("srcversion"))
 
 
-def release_name(version):
-    # type: (Optional[str]) -> Optional[str]
+def release_name(version: Optional[str]) -> Optional[str]:
     """Which vendor's stack has modules of this version; None for a version of another kind, or none."""
     release = OFED_VERSION.match(version or "")
     if release is None:
@@ -84,8 +79,7 @@ def release_name(version):
     return DOCA if int(release.group(1)) > LAST_MLNX_OFED else MLNX_OFED
 
 
-def origin(modules, package_name=None):
-    # type: (Sequence[StackModule], Optional[str]) -> Optional[str]
+def origin(modules: Sequence[StackModule], package_name: Optional[str] = None) -> Optional[str]:
     """Whose modules run: inbox, doca, mlnx_ofed, or unknown (loaded from a vendor's place without a vendor's version).
 
     ``package_name``: the stack that is installed by its packages. DOCA 2.9 and MLNX_OFED 24.10 have the same module versions.
@@ -104,8 +98,7 @@ def origin(modules, package_name=None):
     return None
 
 
-def module_facts(modules, package_name):
-    # type: (Sequence[StackModule], Optional[str]) -> Dict[str, Any]
+def module_facts(modules: Sequence[StackModule], package_name: Optional[str]) -> Dict[str, Any]:
     """``origin`` and ``version`` of what runs; ``on_disk``: what the next load would bring; ``stale``: modules where both differ."""
     core = next((module for module in modules if module.loaded is not None), None)
     return {

@@ -27,18 +27,15 @@ class RdmaStorage(NamedTuple):
     where: str
 
 
-def rdma_storage(host):
-    # type: (Host) -> List[RdmaStorage]
+def rdma_storage(host: Host) -> List[RdmaStorage]:
     return _mounts(host) + _nvme(host) + _scsi(host)
 
 
-def _mounts(host):
-    # type: (Host) -> List[RdmaStorage]
-    found = []  # type: List[RdmaStorage]
-    known = {}  # type: Dict[str, bool]  # by file: the mounts of a node have one configuration, or few
+def _mounts(host: Host) -> List[RdmaStorage]:
+    found: List[RdmaStorage] = []
+    known: Dict[str, bool] = {}  # by file: the mounts of a node have one configuration, or few
 
-    def says(path, judge):
-        # type: (str, Callable[[str], bool]) -> bool
+    def says(path: str, judge: Callable[[str], bool]) -> bool:
         if path not in known:
             known[path] = judge(host.read(path) or "")
         return known[path]
@@ -53,8 +50,7 @@ def _mounts(host):
     return found
 
 
-def _kind(says, source, filesystem, options):
-    # type: (Callable[[str, Callable[[str], bool]], bool], str, str, Sequence[str]) -> Optional[str]
+def _kind(says: Callable[[str, Callable[[str], bool]], bool], source: str, filesystem: str, options: Sequence[str]) -> Optional[str]:
     if filesystem in _NFS and ("proto=rdma" in options or "rdma" in options):
         return "NFS over RDMA" if filesystem.startswith("nfs") else "SMB Direct"
     if filesystem == "lustre" and "@o2ib" in source:
@@ -66,40 +62,34 @@ def _kind(says, source, filesystem, options):
     return "WEKA" if filesystem == "wekafs" else None
 
 
-def _gpfs_uses_rdma(text):
-    # type: (str) -> bool
+def _gpfs_uses_rdma(text: str) -> bool:
     return re.search(r"^[ \t]*verbsRdma[ \t]+enable", text, re.MULTILINE) is not None
 
 
-def _beegfs_file(options):
-    # type: (Sequence[str]) -> str
+def _beegfs_file(options: Sequence[str]) -> str:
     named = [option.partition("=")[2] for option in options if option.startswith("cfgFile=")]
     return named[0] if named and named[0].startswith("/") else BEEGFS_CONFIG
 
 
-def _beegfs_uses_rdma(text):
-    # type: (str) -> bool
+def _beegfs_uses_rdma(text: str) -> bool:
     """connUseRDMA is true unless the file says otherwise (BeeGFS client configuration)."""
     values = re.findall(r"^[ \t]*connUseRDMA[ \t]*=[ \t]*(\S+)", text, re.MULTILINE)
     return not values or values[-1].lower() not in ("false", "0", "no")
 
 
-def _plain(path):
-    # type: (str) -> str
+def _plain(path: str) -> str:
     text = _ESCAPE.sub(lambda code: chr(int(code.group(1), 8)), path)
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _nvme(host):
-    # type: (Host) -> List[RdmaStorage]
+def _nvme(host: Host) -> List[RdmaStorage]:
     return [
         RdmaStorage("NVMe over RDMA", name) for name in host.listdir("/sys/class/nvme")
         if parse.is_name(name) and host.line("/sys/class/nvme/%s/transport" % name) == "rdma"]
 
 
-def _scsi(host):
-    # type: (Host) -> List[RdmaStorage]
-    found = []  # type: List[RdmaStorage]
+def _scsi(host: Host) -> List[RdmaStorage]:
+    found: List[RdmaStorage] = []
     for name in host.listdir("/sys/class/scsi_host"):
         kind = _SCSI.get(host.line("/sys/class/scsi_host/%s/proc_name" % name) or "") if parse.is_name(name) else None
         if kind is not None:

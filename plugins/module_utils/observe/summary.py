@@ -20,15 +20,14 @@ from .stack import stack_facts
 _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 
 
-def observe_summary(host, identity):
-    # type: (Host, Identity) -> Dict[str, str]
+def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
     """``stack_summary`` of a node at the time of a plan."""
     modules = loaded_modules(host) or {}
     users = modules.get("ib_core", {}).get("used_by", [])
     driver = loaded_driver(host)
     peermem = next((name for name in _PEERMEM if name in modules), None)
     packages = query_packages(host, identity, family_names(identity))
-    found = {
+    found: Dict[str, Any] = {
         "kernel": identity.kernel,
         "boot": boot_facts(observe_boot(host, identity.kernel)),
         "stack": stack_facts(host, identity, packages),
@@ -41,12 +40,11 @@ def observe_summary(host, identity):
             "peermem_version": modules[peermem]["version"] if peermem is not None else None,
             "peermem_registered": peermem in users if users is not None else None,
         },
-    }  # type: Dict[str, Any]
+    }
     return stack_summary(dict(found, erdma=erdma.observe_erdma(host, identity, dict(found, modules=modules, packages=packages))))
 
 
-def stack_summary(facts):
-    # type: (Mapping[str, Any]) -> Dict[str, str]
+def stack_summary(facts: Mapping[str, Any]) -> Dict[str, str]:
     """Label -> one line, in the order of reading."""
     lines = {
         "kernel": _kernel(facts), "stack": _stack(facts.get("stack") or {}), "DKMS": _dkms(facts), "GPU driver": _driver(facts),
@@ -55,8 +53,7 @@ def stack_summary(facts):
     return dict(lines, eRDMA=erdma.summary(facts)) if facts.get("erdma") else lines
 
 
-def _kernel(facts):
-    # type: (Mapping[str, Any]) -> str
+def _kernel(facts: Mapping[str, Any]) -> str:
     boot = facts.get("boot") or {}
     words = [str(facts.get("kernel") or "unknown")]
     if boot.get("running_is_newest") is False:
@@ -66,8 +63,7 @@ def _kernel(facts):
     return "; ".join(words)
 
 
-def _stack(stack):
-    # type: (Mapping[str, Any]) -> str
+def _stack(stack: Mapping[str, Any]) -> str:
     words = [" ".join(str(stack[key]) for key in ("name", "version") if stack.get(key)) or "none"]
     modules = stack.get("modules") or {}
     if modules.get("origin"):
@@ -79,10 +75,9 @@ def _stack(stack):
     return "; ".join(words)
 
 
-def _dkms(facts):
-    # type: (Mapping[str, Any]) -> str
+def _dkms(facts: Mapping[str, Any]) -> str:
     """Each module's state for the running kernel."""
-    states = {}  # type: Dict[str, str]
+    states: Dict[str, str] = {}
     for build in facts.get("dkms") or []:
         label = "%s/%s" % (build["module"], build["version"])
         if build["kernel"] in (None, facts.get("kernel")):
@@ -92,8 +87,7 @@ def _dkms(facts):
     return ", ".join("%s %s" % item for item in states.items()) or "none"
 
 
-def _driver(facts):
-    # type: (Mapping[str, Any]) -> str
+def _driver(facts: Mapping[str, Any]) -> str:
     count = len(facts.get("gpus") or [])
     driver = facts.get("gpu_driver") or {}
     gpus = "%d GPU%s" % (count, "" if count == 1 else "s") if count else "no GPU"
@@ -104,10 +98,9 @@ def _driver(facts):
     return "%s, %s%s" % (label, gpus, "; on disk %s" % disk if disk and disk != driver["version"] else "")
 
 
-def _firmware(hcas):
-    # type: (Optional[List[Mapping[str, Any]]]) -> str
+def _firmware(hcas: Optional[List[Mapping[str, Any]]]) -> str:
     """How many HCAs have which."""
-    counts = {}  # type: Dict[str, int]
+    counts: Dict[str, int] = {}
     for hca in hcas or []:
         if hca.get("fw_ver"):
             label = " ".join(str(hca[key]) for key in ("hca_type", "fw_ver") if hca.get(key))
@@ -115,8 +108,7 @@ def _firmware(hcas):
     return ", ".join("%s (%d)" % item for item in counts.items()) or "none"
 
 
-def _peermem(gpudirect):
-    # type: (Mapping[str, Any]) -> str
+def _peermem(gpudirect: Mapping[str, Any]) -> str:
     if not gpudirect.get("peermem_module"):
         return "not loaded"
     label = " ".join(str(gpudirect[key]) for key in ("peermem_module", "peermem_version") if gpudirect.get(key))

@@ -42,13 +42,11 @@ class Watched(NamedTuple):
     netdevs: Tuple[str, ...]
 
     @property
-    def soft(self):
-        # type: () -> bool
+    def soft(self) -> bool:
         return self.driver in SOFT_DRIVERS
 
 
-def snapshot(host, port, names):
-    # type: (Host, Watched, Sequence[str]) -> Dict[str, Any]
+def snapshot(host: Host, port: Watched, names: Sequence[str]) -> Dict[str, Any]:
     """Every counter of ``names`` that the HCA port has, whatever its driver calls it, the interfaces' statistics, and when."""
     hca = hca_counters(host, port.hca, port.port, names)
     interfaces = {} if port.soft else {netdev: _interface(host, netdev) for netdev in port.netdevs}
@@ -56,10 +54,9 @@ def snapshot(host, port, names):
     return {"at": time.monotonic(), "hca": hca, "interfaces": interfaces}
 
 
-def hca_counters(host, hca, port, names):
-    # type: (Host, str, int, Sequence[str]) -> Dict[str, Optional[int]]
+def hca_counters(host: Host, hca: str, port: int, names: Sequence[str]) -> Dict[str, Optional[int]]:
     base = "%s/%s/ports/%d" % (CLASS_INFINIBAND, hca, port)
-    found = {}  # type: Dict[str, Optional[int]]
+    found: Dict[str, Optional[int]] = {}
     for name in names:
         own = (name,) + counter_names.HCA.get(name, ())
         paths = ["%s/%s/%s" % (base, directory, each) for each in own for directory in ("counters", "hw_counters")]
@@ -69,8 +66,7 @@ def hca_counters(host, hca, port, names):
     return found
 
 
-def _interface(host, netdev):
-    # type: (Host, str) -> Dict[str, Any]
+def _interface(host: Host, netdev: str) -> Dict[str, Any]:
     counters, why = _ethtool(host, netdev)
     missing = {} if why is None else {ETHTOOL: why}
     pauses, why = _dcb(host, netdev)
@@ -81,14 +77,13 @@ def _interface(host, netdev):
     return {"counters": counters, "missing": missing}
 
 
-def _ethtool(host, netdev):
-    # type: (Host, str) -> Tuple[Dict[str, int], Optional[str]]
+def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     if host.which(ETHTOOL) is None:
         return {}, "no ethtool on this node"
     result = host.run((ETHTOOL, "-S", netdev), SECONDS)
     if result.rc != 0:
         return {}, "ethtool -S: %s" % _first_line(result.err)
-    found = {}  # type: Dict[str, int]
+    found: Dict[str, int] = {}
     for line in result.out[:OUTPUT_LIMIT].splitlines():
         match = _LINE.match(line)
         name = counter_names.of_interface(match.group(1)) if match is not None else ""
@@ -97,8 +92,7 @@ def _ethtool(host, netdev):
     return found, None if found else "ethtool -S shows no counter of pauses or discards"
 
 
-def _dcb(host, netdev):
-    # type: (Host, str) -> Tuple[Dict[str, int], Optional[str]]
+def _dcb(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     """Pause frames of every priority, as the kernel's IEEE 802.1Qaz object has them."""
     if host.which(TOOL) is None:
         return {}, "no dcb (iproute2 5.11 or later) on this node"
@@ -109,7 +103,7 @@ def _dcb(host, netdev):
         document = read_json(result.out[:OUTPUT_LIMIT])
     except ValueError:
         document = None
-    found = {}  # type: Dict[str, int]
+    found: Dict[str, int] = {}
     for key, form in (("requests", "tx_prio%d_pause"), ("indications", "rx_prio%d_pause")):
         values = _eight(document.get(key)) if isinstance(document, dict) else None
         if values is None:
@@ -118,13 +112,11 @@ def _dcb(host, netdev):
     return found, None
 
 
-def _eight(values):
-    # type: (Any) -> Optional[List[int]]
+def _eight(values: Any) -> Optional[List[int]]:
     if not isinstance(values, list) or len(values) != PRIORITIES:
         return None
     return values if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values) else None
 
 
-def _first_line(text):
-    # type: (str) -> str
+def _first_line(text: str) -> str:
     return parse.token(text.strip().partition("\n")[0][:120]) or "failed"

@@ -19,22 +19,20 @@ MTUS = (256, 512, 1024, 2048, 4096)  # enum ibv_mtu; a recording cut off in the 
 TIMEOUT = 20.0  # a device in trouble makes ibv_open_device wait for its firmware
 
 
-def active_mtus(host):
-    # type: (Host) -> Dict[PortKey, int]
+def active_mtus(host: Host) -> Dict[PortKey, int]:
     """(HCA, port) -> active_mtu in bytes. A port that verbs does not tell about is missing."""
     if host.live:
         return parse_devinfo(host.run(["ibv_devinfo", "-v"], TIMEOUT).out)
-    found = {}  # type: Dict[PortKey, int]
+    found: Dict[PortKey, int] = {}
     for name in host.listdir("/cmd"):
         if name.startswith("ibv_devinfo"):  # with or without -v, or one file a device (-d mlx5_0)
             found.update(parse_devinfo(host.read("/cmd/" + name) or ""))
     return found
 
 
-def parse_devinfo(text):
-    # type: (str) -> Dict[PortKey, int]
+def parse_devinfo(text: str) -> Dict[PortKey, int]:
     """The active_mtu lines of ``ibv_devinfo``, with or without -v."""
-    found = {}  # type: Dict[PortKey, int]
+    found: Dict[PortKey, int] = {}
     hca, port = None, None
     for line in text.splitlines():
         hca_line, port_line, mtu_line = _HCA.match(line), _PORT.match(line), _ACTIVE_MTU.match(line)

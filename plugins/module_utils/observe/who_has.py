@@ -17,8 +17,7 @@ MACS = 4  # of one address
 Answers = Dict[str, Tuple[str, ...]]  # address -> MACs that are none of this node's
 
 
-def who_has(host, wanted):
-    # type: (Host, Mapping[str, Sequence[str]]) -> Dict[str, Optional[Answers]]
+def who_has(host: Host, wanted: Mapping[str, Sequence[str]]) -> Dict[str, Optional[Answers]]:
     """For each interface the answers to its addresses. None where nothing could be asked: no right to, IPoIB, interface down."""
     asked = [netdev for netdev in sorted(wanted) if wanted[netdev]]
     if not asked:
@@ -28,20 +27,18 @@ def who_has(host, wanted):
         return dict(zip(asked, pool.map(lambda netdev: _ask(host, netdev, wanted[netdev], own), asked)))
 
 
-def own_macs(host):
-    # type: (Host) -> List[str]
+def own_macs(host: Host) -> List[str]:
     """The kernel may answer for any interface on any other (``arp_ignore`` 0): our own answers are no stranger's."""
     found = [parse.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name))) for name in entries(host, CLASS_NET)]
     return [mac for mac in found if mac is not None]
 
 
-def _ask(host, netdev, addresses, own):
-    # type: (Host, str, Sequence[str], List[str]) -> Optional[Answers]
+def _ask(host: Host, netdev: str, addresses: Sequence[str], own: List[str]) -> Optional[Answers]:
     mac = parse.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, netdev)))
     if mac is None or len(mac) != len("00:00:00:00:00:00"):
         return None
     versions = sorted({version_of(address) for address in addresses})
-    found = {}  # type: Answers
+    found: Answers = {}
     for version in versions:
         mine = [address for address in addresses if version_of(address) == version]
         questions = [question(mac, address) for address in mine] * REPEAT
@@ -53,6 +50,5 @@ def _ask(host, netdev, addresses, own):
     return found
 
 
-def _is_answer(frame):
-    # type: (bytes) -> bool
+def _is_answer(frame: bytes) -> bool:
     return heard(frame) is not None

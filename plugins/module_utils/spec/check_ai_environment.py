@@ -31,8 +31,7 @@ _NEEDED = (TORCH, PYTHON, LOCK, WHEELS, URL, MORE, "ai_environment_kind", "ai_en
            "nccl_profile", "gpu_driver_branch", "gpu_driver_version") + CONDA
 
 
-def check_url(key, url, findings):
-    # type: (str, str, Findings) -> bool
+def check_url(key: str, url: str, findings: Findings) -> bool:
     """No value in the finding where a password may stand in it."""
     if "@" in re.sub(r"\A[a-z]+://", "", url).partition("/")[0]:
         findings.error(key, None, "has a user or a password in it; it is not shown here", _ALLOWED)
@@ -43,22 +42,19 @@ def check_url(key, url, findings):
     return True
 
 
-def check_index(url, findings):
-    # type: (str, Findings) -> Any
+def check_index(url: str, findings: Findings) -> Any:
     return url if check_url(URL, url, findings) else MISSING
 
 
-def check_more(urls, findings):
-    # type: (Any, Findings) -> Any
+def check_more(urls: Any, findings: Findings) -> Any:
     good = [check_url("%s[%d]" % (MORE, place), url, findings) for place, url in enumerate(urls)]
     return list(urls) if all(good) else MISSING
 
 
-CHECKS = {URL: check_index, MORE: check_more}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {URL: check_index, MORE: check_more}
 
 
-def check_ai_environment(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_ai_environment(values: Mapping[str, Any], findings: Findings) -> None:
     if any(key not in values for key in _NEEDED):
         return
     if values["ai_environment_kind"] == "none":
@@ -76,8 +72,7 @@ def check_ai_environment(values, findings):
     _check_release(values, findings)
 
 
-def _check_conda(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_conda(values: Mapping[str, Any], findings: Findings) -> None:
     conda = values["ai_environment_kind"] == "conda"
     for key in CONDA:
         if conda and values[key] is None:
@@ -89,8 +84,7 @@ def _check_conda(values, findings):
         findings.error(PYTHON, values[PYTHON], "is read only where ai_environment_kind is venv; conda's is in " + CONDA[2], "unset")
 
 
-def _check_source(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_source(values: Mapping[str, Any], findings: Findings) -> None:
     """What is installed has checksums, and comes from one place that is named."""
     lock, wheels, url = values[LOCK], values[WHEELS], values[URL]
     if lock is None and wheels is None:
@@ -108,8 +102,7 @@ def _check_source(values, findings):
         findings.error(MORE, values[MORE], "does nothing without %s" % URL, "%s too, or an empty list" % URL)
 
 
-def _check_age(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_age(values: Mapping[str, Any], findings: Findings) -> None:
     """Nobody mends what is that old; a new cluster does not begin with it unless somebody says so."""
     torch, python = values[TORCH], values[PYTHON]
     say = findings.warning if values["accept_eol"] else findings.error
@@ -122,8 +115,7 @@ def _check_age(values, findings):
         say(PYTHON, python, "gets no security updates any more", "%s or newer%s" % (OLDEST_PYTHON, again))
 
 
-def _check_release(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_release(values: Mapping[str, Any], findings: Findings) -> None:
     torch, python, row = values[TORCH], values[PYTHON], find_release(values[TORCH])
     if row is None and local_cuda(torch) is None and number(torch)[0] >= 2:
         findings.error(TORCH, torch, "is a release that the catalogue does not have, so which CUDA it is for is not known",

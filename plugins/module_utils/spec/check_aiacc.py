@@ -17,15 +17,13 @@ _KEYS = ("aiacc_install", "aiacc_version", "aiacc_url", "aiacc_archive", "artifa
 _ENVIRONMENTS = ("nccl_tests_environment", "ddp_benchmark_environment")
 
 
-def fill_aiacc(checked):
-    # type: (Dict[str, Any]) -> None
+def fill_aiacc(checked: Dict[str, Any]) -> None:
     """The default of ``aiacc_install``, once the profile is known."""
     if checked.get("aiacc_install", False) is None:
         checked["aiacc_install"] = checked.get("nccl_profile") == PROFILE
 
 
-def check_aiacc(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_aiacc(values: Mapping[str, Any], findings: Findings) -> None:
     """Runs last. That nobody vouches for the package is said when all else is right."""
     if any(key not in values for key in _KEYS):
         return
@@ -44,8 +42,7 @@ def check_aiacc(values, findings):
     _check_file(values, findings)
 
 
-def _check_environment(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_environment(values: Mapping[str, Any], findings: Findings) -> None:
     for key in _ENVIRONMENTS:
         path = "%s.%s" % (key, VARIABLE)
         value = values[key].get(VARIABLE)
@@ -54,8 +51,7 @@ def _check_environment(values, findings):
                            "leave it out, or nccl_profile: erdma-native")
 
 
-def _check_file(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
     """Which of the two a host needs, its system says; that there is neither is known before."""
     version, url, archive = values["aiacc_version"], values["aiacc_url"], values["aiacc_archive"]
     if url is not None and archive is not None:

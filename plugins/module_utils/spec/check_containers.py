@@ -6,8 +6,7 @@ from typing import Any, Mapping
 from .findings import Findings
 
 
-def check_containers(checked, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_containers(checked: Mapping[str, Any], findings: Findings) -> None:
     """Keys that contradict each other; each only when it is well-formed."""
     runtime, gpu = checked.get("containers_runtime"), checked.get("containers_gpu")
     if gpu == "nvidia" and runtime in ("podman", "nerdctl"):

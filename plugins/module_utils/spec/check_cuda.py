@@ -10,8 +10,7 @@ from .findings import Findings
 _RELEASED = re.compile(r"-[0-9]+-[0-9]+\Z")
 
 
-def check_cuda(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_cuda(values: Mapping[str, Any], findings: Findings) -> None:
     keys = ("cuda_version", "cuda_cudnn_version", "gpu_driver_branch", "gpu_driver_version")
     if any(key not in values for key in keys):
         return

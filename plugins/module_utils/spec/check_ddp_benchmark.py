@@ -12,8 +12,7 @@ TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
 OWN = ("RAILWRIGHT_BENCH", "TMPDIR")
 
 
-def check_variables(variables, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_variables(variables: Mapping[Any, Any], findings: Findings) -> Any:
     """As {name: text}, or MISSING."""
     told = [name for name in variables if name in TORCHRUN]
     for name in told:
@@ -21,4 +20,4 @@ def check_variables(variables, findings):
     return MISSING if told else check_environment(variables, findings, KEY, OWN)
 
 
-CHECKS = {KEY: check_variables}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {KEY: check_variables}

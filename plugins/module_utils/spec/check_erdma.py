@@ -9,8 +9,7 @@ PLACES = ("erdma_repository_url", "erdma_repository_key_url")
 KEYS = PLACES + ("erdma_repository_fingerprint",)
 
 
-def check_erdma(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_erdma(values: Mapping[str, Any], findings: Findings) -> None:
     """Runs after each key is well-formed."""
     fabric, wanted = values.get("fabric"), values.get("erdma_repository")
     if fabric is None or wanted is None:

@@ -10,12 +10,11 @@ from .findings import Findings
 from .model import Finding, Spec
 
 KEYS = ("erdma_driver", "erdma_driver_version", "erdma_mode")
-DEFAULTS = {"erdma_driver": AUTO, "erdma_driver_version": None, "erdma_mode": AUTO}  # type: Dict[str, Any]
+DEFAULTS: Dict[str, Any] = {"erdma_driver": AUTO, "erdma_driver_version": None, "erdma_mode": AUTO}
 STACKS = {OFED: ("auto", "mlnx_ofed"), AUTO: ("auto", "inbox", "mlnx_ofed"), COMPAT: ("auto", "inbox"), DEFAULT: ("auto", "inbox")}
 
 
-def check_erdma_driver(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_erdma_driver(values: Mapping[str, Any], findings: Findings) -> None:
     """Rules over several keys; runs after each is well-formed."""
     if any(name not in values for name in KEYS + ("fabric",)):
         return
@@ -29,8 +28,7 @@ def check_erdma_driver(values, findings):
     _stack(values, findings)
 
 
-def _driver(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _driver(values: Mapping[str, Any], findings: Findings) -> None:
     driver, mode = values["erdma_driver"], values["erdma_mode"]
     if driver == MAINLINE and mode == OFED:
         findings.error("erdma_driver", driver, "does not load on top of MLNX_OFED, and erdma_mode is ofed",
@@ -39,8 +37,7 @@ def _driver(values, findings):
         findings.warning("erdma_mode", mode, "is judged and never set: erdma_driver is leave", "another erdma_driver, or auto")
 
 
-def _version(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _version(values: Mapping[str, Any], findings: Findings) -> None:
     version, driver = values["erdma_driver_version"], values["erdma_driver"]
     if version is None:
         return
@@ -59,14 +56,12 @@ def _version(values, findings):
                        "sha256} too" % (", ".join(releases(OPEN) + releases(INSTALLER)), row.name))
 
 
-def releases(name):
-    # type: (str) -> List[str]
+def releases(name: str) -> List[str]:
     """Of which releases the catalogue knows the checksum."""
     return [row.version for row in ARTIFACTS if row.pin == "sha256" and row.name.startswith(name)]
 
 
-def _stack(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _stack(values: Mapping[str, Any], findings: Findings) -> None:
     """ofed is compat on top of MLNX_OFED; the other modes are for the distribution's RDMA core."""
     stack, mode = values.get("rdma_stack"), values["erdma_mode"]
     if stack == "mlnx_ofed" and mode in (DEFAULT, COMPAT):
@@ -78,8 +73,7 @@ def _stack(values, findings):
                          "openibd does not know eRDMA's driver, and cannot unload the RDMA core under it", "reboot")
 
 
-def check_modes(specs):
-    # type: (Mapping[str, Spec]) -> List[Finding]
+def check_modes(specs: Mapping[str, Spec]) -> List[Finding]:
     """All hosts in one wire mode, as far as the inventory tells: auto is compat or ofed, which are one; leave is known on the node only."""
     letters = [(host, spec["erdma_mode"], LETTERS[DEFAULT] if spec["erdma_mode"] == DEFAULT else LETTERS[COMPAT])
                for host, spec in sorted(specs.items()) if spec.fabric == "erdma" and spec["erdma_driver"] != LEAVE]
@@ -92,7 +86,6 @@ def check_modes(specs):
     return [Finding(minor[0][0], "erdma_mode", minor[0][1], message, "default on all hosts, or compat and ofed", "error")]
 
 
-def _hosts(rows):
-    # type: (List[Tuple[str, str, str]]) -> str
+def _hosts(rows: List[Tuple[str, str, str]]) -> str:
     names = [host for host, _mode, _letter in rows]
     return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")

@@ -11,12 +11,11 @@ from ..catalogue.erdma_instances import ErdmaInstance, erdma_instance, known_typ
 from .findings import Findings
 
 JUMBO, PLAIN = 8500, 1400
-DEFAULTS = {"erdma_instance_type": None, "erdma_route_metric": 200}  # type: Dict[str, Any]
+DEFAULTS: Dict[str, Any] = {"erdma_instance_type": None, "erdma_route_metric": 200}
 API = "DescribeInstanceTypes (JumboFrameSupport)"
 
 
-def check_erdma_instance(values, rails, findings):
-    # type: (Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def check_erdma_instance(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     """Runs after each key is well-formed."""
     if values.get("fabric") is None:
         return
@@ -36,8 +35,7 @@ def check_erdma_instance(values, rails, findings):
     _numbers(row, values, rails, findings)
 
 
-def _mtus(row, values, rails, findings):
-    # type: (ErdmaInstance, Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def _mtus(row: ErdmaInstance, values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     given = {"mtu": values.get("mtu")}
     given.update({"rails[%d].mtu" % rail["index"]: rail["mtu"] for rail in rails if rail["mtu"] not in (None, values.get("mtu"))})
     for key in sorted(key for key, mtu in given.items() if mtu == JUMBO):
@@ -48,8 +46,7 @@ def _mtus(row, values, rails, findings):
                              "LL128" % row.name, "%d if %s says so and they are on for the instance, else %d" % (JUMBO, API, PLAIN))
 
 
-def _numbers(row, values, rails, findings):
-    # type: (ErdmaInstance, Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def _numbers(row: ErdmaInstance, values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     hcas, least = (values.get("expect") or {}).get("hcas"), values.get("validate_min_bandwidth_gbps")
     if row.devices is not None and len(rails) > row.devices:
         findings.error("rails", len(rails), "are more than the eRDMA devices of %s, which are %d" % (row.name, row.devices),

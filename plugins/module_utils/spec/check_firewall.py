@@ -10,10 +10,9 @@ from .values import MISSING
 ALLOWED = "a network like 192.0.2.0/24, or an address"
 
 
-def check_peers(peers, findings):
-    # type: (List[str], Findings) -> Any
+def check_peers(peers: List[str], findings: Findings) -> Any:
     """The networks in their canonical form, or MISSING."""
-    good = []  # type: List[str]
+    good: List[str] = []
     for index, text in enumerate(peers):
         message = _fault(text)
         if message is not None:
@@ -23,8 +22,7 @@ def check_peers(peers, findings):
     return good
 
 
-def _fault(text):
-    # type: (str) -> Any
+def _fault(text: str) -> Any:
     """What is wrong, or None."""
     try:
         network = ipaddress.ip_network(text, strict=False)
@@ -39,4 +37,4 @@ def _fault(text):
     return None
 
 
-CHECKS = {"firewall_peers": check_peers}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {"firewall_peers": check_peers}

@@ -13,8 +13,7 @@ KEYS = ("gpu_driver_branch", "gpu_driver_version", "gpu_driver_flavour", "gpu_dr
 _OF_BRANCH = re.compile(r"(?:[0-9]+:)?([0-9]{3,4})\.")
 
 
-def check_gpu_driver(values, findings, today=None):
-    # type: (Mapping[str, Any], Findings, Optional[str]) -> None
+def check_gpu_driver(values: Mapping[str, Any], findings: Findings, today: Optional[str] = None) -> None:
     """``today``: an ISO date, for tests; default is the clock's."""
     if any(key not in values for key in KEYS):
         return  # one of them is an error by itself
@@ -36,14 +35,12 @@ def check_gpu_driver(values, findings, today=None):
                          branches(date))
 
 
-def branches(today):
-    # type: (str) -> str
+def branches(today: str) -> str:
     """Every branch that the catalogue knows and NVIDIA still mends."""
     return ", ".join("%s (%s, to %s)" % (row.name, row.kind, row.eol) for row in BRANCHES if today <= row.eol)
 
 
-def _without_branch(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _without_branch(values: Mapping[str, Any], findings: Findings) -> None:
     """Keys that do nothing then: whoever set them expects that they do."""
     for key in ("gpu_driver_version", "gpu_driver_fabricmanager"):
         if values[key] not in (None, False):
@@ -51,8 +48,7 @@ def _without_branch(values, findings):
                            "gpu_driver_branch too, or unset")
 
 
-def _check_version(values, branch, findings):
-    # type: (Mapping[str, Any], str, Findings) -> None
+def _check_version(values: Mapping[str, Any], branch: str, findings: Findings) -> None:
     version = values["gpu_driver_version"]
     known = tuple(row.name for row in BRANCHES)
     if version is None:

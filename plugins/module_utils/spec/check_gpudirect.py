@@ -14,8 +14,7 @@ KEY = "gpudirect_path"
 READ = (KEY, "gpudirect_traffic", "gpudirect_min_bandwidth_gbps", "gpu_driver_branch", "gpu_driver_flavour", "cuda_version", "rdma_stack")
 
 
-def check_gpudirect(checked, findings):
-    # type: (Dict[str, Any], Findings) -> None
+def check_gpudirect(checked: Dict[str, Any], findings: Findings) -> None:
     if any(name not in checked for name in READ):
         return  # the key itself is an error already
     path = checked[KEY]
@@ -28,13 +27,11 @@ def check_gpudirect(checked, findings):
                          "is never judged: gpudirect_traffic is false", "gpudirect_traffic: true, or no minimum")
 
 
-def _branch(checked):
-    # type: (Mapping[str, Any]) -> Optional[int]
+def _branch(checked: Mapping[str, Any]) -> Optional[int]:
     return int(checked["gpu_driver_branch"]) if checked["gpu_driver_branch"] is not None else None
 
 
-def _dmabuf(checked):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _dmabuf(checked: Mapping[str, Any]) -> Optional[str]:
     if checked["rdma_stack"] == "soft_roce":
         return "needs an HCA; rdma_stack is soft_roce, and there the CPU copies"
     branch = _branch(checked)
@@ -47,24 +44,21 @@ def _dmabuf(checked):
     return None
 
 
-def _stack(checked):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _stack(checked: Mapping[str, Any]) -> Optional[str]:
     """auto is decided on the node: it may be OFED there."""
     if checked["rdma_stack"] in OFED_STACKS + ("auto",):
         return None
     return "needs DOCA-OFED or MLNX_OFED; rdma_stack is %s" % checked["rdma_stack"]
 
 
-def _peermem(checked):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _peermem(checked: Mapping[str, Any]) -> Optional[str]:
     branch = _branch(checked)
     if branch is not None and branch < PEERMEM_DRIVER:
         return "needs driver R%d or newer; gpu_driver_branch is %d" % (PEERMEM_DRIVER, branch)
     return _stack(checked)
 
 
-def _nv_peer_mem(checked):
-    # type: (Mapping[str, Any]) -> Optional[str]
+def _nv_peer_mem(checked: Mapping[str, Any]) -> Optional[str]:
     branch = _branch(checked)
     if branch is not None and branch >= PEERMEM_DRIVER:
         return "is for drivers before R%d, newer ones bring nvidia_peermem; gpu_driver_branch is %d" % (PEERMEM_DRIVER, branch)

@@ -16,8 +16,7 @@ _RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+[+-](?=.*[a-z])[A-Za-z0-9_]+(?:[.+
 _WORDS = ("latest", "newest", "auto", "default", "generic", "cloud")
 
 
-def check_kernel_version(value, findings):
-    # type: (str, Findings) -> Any
+def check_kernel_version(value: str, findings: Findings) -> Any:
     """The release, or MISSING: what names a package, a meta package or only a part of a release."""
     found = _PACKAGE.match(value)
     if found is not None:
@@ -32,4 +31,4 @@ def check_kernel_version(value, findings):
     return MISSING
 
 
-CHECKS = {KEY: check_kernel_version}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {KEY: check_kernel_version}

@@ -14,8 +14,7 @@ HPCX = tuple(row for row in ARTIFACTS if row.name.startswith("hpcx-"))
 RELEASES = tuple(sorted({row.version for row in HPCX}))
 
 
-def check_mpi(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_mpi(values: Mapping[str, Any], findings: Findings) -> None:
     if any(key not in values for key in _KEYS):
         return
     install, version = values["mpi_install"], values["mpi_version"]

@@ -20,8 +20,7 @@ ENDINGS = {"wheel": (".whl",), "source": (".tar.gz", ".tgz")}
 _KEYS = ("nccl_install", "nccl_version", "nccl_archive", INDEX, "artifact_mirror", "artifact_pins", "cuda_version", "gpu_driver_branch")
 
 
-def check_nccl(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_nccl(values: Mapping[str, Any], findings: Findings) -> None:
     if any(key not in values for key in _KEYS):
         return
     install, version, archive = values["nccl_install"], values["nccl_version"], values["nccl_archive"]
@@ -39,8 +38,7 @@ def check_nccl(values, findings):
         _check_file(values, findings)
 
 
-def _check_cuda(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_cuda(values: Mapping[str, Any], findings: Findings) -> None:
     """The repository has one package for each CUDA, so the inventory must say which, and say it once."""
     version, toolkit = values["nccl_version"], values["cuda_version"]
     suffix, major = cuda_of(version), (toolkit or "").partition(".")[0]
@@ -57,8 +55,7 @@ def _check_cuda(values, findings):
                        "nccl_version too, or CUDA " + " or ".join(sorted(row.cuda for row in BUILDS)))
 
 
-def _check_file(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
     """What nobody here has computed a checksum of is taken only with the operator's, and a wheel only from where he says."""
     install, version, archive = values["nccl_install"], values["nccl_version"], values["nccl_archive"]
     if archive is not None and not archive.endswith(ENDINGS[install]):

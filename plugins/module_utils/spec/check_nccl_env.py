@@ -17,8 +17,7 @@ PROFILE = "nccl_profile"
 _KEYS = (PROFILE, "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
 
 
-def check_nccl_env(values, rails, findings):
-    # type: (Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def check_nccl_env(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     """Runs when the keys that it reads are well-formed and the profile is one that fits the fabric."""
     if any(key not in values for key in _KEYS):
         return
@@ -34,8 +33,7 @@ def check_nccl_env(values, rails, findings):
     _check_devices(values, rails, profile, findings)
 
 
-def _check_index(values, profile, findings):
-    # type: (Mapping[str, Any], Optional[NcclProfile], Findings) -> None
+def _check_index(values: Mapping[str, Any], profile: Optional[NcclProfile], findings: Findings) -> None:
     given = {KEY: values[KEY] if values[KEY] != AUTO else None,
              "nccl_env_overrides." + GID_INDEX: values["nccl_env_overrides"].get(GID_INDEX)}
     set_ones = {key: value for key, value in given.items() if value is not None}
@@ -50,8 +48,7 @@ def _check_index(values, profile, findings):
             profile.name, profile.transport), AUTO)
 
 
-def _check_rows(profile, findings):
-    # type: (NcclProfile, Findings) -> None
+def _check_rows(profile: NcclProfile, findings: Findings) -> None:
     """The catalogue's own rows, held to what NCCL reads: a release of ours must not write what NCCL no longer knows."""
     for row in profile.variables:
         own = Findings(findings.host)
@@ -63,8 +60,7 @@ def _check_rows(profile, findings):
                            "another profile, or nccl_env_overrides: {%s: null}" % row.name)
 
 
-def _check_qos(values, profile, findings):
-    # type: (Mapping[str, Any], NcclProfile, Findings) -> None
+def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
     chosen = site_profile(values["qos_profile"], values["qos_custom"])
     if profile.qos == NONE and chosen is not None:
         findings.error(PROFILE, profile.name, "carries no RoCE traffic that a traffic class could mark; qos_profile %s would write "
@@ -82,15 +78,13 @@ def _check_qos(values, profile, findings):
         findings.warning(PROFILE, profile.name, why, "qos_profile: %s beside it" % wanted.name)
 
 
-def _against(chosen):
-    # type: (Optional[QosProfile]) -> str
+def _against(chosen: Optional[QosProfile]) -> str:
     if chosen is None:
         return "none marks nothing: the traffic lands in priority 0, where the fabric drops"
     return "%s has TC %d: %s" % (chosen.name, chosen.tc, arithmetic(chosen.tc, chosen))
 
 
-def _check_release(values, profile, findings):
-    # type: (Mapping[str, Any], NcclProfile, Findings) -> None
+def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
     first, last = profile.nccl
     key = "nccl_version" if values["nccl_version"] is not None else "nccl_install"
     version = values["nccl_version"] or (NCCL_RELEASE if values["nccl_install"] in ("repository", "wheel", "source") else None)
@@ -104,14 +98,12 @@ def _check_release(values, profile, findings):
     findings.error(key, values[key], "nccl_profile %s is for %s; this is %d.%d" % (profile.name, allowed, number[0], number[1]), allowed)
 
 
-def _pair(text):
-    # type: (str) -> Any
+def _pair(text: str) -> Any:
     major, _dot, minor = text.partition(".")
     return int(major), int(minor)
 
 
-def _check_exclusion(row, overrides, profile, findings):
-    # type: (Exclusion, Mapping[str, Any], NcclProfile, Findings) -> None
+def _check_exclusion(row: Exclusion, overrides: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
     value = overrides.get(row.name)
     if value is None or (row.values and value not in row.values):
         return
@@ -120,8 +112,7 @@ def _check_exclusion(row, overrides, profile, findings):
         "leave it out" if not row.values or row.severity == "warning" else "another value, or leave it out")
 
 
-def _check_devices(values, rails, profile, findings):
-    # type: (Mapping[str, Any], List[Dict[str, Any]], NcclProfile, Findings) -> None
+def _check_devices(values: Mapping[str, Any], rails: List[Dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
     if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_env_overrides"]:
         findings.error(PROFILE, profile.name, "has a list of HCAs for each of its shapes, and nothing says which one this host is",
                        "rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(

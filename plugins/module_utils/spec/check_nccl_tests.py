@@ -21,8 +21,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ABOVE = r"/(?:bin|boot|dev|etc|home|lib|lib64|opt|proc|root|run|sbin|srv|sys|tmp|usr|usr/local|var)?/*\Z"
 
 
-def check_collectives(names, findings):
-    # type: (List[str], Findings) -> Any
+def check_collectives(names: List[str], findings: Findings) -> Any:
     twice = sorted({name for name in names if names.count(name) > 1})
     if not names:
         findings.error("nccl_tests_collectives", names, "is empty: nothing would be run", ", ".join(COLLECTIVES))
@@ -33,10 +32,9 @@ def check_collectives(names, findings):
     return MISSING
 
 
-def check_min_busbw(floors, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_min_busbw(floors: Mapping[Any, Any], findings: Findings) -> Any:
     """``nccl_tests_min_busbw`` as {collective: GB/s}, or MISSING."""
-    good = {}  # type: Dict[str, float]
+    good: Dict[str, float] = {}
     for name, value in floors.items():
         path = "nccl_tests_min_busbw.%s" % name
         number = as_number(value)
@@ -50,10 +48,11 @@ def check_min_busbw(floors, findings):
     return good if len(good) == len(floors) else MISSING
 
 
-def check_environment(variables, findings, key="nccl_tests_environment", reserved=RESERVED):
-    # type: (Mapping[Any, Any], Findings, str, Sequence[str]) -> Any
+def check_environment(
+    variables: Mapping[Any, Any], findings: Findings, key: str = "nccl_tests_environment", reserved: Sequence[str] = RESERVED
+) -> Any:
     """``nccl_tests_environment`` (or another key of that kind) as {name: text}, or MISSING."""
-    good = {}  # type: Dict[str, str]
+    good: Dict[str, str] = {}
     before = findings.error_count()
     for name, value in variables.items():
         path = "%s.%s" % (key, name)
@@ -71,8 +70,7 @@ def check_environment(variables, findings, key="nccl_tests_environment", reserve
     return good if findings.error_count() == before else MISSING
 
 
-def check_nccl_tests(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_nccl_tests(values: Mapping[str, Any], findings: Findings) -> None:
     """Rules over several keys; runs after each is well-formed."""
     install, path = values.get("nccl_tests_install"), values.get("nccl_tests_path")
     if install == "prebuilt" and "nccl_tests_path" in values:
@@ -94,8 +92,7 @@ def check_nccl_tests(values, findings):
     _check_slurm_options(values.get("nccl_tests_slurm_options") or (), findings)
 
 
-def _check_slurm_options(options, findings):
-    # type: (Sequence[str], Findings) -> None
+def _check_slurm_options(options: Sequence[str], findings: Findings) -> None:
     """srun takes the last of two: a job of another name would never be cancelled. It also takes an option by its beginning."""
     for index, option in enumerate(options):
         name = option.partition("=")[0]
@@ -104,8 +101,7 @@ def _check_slurm_options(options, findings):
                            "other options than %s" % ", ".join(SLURM_OWN))
 
 
-def _check_place(values, path, findings):
-    # type: (Mapping[str, Any], Optional[str], Findings) -> None
+def _check_place(values: Mapping[str, Any], path: Optional[str], findings: Findings) -> None:
     """Something that is shared or mounted needs a place, and that is no directory of the system."""
     for key in ("nccl_tests_nfs", "nccl_tests_shared"):
         if values.get(key) and path is None:
@@ -117,8 +113,7 @@ def _check_place(values, path, findings):
                        "a directory of its own, such as /shared/nccl-tests")
 
 
-def _check_version(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_version(values: Mapping[str, Any], findings: Findings) -> None:
     """A release whose archive nobody here has looked at is built only with the operator's checksum."""
     version, pins = values.get("nccl_tests_version"), values.get("artifact_pins")
     if version not in (None, SOURCE.version) and pins is not None and SOURCE.name not in pins:
@@ -126,13 +121,12 @@ def _check_version(values, findings):
                        "%s, or its sha256 in artifact_pins.%s" % (SOURCE.version, SOURCE.name))
 
 
-def _check_sizes(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_sizes(values: Mapping[str, Any], findings: Findings) -> None:
     begin, end = values.get("nccl_tests_begin"), values.get("nccl_tests_end")
     if begin is not None and end is not None and bytes_of(begin) > bytes_of(end):
         findings.error("nccl_tests_begin", begin, "is larger than nccl_tests_end, which is %s" % end, "at most nccl_tests_end")
 
 
-CHECKS = {
+CHECKS: Dict[str, Any] = {
     "nccl_tests_collectives": check_collectives, "nccl_tests_min_busbw": check_min_busbw, "nccl_tests_environment": check_environment,
-}  # type: Dict[str, Any]
+}

@@ -12,8 +12,7 @@ ADDR_FAMILY = "NCCL_IB_ADDR_FAMILY"
 APART = "a subnet for each rail, or one subnet for all with network_source_routing: auto"
 
 
-def check_network(checked, rails, findings):
-    # type: (Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def check_network(checked: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     """Subnet for each rail, or one flat subnet for all: both work, and nothing in between does."""
     placed = [(rail, ipaddress.ip_interface(rail["address"]).network) for rail in rails if rail["address"] is not None]
     _flat(checked, placed, findings)
@@ -30,17 +29,15 @@ def check_network(checked, rails, findings):
         _nccl_family(overrides, placed[0][1].version, findings)
 
 
-def _path(rail):
-    # type: (Mapping[str, Any]) -> str
+def _path(rail: Mapping[str, Any]) -> str:
     return "rails[%d].address" % rail["index"]
 
 
-def _flat(checked, placed, findings):
-    # type: (Mapping[str, Any], Placed, Findings) -> None
+def _flat(checked: Mapping[str, Any], placed: Placed, findings: Findings) -> None:
     """The main table has one way into a subnet, so rails that share one need their own tables."""
     if checked.get("network_manage_addresses", True) and checked.get("network_source_routing", "auto") != "false":
         return
-    by_subnet = {}  # type: Dict[str, List[str]]
+    by_subnet: Dict[str, List[str]] = {}
     for rail, network in placed:
         if not (rail["gateway"] and checked.get("network_manage_addresses", True)):
             by_subnet.setdefault(str(network), []).append(str(rail["name"]))
@@ -50,8 +47,7 @@ def _flat(checked, placed, findings):
                              "another rail" % " and ".join(names), APART)
 
 
-def _overlaps(placed, findings):
-    # type: (Placed, Findings) -> None
+def _overlaps(placed: Placed, findings: Findings) -> None:
     for number, (rail, network) in enumerate(placed):
         for other, theirs in placed[:number]:
             if network.version == theirs.version and network != theirs and network.overlaps(theirs):
@@ -60,8 +56,7 @@ def _overlaps(placed, findings):
                 break
 
 
-def _families(fabric, placed, findings):
-    # type: (Any, Placed, Findings) -> None
+def _families(fabric: Any, placed: Placed, findings: Findings) -> None:
     six = [(rail, network) for rail, network in placed if network.version == 6]
     if fabric == "erdma":
         for rail, _network in six:
@@ -73,8 +68,7 @@ def _families(fabric, placed, findings):
                        "HCAs from one family (NCCL_IB_ADDR_FAMILY)", "one address family for all rails of a host")
 
 
-def _nccl_family(overrides, version, findings):
-    # type: (Mapping[str, Any], int, Findings) -> None
+def _nccl_family(overrides: Mapping[str, Any], version: int, findings: Findings) -> None:
     """An override that makes NCCL look for the rails' GIDs in the other family. With an index it does not look."""
     if ADDR_FAMILY not in overrides or overrides.get("NCCL_IB_GID_INDEX") is not None:
         return

@@ -15,8 +15,7 @@ VERSION = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{3,5}"
 URL = r"(https?://(?![^/]*@)|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"  # no password: it would stand in every plan
 
 
-def check_config(config, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_config(config: Mapping[Any, Any], findings: Findings) -> Any:
     """``nic_firmware_config`` as it is, or MISSING."""
     good = True
     for name, value in config.items():
@@ -35,8 +34,7 @@ def check_config(config, findings):
     return dict(config) if good else MISSING
 
 
-def _is_known(name, value, path, findings):
-    # type: (str, Any, str, Findings) -> bool
+def _is_known(name: str, value: Any, path: str, findings: Findings) -> bool:
     """The parameters that the catalogue has are judged here; others by the NIC, after a warning where the name looks like a slip."""
     row = find(name)
     if row is None:
@@ -50,8 +48,7 @@ def _is_known(name, value, path, findings):
     return False
 
 
-def check_versions(versions, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_versions(versions: Mapping[Any, Any], findings: Findings) -> Any:
     good = True
     for psid, version in versions.items():
         path = "nic_firmware_versions.%s" % psid
@@ -63,8 +60,7 @@ def check_versions(versions, findings):
     return dict(versions) if good else MISSING
 
 
-def check_images(images, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_images(images: Mapping[Any, Any], findings: Findings) -> Any:
     good = True
     for psid, image in images.items():
         path = "nic_firmware_images.%s" % psid
@@ -82,8 +78,7 @@ def check_images(images, findings):
     return {psid: dict(image) for psid, image in images.items()} if good else MISSING
 
 
-def check_nic_firmware(checked, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_nic_firmware(checked: Mapping[str, Any], findings: Findings) -> None:
     """An image without the version that it holds could never be said to be wrong, or there."""
     images, versions = checked.get("nic_firmware_images"), checked.get("nic_firmware_versions")
     if not isinstance(images, dict) or not isinstance(versions, dict):
@@ -94,14 +89,13 @@ def check_nic_firmware(checked, findings):
                            "the version that the image holds, in nic_firmware_versions.%s" % psid)
 
 
-def _is_psid(path, psid, findings):
-    # type: (str, Any, Findings) -> bool
+def _is_psid(path: str, psid: Any, findings: Findings) -> bool:
     if isinstance(psid, str) and re.fullmatch(PSID, psid):
         return True
     findings.error(path, psid, "is not a PSID", "the board's id as /sys/class/infiniband/DEVICE/board_id has it, like MT_0000000838")
     return False
 
 
-CHECKS = {
+CHECKS: Dict[str, Any] = {
     "nic_firmware_config": check_config, "nic_firmware_versions": check_versions, "nic_firmware_images": check_images,
-}  # type: Dict[str, Any]
+}

@@ -9,8 +9,7 @@ READ_REQUESTS = (0, 128, 256, 512, 1024, 2048, 4096)
 IOMMU_NAMES = ("iommu", "intel_iommu", "amd_iommu", "iommu.passthrough")
 
 
-def check_pci_tuning(checked, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_pci_tuning(checked: Mapping[str, Any], findings: Findings) -> None:
     size = checked.get("pci_tuning_max_read_request")
     if isinstance(size, int) and size not in READ_REQUESTS:
         findings.error("pci_tuning_max_read_request", size, "is no MaxReadReq", ", ".join(str(value) for value in READ_REQUESTS))

@@ -20,8 +20,7 @@ ETS_FORM = "eight percents that sum to 100, or unset"
 NO_PFC = {"infiniband": "InfiniBand has credit-based flow control", "erdma": "eRDMA knows no DSCP, PFC or ECN"}
 
 
-def check_custom(given, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_custom(given: Mapping[Any, Any], findings: Findings) -> Any:
     """``qos_custom`` with every field, as ``site_profile`` reads it; empty when it is empty; MISSING after an error."""
     before = findings.error_count()
     fields = _fields(given, findings)
@@ -39,10 +38,9 @@ def check_custom(given, findings):
     return whole if findings.error_count() == before else MISSING
 
 
-def _fields(given, findings):
-    # type: (Mapping[Any, Any], Findings) -> Dict[str, Any]
+def _fields(given: Mapping[Any, Any], findings: Findings) -> Dict[str, Any]:
     """What is set, each field by itself."""
-    fields = {}  # type: Dict[str, Any]
+    fields: Dict[str, Any] = {}
     for name, value in given.items():
         path = "%s.%s" % (KEY, name)
         if name not in FIELDS:
@@ -56,8 +54,7 @@ def _fields(given, findings):
     return fields
 
 
-def _integer(path, value, largest, findings):
-    # type: (str, Any, int, Findings) -> Optional[int]
+def _integer(path: str, value: Any, largest: int, findings: Findings) -> Optional[int]:
     number = as_int(value)
     if number is None:
         findings.error(path, value, "must be an integer, not %s" % type_name(value), "0 to %d" % largest)
@@ -66,16 +63,14 @@ def _integer(path, value, largest, findings):
     return number
 
 
-def _integers(path, value, largest, findings):
-    # type: (str, Any, int, Findings) -> List[Optional[int]]
+def _integers(path: str, value: Any, largest: int, findings: Findings) -> List[Optional[int]]:
     if not isinstance(value, list):
         findings.error(path, value, "must be a list, not %s" % type_name(value), "a list of integers from 0 to %d" % largest)
         return []
     return [_integer("%s[%d]" % (path, at), item, largest, findings) for at, item in enumerate(value)]
 
 
-def _check_mark(fields, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def _check_mark(fields: Mapping[str, Any], findings: Findings) -> None:
     """How the traffic is marked: by the whole byte or by its DSCP, once."""
     tc, dscp = fields.get("tc"), fields.get("dscp")
     if tc is None and dscp is None:
@@ -89,8 +84,7 @@ def _check_mark(fields, findings):
                          "%d: ECN bits 2" % (tc + ECT0))
 
 
-def _filled(fields):
-    # type: (Mapping[str, Any]) -> Dict[str, Any]
+def _filled(fields: Mapping[str, Any]) -> Dict[str, Any]:
     tc = fields["tc"] if "tc" in fields else fields["dscp"] << 2 | ECT0
     priority = fields.get("priority", priority_of(tc))
     cnp_dscp = fields.get("cnp_dscp", CNP_DSCP)
@@ -100,8 +94,7 @@ def _filled(fields):
     }
 
 
-def _check_lossless(profile, findings):
-    # type: (QosProfile, Findings) -> None
+def _check_lossless(profile: QosProfile, findings: Findings) -> None:
     path = KEY + ".lossless"
     lossless = list(profile.lossless)
     if len(set(lossless)) < len(lossless):
@@ -118,8 +111,7 @@ def _check_lossless(profile, findings):
             profile.dscp, default), "%d, or a map of DSCP %d to %d on every NIC and switch" % (default, profile.dscp, profile.priority))
 
 
-def _check_cnp(profile, fields, findings):
-    # type: (QosProfile, Mapping[str, Any], Findings) -> None
+def _check_cnp(profile: QosProfile, fields: Mapping[str, Any], findings: Findings) -> None:
     """A CNP says that a queue is congested; in a queue that PFC pauses it comes too late."""
     dscp, priority = profile.cnp_dscp, profile.cnp_priority
     mapped = dscp >> 3
@@ -139,8 +131,7 @@ def _check_cnp(profile, fields, findings):
                          "%d, or a map of DSCP %d to %d on every switch" % (mapped, dscp, priority))
 
 
-def _check_ets(profile, findings):
-    # type: (QosProfile, Findings) -> None
+def _check_ets(profile: QosProfile, findings: Findings) -> None:
     ets = list(profile.ets)
     if not ets:
         return
@@ -153,8 +144,7 @@ def _check_ets(profile, findings):
                          "a share for priority %d" % profile.priority)
 
 
-def check_qos(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_qos(values: Mapping[str, Any], findings: Findings) -> None:
     """``qos_custom`` and ``qos_profile: custom`` belong together, and both to RoCE."""
     if any(key not in values for key in ("fabric", "qos_profile", KEY)):
         return
@@ -168,8 +158,7 @@ def check_qos(values, findings):
         findings.error(KEY, None, "is read only where qos_profile is custom; it is %s" % name, "qos_profile: custom, or unset")
 
 
-def arithmetic(tc, profile):
-    # type: (int, QosProfile) -> str
+def arithmetic(tc: int, profile: QosProfile) -> str:
     """Where a traffic class leads with this profile: ``41 >> 2 = DSCP 10, 41 >> 5 = priority 1, PFC is on 3``."""
     if profile.mapped is not None and dscp_of(tc) == profile.dscp:
         queue = "which is mapped to priority %d" % profile.mapped
@@ -178,8 +167,7 @@ def arithmetic(tc, profile):
     return "%d >> 2 = DSCP %d, %s, %s" % (tc, dscp_of(tc), queue, _pfc(profile))
 
 
-def _pfc(profile):
-    # type: (QosProfile) -> str
+def _pfc(profile: QosProfile) -> str:
     return "PFC is on " + " and ".join(map(str, profile.lossless)) if profile.lossless else "PFC is off"
 
 

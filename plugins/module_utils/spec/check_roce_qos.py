@@ -14,8 +14,7 @@ LARGEST = {"bytes": 2 ** 32 - 1, "priorities": COUNT - 1}
 NO_OVERRIDE = ("inbox", "soft_roce")
 
 
-def check_buffers(given, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_buffers(given: Mapping[Any, Any], findings: Findings) -> Any:
     """``roce_qos_buffers`` with two lists of eight integers; empty when it is empty; MISSING after an error."""
     before = findings.error_count()
     for name in given:
@@ -34,13 +33,12 @@ def check_buffers(given, findings):
     return lists if findings.error_count() == before else MISSING
 
 
-def _integers(path, value, largest, findings):
-    # type: (str, Any, int, Findings) -> List[int]
+def _integers(path: str, value: Any, largest: int, findings: Findings) -> List[int]:
     if not isinstance(value, list) or len(value) != COUNT:
         what = "is missing" if value is None else "has %d values" % len(value) if isinstance(value, list) else "is %s" % type_name(value)
         findings.error(path, value, what, "a list of %d integers from 0 to %d" % (COUNT, largest))
         return []
-    numbers = []  # type: List[int]
+    numbers: List[int] = []
     for at, item in enumerate(value):
         number = as_int(item)
         if number is None or not 0 <= number <= largest:
@@ -50,8 +48,7 @@ def _integers(path, value, largest, findings):
     return numbers
 
 
-def check_roce_qos(checked, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_roce_qos(checked: Mapping[str, Any], findings: Findings) -> None:
     """What belongs to RoCE, and lossless traffic in a buffer of its own."""
     if any(name not in checked for name in ("fabric", "qos_profile", "qos_custom", KEY)):
         return
@@ -69,8 +66,7 @@ def check_roce_qos(checked, findings):
             checked["rdma_stack"]), "false, or rdma_stack: doca")
 
 
-def _check_shared(profile, places, findings):
-    # type: (QosProfile, List[int], Findings) -> None
+def _check_shared(profile: QosProfile, places: List[int], findings: Findings) -> None:
     """A buffer that lossy traffic fills pauses the lossless traffic in it."""
     for priority in profile.lossless:
         other = _sharer(profile, places, priority)
@@ -81,8 +77,7 @@ def _check_shared(profile, places, findings):
             return
 
 
-def _sharer(profile, places, priority):
-    # type: (QosProfile, List[int], int) -> Optional[int]
+def _sharer(profile: QosProfile, places: List[int], priority: int) -> Optional[int]:
     return next((other for other in range(COUNT) if other not in profile.lossless and places[other] == places[priority]), None)
 
 

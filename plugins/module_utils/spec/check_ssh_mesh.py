@@ -8,10 +8,9 @@ from .findings import Findings
 from .values import MISSING
 
 
-def check_addresses(addresses, findings):
-    # type: (List[str], Findings) -> Any
+def check_addresses(addresses: List[str], findings: Findings) -> Any:
     """The addresses in their canonical form, or MISSING."""
-    good = []  # type: List[str]
+    good: List[str] = []
     for index, text in enumerate(addresses):
         try:
             address = ipaddress.ip_address(text)
@@ -26,4 +25,4 @@ def check_addresses(addresses, findings):
     return good
 
 
-CHECKS = {"ssh_mesh_addresses": check_addresses}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {"ssh_mesh_addresses": check_addresses}

@@ -23,8 +23,7 @@ PACKAGE_FORM = "{url: an http, https or file:/// URL, sha256: its checksum}, or 
 ERDMA_STACKS = "auto, inbox"
 
 
-def check_artifact_pins(pins, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_artifact_pins(pins: Mapping[Any, Any], findings: Findings) -> Any:
     """``artifact_pins`` as {artifact: value}, or MISSING: names that the catalogue has, values of the form that each needs."""
     good = True
     names = tuple(row.name for row in ARTIFACTS)
@@ -42,8 +41,7 @@ def check_artifact_pins(pins, findings):
     return dict(pins) if good else MISSING
 
 
-def check_offline_package(package, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_offline_package(package: Mapping[Any, Any], findings: Findings) -> Any:
     """``rdma_stack_offline_package`` as {url, sha256} or {}, or MISSING."""
     key = "rdma_stack_offline_package"
     if not package:
@@ -64,8 +62,7 @@ def check_offline_package(package, findings):
     return dict(package) if findings.error_count() == before else MISSING
 
 
-def check_stack(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_stack(values: Mapping[str, Any], findings: Findings) -> None:
     """Rules over several keys; runs after each is well-formed."""
     for role in ("rdma_stack", "cuda", "erdma"):
         _check_key(values, role, findings)
@@ -90,16 +87,14 @@ def check_stack(values, findings):
                        "is a repository in itself, and rdma_stack_repository_url names another one", "one of the two")
 
 
-def _check_release(values, vendor, findings):
-    # type: (Mapping[str, Any], str, Findings) -> None
+def _check_release(values: Mapping[str, Any], vendor: str, findings: Findings) -> None:
     version = values.get("rdma_stack_version")
     pattern, allowed = RELEASES[vendor]
     if version is not None and not re.fullmatch(pattern, version):
         findings.error("rdma_stack_version", version, "is no release of %s" % vendor, allowed)
 
 
-def _check_profile(values, vendor, findings):
-    # type: (Mapping[str, Any], str, Findings) -> None
+def _check_profile(values: Mapping[str, Any], vendor: str, findings: Findings) -> None:
     profile = values.get("rdma_stack_profile")
     names = PROFILES[vendor]
     if profile is None or profile in names:
@@ -110,8 +105,7 @@ def _check_profile(values, vendor, findings):
     findings.error("rdma_stack_profile", profile, message, ", ".join(names))
 
 
-def _check_key(values, role, findings):
-    # type: (Mapping[str, Any], str, Findings) -> None
+def _check_key(values: Mapping[str, Any], role: str, findings: Findings) -> None:
     """A key from elsewhere is another key: what the catalogue knows of the vendor's does not vouch for it."""
     key_url = values.get(role + "_repository_key_url")
     if key_url is not None and values.get(role + "_repository_fingerprint", MISSING) is None:
@@ -119,4 +113,4 @@ def _check_key(values, role, findings):
                        "%s_repository_fingerprint too: %s" % (role, FORM_WORDS["fingerprint"]))
 
 
-CHECKS = {"artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}  # type: Dict[str, Any]
+CHECKS: Dict[str, Any] = {"artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}

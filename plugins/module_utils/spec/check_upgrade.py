@@ -12,8 +12,7 @@ PLACES = ("node", "reason")
 AGREED = ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate")
 
 
-def check_upgrade(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_upgrade(values: Mapping[str, Any], findings: Findings) -> None:
     """Rules over several keys; runs after each is well-formed."""
     scheduler = values.get("upgrade_scheduler")
     for name in COMMANDS if scheduler is not None else ():
@@ -35,8 +34,7 @@ def check_upgrade(values, findings):
         findings.error("upgrade_canary", values["upgrade_canary"], "names %s twice" % ", ".join(twice), "each host once")
 
 
-def _check_command(name, command, findings):
-    # type: (str, List[str], Findings) -> None
+def _check_command(name: str, command: List[str], findings: Findings) -> None:
     """A command that does not name the node would drain another one, or all."""
     for index, word in enumerate(command):
         if re.search(r"[\x00-\x1f\x7f]", word):
@@ -52,10 +50,9 @@ def _check_command(name, command, findings):
         findings.error(name, command, "does not say which node: no word of it holds {node}", "a command with {node} in one of its words")
 
 
-def check_upgrades(specs):
-    # type: (Mapping[str, Spec]) -> List[Finding]
+def check_upgrades(specs: Mapping[str, Spec]) -> List[Finding]:
     """What holds for the whole roll-out is one value, and no two nodes are one node to the scheduler."""
-    found = []  # type: List[Finding]
+    found: List[Finding] = []
     hosts = sorted(specs)
     for key in AGREED:
         values = [(host, specs[host][key]) for host in hosts]
@@ -63,7 +60,7 @@ def check_upgrades(specs):
         if other is not None:
             message = "is the value on %s, but %s is on %s; it holds for the whole upgrade" % (other[0], _one_word(values[0][1]), hosts[0])
             found.append(Finding(other[0], key, other[1], message, "one value for all hosts", "error"))
-    names = {}  # type: Dict[str, str]
+    names: Dict[str, str] = {}
     for host in hosts:
         name = specs[host]["upgrade_node_name"] or host
         if name in names and specs[host]["upgrade_scheduler"] != "none":
@@ -73,6 +70,5 @@ def check_upgrades(specs):
     return found
 
 
-def _one_word(value):
-    # type: (Any) -> str
+def _one_word(value: Any) -> str:
     return "[%s]" % ", ".join(value) if isinstance(value, list) else str(value)

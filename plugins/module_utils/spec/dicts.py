@@ -14,10 +14,9 @@ SYSCTL_VALUE = r"[\x20-\x7e]+"
 VERSION = r"[A-Za-z0-9][A-Za-z0-9.+:~_-]*"
 
 
-def check_sysctls(sysctls, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_sysctls(sysctls: Mapping[Any, Any], findings: Findings) -> Any:
     """``host_tuning_sysctls`` with text values (None: leave the catalogue's row out), or MISSING."""
-    checked = {}  # type: Dict[str, Any]
+    checked: Dict[str, Any] = {}
     good = True
     for name, value in sysctls.items():
         path = "host_tuning_sysctls.%s" % name
@@ -35,8 +34,7 @@ def check_sysctls(sysctls, findings):
     return checked if good else MISSING
 
 
-def check_pins(pins, findings):
-    # type: (Mapping[Any, Any], Findings) -> Any
+def check_pins(pins: Mapping[Any, Any], findings: Findings) -> Any:
     """``rdma_stack_pins`` as {package: version}, or MISSING."""
     good = True
     for name, value in pins.items():

@@ -11,38 +11,31 @@ from .model import Finding
 class Findings:
     """The findings of one host (or of the site: ``host`` None), in the order found."""
 
-    def __init__(self, host):
-        # type: (Optional[str]) -> None
+    def __init__(self, host: Optional[str]) -> None:
         self.host = host
-        self.items = []  # type: List[Finding]
+        self.items: List[Finding] = []
 
-    def error(self, key, value, message, allowed=""):
-        # type: (str, Any, str, str) -> None
+    def error(self, key: str, value: Any, message: str, allowed: str = "") -> None:
         self._add(key, value, message, allowed, "error")
 
-    def warning(self, key, value, message, allowed=""):
-        # type: (str, Any, str, str) -> None
+    def warning(self, key: str, value: Any, message: str, allowed: str = "") -> None:
         self._add(key, value, message, allowed, "warning")
 
-    def _add(self, key, value, message, allowed, severity):
-        # type: (str, Any, str, str, str) -> None
+    def _add(self, key: str, value: Any, message: str, allowed: str, severity: str) -> None:
         self.items.append(Finding(self.host, key, masked_value(key, value), masked_text(message), allowed, severity))
 
-    def has_error(self, path):
-        # type: (str) -> bool
+    def has_error(self, path: str) -> bool:
         """Whether something at or below this path is an error already: a rule that reads it would only repeat it."""
         return any(item.severity == "error" and (item.key == path or item.key.startswith((path + ".", path + "["))) for item in self.items)
 
-    def error_count(self):
-        # type: () -> int
+    def error_count(self) -> int:
         return sum(item.severity == "error" for item in self.items)
 
 
-_NEAREST = {}  # type: Dict[Tuple[str, Tuple[str, ...]], Optional[str]]
+_NEAREST: Dict[Tuple[str, Tuple[str, ...]], Optional[str]] = {}
 
 
-def nearest(word, candidates):
-    # type: (str, Sequence[str]) -> Optional[str]
+def nearest(word: str, candidates: Sequence[str]) -> Optional[str]:
     """The candidate that a misspelt word most probably meant. Remembered: 400 hosts share one typo."""
     question = (word, tuple(candidates))
     if question not in _NEAREST:
@@ -54,8 +47,7 @@ def nearest(word, candidates):
     return _NEAREST[question]
 
 
-def did_you_mean(word, candidates):
-    # type: (str, Sequence[str]) -> str
+def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     """``; did you mean mtu?`` or nothing."""
     found = nearest(word, candidates)
     return "; did you mean %s?" % found if found is not None else ""

@@ -21,8 +21,7 @@ class IdentifierError(ValueError):
     """Not of this kind; the text says what is wrong."""
 
 
-def normalise(kind, value):
-    # type: (str, Any) -> str
+def normalise(kind: str, value: Any) -> str:
     """The identifier as nodes report it. Raises IdentifierError."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise IdentifierError("was read as a number by YAML (digits and colons are base 60); put quotes around it")
@@ -31,16 +30,14 @@ def normalise(kind, value):
     return _NORMALISE[kind](value.strip().lower())
 
 
-def _pci(text):
-    # type: (str) -> str
+def _pci(text: str) -> str:
     found = re.match(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", text)
     if found is None or int(found.group(3), 16) > 0x1F:
         raise IdentifierError("is not %s" % FORMS["pci"])
     return "%s:%s:%s.%s" % (found.group(1) or "0000", found.group(2), found.group(3), found.group(4))
 
 
-def _mac(text):
-    # type: (str) -> str
+def _mac(text: str) -> str:
     if re.match(r"^([0-9a-f]{2}[:-]){19}[0-9a-f]{2}$", text):
         raise IdentifierError("is the 20-byte address of an IPoIB interface, which changes with the queue pair; match by guid")
     if not re.match(r"^(([0-9a-f]{2}:){5}|([0-9a-f]{2}-){5})[0-9a-f]{2}$|^([0-9a-f]{4}\.){2}[0-9a-f]{4}$|^[0-9a-f]{12}$", text):
@@ -53,8 +50,7 @@ def _mac(text):
     return ":".join(digits[index:index + 2] for index in range(0, 12, 2))
 
 
-def _guid(text):
-    # type: (str) -> str
+def _guid(text: str) -> str:
     if not re.match(r"^(0x)?[0-9a-f]{16}$|^([0-9a-f]{4}:){3}[0-9a-f]{4}$|^([0-9a-f]{2}[:-]){7}[0-9a-f]{2}$", text):
         raise IdentifierError("is not %s" % FORMS["guid"])
     digits = re.sub(r"[^0-9a-f]", "", text[2:] if text.startswith("0x") else text)
@@ -63,5 +59,5 @@ def _guid(text):
     return ":".join(digits[index:index + 4] for index in range(0, 16, 4))
 
 
-_NORMALISE = {"pci": _pci, "mac": _mac, "guid": _guid}  # type: Dict[str, Callable[[str], str]]
-MATCH_KINDS = ("pci", "mac", "guid")  # type: Tuple[str, ...]
+_NORMALISE: Dict[str, Callable[[str], str]] = {"pci": _pci, "mac": _mac, "guid": _guid}
+MATCH_KINDS: Tuple[str, ...] = ("pci", "mac", "guid")

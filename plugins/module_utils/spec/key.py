@@ -22,8 +22,7 @@ class Key(NamedTuple):
     elements: Optional[str] = None  # type of a list's elements
     example: Any = None  # what ``init`` and the documentation show when the default says nothing
 
-    def allowed(self):
-        # type: () -> str
+    def allowed(self) -> str:
         """What the key accepts, in one line for people."""
         if self.choices:
             return ", ".join(self.choices)
@@ -36,8 +35,7 @@ class Key(NamedTuple):
         return TYPE_WORDS[self.type]
 
 
-def _number(value):
-    # type: (Optional[float]) -> str
+def _number(value: Optional[float]) -> str:
     return "" if value is None else "%d" % value if value == int(value) else "%g" % value
 
 

@@ -23,33 +23,28 @@ class Spec:
     the node as one module argument: ``Spec(spec.as_dict())`` is the same Spec.
     """
 
-    def __init__(self, values):
-        # type: (Mapping[str, Any]) -> None
-        self._values = dict(values)  # type: Dict[str, Any]
-        self.fabric = self._values["fabric"]  # type: str
-        self.mtu = self._values["mtu"]  # type: int
-        self.rdma_stack = self._values["rdma_stack"]  # type: str
-        self.consent = tuple(self._values["consent"])  # type: Tuple[str, ...]
-        self.expect = dict(self._values["expect"])  # type: Dict[str, Any]
-        self.rails = tuple(Rail(**rail) for rail in self._values["rails"])  # type: Tuple[Rail, ...]
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values: Dict[str, Any] = dict(values)
+        self.fabric: str = self._values["fabric"]
+        self.mtu: int = self._values["mtu"]
+        self.rdma_stack: str = self._values["rdma_stack"]
+        self.consent: Tuple[str, ...] = tuple(self._values["consent"])
+        self.expect: Dict[str, Any] = dict(self._values["expect"])
+        self.rails: Tuple[Rail, ...] = tuple(Rail(**rail) for rail in self._values["rails"])
 
-    def __getitem__(self, key):
-        # type: (str) -> Any
+    def __getitem__(self, key: str) -> Any:
         return self._values[key]
 
-    def source_routed(self, rail):
-        # type: (Rail) -> bool
+    def source_routed(self, rail: Rail) -> bool:
         """Whether traffic from a rail's address is to leave by the rail only. Its gateway is of no use otherwise."""
         wanted = self._values["network_source_routing"]
         several = len([other for other in self.rails if other.address is not None]) > 1
         return rail.address is not None and (rail.gateway is not None or wanted == "true" or (wanted == "auto" and several))
 
-    def as_dict(self):
-        # type: () -> Dict[str, Any]
+    def as_dict(self) -> Dict[str, Any]:
         return dict(self._values)
 
-    def rail(self, name):
-        # type: (str) -> Rail
+    def rail(self, name: str) -> Rail:
         for rail in self.rails:
             if rail.name == name:
                 return rail
@@ -67,6 +62,5 @@ class Finding(NamedTuple):
     severity: str  # error or warning
 
 
-def errors_of(findings):
-    # type: (List[Finding]) -> List[Finding]
+def errors_of(findings: List[Finding]) -> List[Finding]:
     return [finding for finding in findings if finding.severity == "error"]

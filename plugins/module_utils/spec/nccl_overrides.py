@@ -28,10 +28,9 @@ NODE_OWNED = {
 }
 
 
-def check_overrides(overrides, qos, findings):
-    # type: (Mapping[Any, Any], Optional[QosProfile], Findings) -> Any
+def check_overrides(overrides: Mapping[Any, Any], qos: Optional[QosProfile], findings: Findings) -> Any:
     """The overrides with text values (None: leave the profile's variable out), or MISSING."""
-    checked = {}  # type: Dict[str, Optional[str]]
+    checked: Dict[str, Optional[str]] = {}
     before = findings.error_count()
     for name, value in overrides.items():
         path = "nccl_env_overrides.%s" % name
@@ -50,8 +49,7 @@ def check_overrides(overrides, qos, findings):
     return checked if after == before else MISSING
 
 
-def check_name(name, path, findings):
-    # type: (Any, str, Findings) -> Optional[Variable]
+def check_name(name: Any, path: str, findings: Findings) -> Optional[Variable]:
     """The catalogue row of a name, or None after an error that says what to use instead."""
     if not isinstance(name, str):
         findings.error(path, None, "must be the name of a variable, not %s" % type_name(name), "NCCL_...")
@@ -77,14 +75,12 @@ def check_name(name, path, findings):
     return None
 
 
-def owner_of(name):
-    # type: (str) -> Optional[Other]
+def owner_of(name: str) -> Optional[Other]:
     """Who reads a variable that looks like NCCL's: PyTorch, a plugin, nccl-tests."""
     return next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
 
 
-def check_variable(name, text, path, findings):
-    # type: (str, str, str, Findings) -> None
+def check_variable(name: str, text: str, path: str, findings: Findings) -> None:
     """A variable in the environment of a program that uses NCCL. The program and its plugins may read names of their own there."""
     if not name.startswith("NCCL_") or owner_of(name) is not None:
         return
@@ -93,8 +89,7 @@ def check_variable(name, text, path, findings):
         _check_type(row, text, path, findings)
 
 
-def _text(value, path, findings):
-    # type: (Any, str, Findings) -> Optional[str]
+def _text(value: Any, path: str, findings: Findings) -> Optional[str]:
     """The value as NCCL would get it; None for null and after an error."""
     if value is None:
         return None
@@ -115,15 +110,13 @@ def _text(value, path, findings):
     return text
 
 
-def check_value(row, text, qos, path, findings):
-    # type: (Variable, str, Any, str, Findings) -> None
+def check_value(row: Variable, text: str, qos: Any, path: str, findings: Findings) -> None:
     """How NCCL reads this text, and whether it contradicts the QoS profile (None: there is none to contradict)."""
     _check_type(row, text, path, findings)
     _check_meaning(row.name, text, qos, path, findings)
 
 
-def _check_type(row, text, path, findings):
-    # type: (Variable, str, str, Findings) -> None
+def _check_type(row: Variable, text: str, path: str, findings: Findings) -> None:
     if row.type == "int":
         if not re.fullmatch(INTEGER, text):
             findings.error(path, text, "NCCL reads it as the integer %d: it stops at the first character that is no digit" % _strtoll(text),
@@ -140,8 +133,7 @@ def _check_type(row, text, path, findings):
         _check_flags(row, text, path, findings)
 
 
-def _in_values(row, text):
-    # type: (Variable, str) -> bool
+def _in_values(row: Variable, text: str) -> bool:
     for value in row.values:
         if value.startswith("legacy int"):
             if re.fullmatch(LEGACY_LEVEL, text):
@@ -155,8 +147,7 @@ def _in_values(row, text):
     return False
 
 
-def _check_choice_list(row, text, path, findings):
-    # type: (Variable, str, str, Findings) -> None
+def _check_choice_list(row: Variable, text: str, path: str, findings: Findings) -> None:
     known = [value.lower() for value in row.values]
     for group in text.split(";"):
         for token in group.rpartition(":")[2].lstrip("^").split(","):
@@ -165,8 +156,7 @@ def _check_choice_list(row, text, path, findings):
                 return
 
 
-def _check_flags(row, text, path, findings):
-    # type: (Variable, str, str, Findings) -> None
+def _check_flags(row: Variable, text: str, path: str, findings: Findings) -> None:
     """Words that add up, [^]INIT,NET and EFFICIENCY|ZERO; one that NCCL does not know it passes over."""
     joint, numbers = (",", False) if row.name == "NCCL_DEBUG_SUBSYS" else ("|", True)
     known = [value for value in row.values if not value.startswith("legacy")]
@@ -176,8 +166,7 @@ def _check_flags(row, text, path, findings):
             return
 
 
-def _check_meaning(name, text, qos, path, findings):
-    # type: (str, str, Optional[QosProfile], str, Findings) -> None
+def _check_meaning(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
     """Values that NCCL takes and that contradict the rest of the inventory."""
     if name in NOT_FROM_FILE:
         findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
@@ -187,8 +176,7 @@ def _check_meaning(name, text, qos, path, findings):
         _check_traffic_class(name, text, qos, path, findings)
 
 
-def _check_traffic_class(name, text, qos, path, findings):
-    # type: (str, str, Optional[QosProfile], str, Findings) -> None
+def _check_traffic_class(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
     tc = _strtoll(text)
     if not -1 <= tc <= 255:
         findings.error(path, text, "is not a traffic class byte", "0 to 255")
@@ -204,8 +192,7 @@ def _check_traffic_class(name, text, qos, path, findings):
                    "%d, or another qos_profile" % qos.tc)
 
 
-def _strtoll(text):
-    # type: (str) -> int
+def _strtoll(text: str) -> int:
     """What C's strtoll(text, 0, 0) makes of a text: the longest leading integer, else 0."""
     found = re.match(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|0([0-7]*)|([1-9][0-9]*))", text)
     if found is None:

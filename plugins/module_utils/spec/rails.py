@@ -17,10 +17,9 @@ ADDRESS_FORM = "an address with prefix length, like 192.0.2.11/24 or 2001:db8::1
 Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 
-def check_rails(rails, mtu, findings):
-    # type: (List[Any], Optional[int], Findings) -> List[Dict[str, Any]]
+def check_rails(rails: List[Any], mtu: Optional[int], findings: Findings) -> List[Dict[str, Any]]:
     """The rails in the form that ``model.Rail`` takes; incomplete when there are errors."""
-    checked = []  # type: List[Dict[str, Any]]
+    checked: List[Dict[str, Any]] = []
     for index, rail in enumerate(rails):
         path = "rails[%d]" % index
         if not isinstance(rail, dict):
@@ -43,8 +42,7 @@ def check_rails(rails, mtu, findings):
     return checked
 
 
-def _check_name(rail, path, findings):
-    # type: (Mapping[str, Any], str, Findings) -> Optional[str]
+def _check_name(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[str]:
     name = rail.get("name")
     if "name" not in rail:
         findings.error(path, None, "has no name", RAIL_NAME_FORM)
@@ -55,8 +53,7 @@ def _check_name(rail, path, findings):
     return None
 
 
-def _check_match(rail, path, findings):
-    # type: (Mapping[str, Any], str, Findings) -> Any
+def _check_match(rail: Mapping[str, Any], path: str, findings: Findings) -> Any:
     match = rail.get("match")
     if not isinstance(match, dict):
         message = "has no match" if "match" not in rail else "must be a mapping, not %s" % type_name(match)
@@ -79,8 +76,7 @@ def _check_match(rail, path, findings):
         return None, None
 
 
-def _check_address(rail, path, findings):
-    # type: (Mapping[str, Any], str, Findings) -> Optional[str]
+def _check_address(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[str]:
     value = rail.get("address")
     if value is None:
         return None
@@ -91,8 +87,7 @@ def _check_address(rail, path, findings):
     return str(ipaddress.ip_interface(value.strip()).with_prefixlen)
 
 
-def _address_problem(value):
-    # type: (Any) -> Optional[str]
+def _address_problem(value: Any) -> Optional[str]:
     if not isinstance(value, str):
         return "must be text, not %s" % type_name(value)
     text = value.strip()
@@ -110,8 +105,7 @@ def _address_problem(value):
     return _interface_problem(ipaddress.ip_interface(text))
 
 
-def _interface_problem(interface):
-    # type: (Interface) -> Optional[str]
+def _interface_problem(interface: Interface) -> Optional[str]:
     """Well-formed, but nothing that one interface of a cluster can carry."""
     parsed, network = interface.ip, interface.network
     if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or str(parsed) == "255.255.255.255":
@@ -127,8 +121,7 @@ def _interface_problem(interface):
     return "is %s" % reserved if reserved is not None else None
 
 
-def reserved_address(interface, parsed):
-    # type: (Interface, Any) -> Optional[str]
+def reserved_address(interface: Interface, parsed: Any) -> Optional[str]:
     """What an address of a subnet is that no host in it can have; RFC 4291, 2.6.1: an IPv6 subnet's first is any of its routers."""
     network = interface.network
     if network.max_prefixlen - network.prefixlen < 2:
@@ -140,8 +133,7 @@ def reserved_address(interface, parsed):
     return None
 
 
-def _check_gateway(rail, address, path, findings):
-    # type: (Mapping[str, Any], Optional[str], str, Findings) -> Optional[str]
+def _check_gateway(rail: Mapping[str, Any], address: Optional[str], path: str, findings: Findings) -> Optional[str]:
     value = rail.get("gateway")
     if value is None:
         return None
@@ -169,8 +161,7 @@ def _check_gateway(rail, address, path, findings):
     return str(gateway)
 
 
-def _check_mtu(rail, path, findings):
-    # type: (Mapping[str, Any], str, Findings) -> Optional[int]
+def _check_mtu(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[int]:
     value = rail.get("mtu")
     if value is None:
         return None
@@ -182,11 +173,10 @@ def _check_mtu(rail, path, findings):
     return mtu
 
 
-def _check_twice(rails, findings):
-    # type: (List[Dict[str, Any]], Findings) -> None
+def _check_twice(rails: List[Dict[str, Any]], findings: Findings) -> None:
     """Two rails with one name, one device or one address cannot both be set up."""
     for field, key, words in (("name", "name", "the name"), ("value", "match", "the device"), ("address", "address", "the address")):
-        seen = {}  # type: Dict[str, Dict[str, Any]]
+        seen: Dict[str, Dict[str, Any]] = {}
         for rail in rails:
             value = rail[field]
             if value is None:

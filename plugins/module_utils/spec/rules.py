@@ -20,7 +20,7 @@ MTU_ALLOWED = {
     "erdma": "8500, 1400",
 }
 LINK_LAYER = {"roce": "Ethernet", "erdma": "Ethernet", "infiniband": "InfiniBand"}
-EXPECT = {
+EXPECT: Dict[str, Any] = {
     "rate_gbps": ("number", "a number of Gb/s, like 400"),
     "link_layer": (("InfiniBand", "Ethernet"), "InfiniBand, Ethernet"),
     "active_mtu": ((256, 512, 1024, 2048, 4096), "256, 512, 1024, 2048, 4096"),
@@ -29,11 +29,10 @@ EXPECT = {
     "hcas": ("int", "the number of HCAs of the node, at least 0"),
     "gpus": ("int", "the number of NVIDIA GPUs of the node, at least 0"),
     "gpu_driver": ("text", "a driver branch or version in quotes, like '580' or '580.126.20'"),
-}  # type: Dict[str, Any]
+}
 
 
-def check_mtu(path, mtu, fabric, ipoib_mode, findings):
-    # type: (str, int, str, str, Findings) -> None
+def check_mtu(path: str, mtu: int, fabric: str, ipoib_mode: str, findings: Findings) -> None:
     """One MTU, the site's or a rail's, against what the fabric carries."""
     if fabric == "erdma" and mtu not in ERDMA_MTUS:
         findings.error(path, mtu, "eRDMA needs 8500 (jumbo frames) or 1400", "8500, 1400")
@@ -47,8 +46,7 @@ def check_mtu(path, mtu, fabric, ipoib_mode, findings):
         findings.warning(path, mtu, "switches carry frames of at most %d bytes" % SWITCH_MTU, "at most %d; 9000 is usual" % SWITCH_MTU)
 
 
-def check_profiles(values, findings):
-    # type: (Mapping[str, Any], Findings) -> None
+def check_profiles(values: Mapping[str, Any], findings: Findings) -> None:
     """Profiles exist and fit the fabric."""
     fabric, nccl, qos = values["fabric"], values["nccl_profile"], values["qos_profile"]
     fitting = [profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics]
@@ -68,8 +66,7 @@ def check_profiles(values, findings):
         findings.error("qos_profile", qos, "is no QoS profile%s" % did_you_mean(qos, names), ", ".join(names))
 
 
-def check_fabric(values, rails, findings):
-    # type: (Mapping[str, Any], List[Dict[str, Any]], Findings) -> None
+def check_fabric(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     """What the choice of fabric and stack says about rails and expectations."""
     fabric, stack = values["fabric"], values["rdma_stack"]
     if stack == "soft_roce" and fabric != "roce":
@@ -89,10 +86,9 @@ def check_fabric(values, rails, findings):
                        LINK_LAYER[fabric])
 
 
-def check_expect(expect, findings):
-    # type: (Mapping[str, Any], Findings) -> Any
+def check_expect(expect: Mapping[str, Any], findings: Findings) -> Any:
     """The converted ``expect`` mapping, or MISSING."""
-    checked = {}  # type: Dict[str, Any]
+    checked: Dict[str, Any] = {}
     good = True
     for name, value in expect.items():
         path = "expect.%s" % name
@@ -111,8 +107,7 @@ def check_expect(expect, findings):
     return checked if good else MISSING
 
 
-def _convert_expectation(kind, value):
-    # type: (Any, Any) -> Any
+def _convert_expectation(kind: Any, value: Any) -> Any:
     if kind == "number":
         number = as_number(value)
         return number if number is not None and number > 0 else None

@@ -243,14 +243,14 @@ VALIDATE = (
         maximum=3600),
 )
 
-KEYS = (SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
-        + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)  # type: Tuple[Key, ...]
-BY_NAME = {key.name: key for key in KEYS}  # type: Dict[str, Key]
+KEYS: Tuple[Key, ...] = (
+    SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
+    + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
+BY_NAME: Dict[str, Key] = {key.name: key for key in KEYS}
 SITE_KEYS = tuple(key.name for key in SITE)
-ROLE_KEYS = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}  # type: Dict[str, Tuple[str, ...]]
+ROLE_KEYS: Dict[str, Tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}
 
 
-def known_keys():
-    # type: () -> Tuple[str, ...]
+def known_keys() -> Tuple[str, ...]:
     """The name of every key that an inventory may set."""
     return tuple(key.name for key in KEYS)

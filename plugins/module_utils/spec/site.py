@@ -15,13 +15,12 @@ SHOWN = 3  # hosts named in a message before the rest is counted
 Places = List[Tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
 
-def validate_site(specs):
-    # type: (Mapping[str, Spec]) -> List[Finding]
+def validate_site(specs: Mapping[str, Spec]) -> List[Finding]:
     """Findings over all hosts; each names the host whose line most probably is the wrong one."""
     findings = Findings(None)
     hosts = sorted(specs)
     _agree(specs, hosts, findings)
-    places = {}  # type: Dict[str, Places]
+    places: Dict[str, Places] = {}
     for host in hosts:
         spec = specs[host]
         if not spec.rails:
@@ -38,29 +37,25 @@ def validate_site(specs):
     return findings.items
 
 
-def _report(findings, severity, host, key, value, message, allowed):
-    # type: (Findings, str, str, str, Any, str, str) -> None
+def _report(findings: Findings, severity: str, host: str, key: str, value: Any, message: str, allowed: str) -> None:
     findings.items.append(Finding(host, key, value, message, allowed, severity))
 
 
-def _some(hosts):
-    # type: (List[str]) -> str
+def _some(hosts: List[str]) -> str:
     """``n1, n2, n3 and 397 more``."""
     more = len(hosts) - SHOWN
     return ", ".join(hosts[:SHOWN]) + (" and %d more" % more if more > 0 else "")
 
 
-def _groups(pairs):
-    # type: (List[Tuple[str, Any]]) -> List[Tuple[Any, List[str]]]
+def _groups(pairs: List[Tuple[str, Any]]) -> List[Tuple[Any, List[str]]]:
     """Values with the hosts that have them, the most common first."""
-    groups = {}  # type: Dict[Any, List[str]]
+    groups: Dict[Any, List[str]] = {}
     for host, value in pairs:
         groups.setdefault(value, []).append(host)
     return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
 
 
-def _agree(specs, hosts, findings):
-    # type: (Mapping[str, Spec], List[str], Findings) -> None
+def _agree(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
     for key, severity, why in (
         ("fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
         ("mtu", "error", "frames larger than the smaller MTU are lost between them"),
@@ -78,16 +73,14 @@ def _agree(specs, hosts, findings):
                 _some(minority), groups[0][0], _some(groups[0][1]), why), "one value for all hosts")
 
 
-def _one_word(value):
-    # type: (Any) -> Any
+def _one_word(value: Any) -> Any:
     """A mapping as text: equal when it is equal, and short enough to be shown."""
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
-def _unique(specs, hosts, findings):
-    # type: (Mapping[str, Spec], List[str], Findings) -> None
+def _unique(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
     """Addresses, MACs and GUIDs exist once; PCI addresses repeat in every node of a kind."""
-    seen = {}  # type: Dict[str, Tuple[str, Rail]]
+    seen: Dict[str, Tuple[str, Rail]] = {}
     for host in hosts:
         for rail in specs[host].rails:
             marks = []
@@ -103,8 +96,7 @@ def _unique(specs, hosts, findings):
                 seen.setdefault(mark, (host, rail))
 
 
-def _same_rail(name, places, fabric, findings):
-    # type: (str, Places, str, Findings) -> None
+def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:
     """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
     if not _families(name, addressed, findings):
@@ -119,8 +111,7 @@ def _same_rail(name, places, fabric, findings):
             name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
 
 
-def _families(name, addressed, findings):
-    # type: (str, Places, Findings) -> bool
+def _families(name: str, addressed: Places, findings: Findings) -> bool:
     """Whether the rail is IPv4 here and IPv6 there, which no gateway mends."""
     groups = _groups([(host, "IPv%d" % ipaddress.ip_interface(rail.address or "").version) for host, rail in addressed])
     rails = dict(addressed)
@@ -131,8 +122,7 @@ def _families(name, addressed, findings):
     return len(groups) > 1
 
 
-def _subnets(name, addressed, findings):
-    # type: (str, Places, Findings) -> None
+def _subnets(name: str, addressed: Places, findings: Findings) -> None:
     """A rail in several subnets needs a gateway on every node of it: the way back is a way too."""
     groups = _groups([(host, str(ipaddress.ip_interface(rail.address or "").network)) for host, rail in addressed])
     rails = dict(addressed)
@@ -147,8 +137,7 @@ def _subnets(name, addressed, findings):
                 "an address in %s, or a gateway" % other)
 
 
-def _path_mtus(mtu, other, fabric):
-    # type: (int, int, str) -> str
+def _path_mtus(mtu: int, other: int, fabric: str) -> str:
     """What RDMA makes of two MTUs. On InfiniBand nothing: there the partition decides, and the MTU is IPoIB's."""
     here, there = path_mtu_for(mtu), path_mtu_for(other)
     if here == there or fabric == "infiniband":
@@ -158,8 +147,7 @@ def _path_mtus(mtu, other, fabric):
     return ": %s" % ", ".join(words)
 
 
-def _counts(specs, hosts, findings):
-    # type: (Mapping[str, Spec], List[str], Findings) -> None
+def _counts(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
         _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s: %s" % (

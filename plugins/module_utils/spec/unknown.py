@@ -16,22 +16,19 @@ MAGIC = frozenset((
 ))
 
 
-def is_foreign(name, globs):
-    # type: (str, Sequence[str]) -> bool
+def is_foreign(name: str, globs: Sequence[str]) -> bool:
     """Whether a variable is Ansible's, molecule's, private, or declared as another collection's."""
     return name in MAGIC or any(fnmatch.fnmatchcase(name, glob) for glob in NOT_OURS + tuple(globs))
 
 
-def role_of(name):
-    # type: (str) -> str
+def role_of(name: str) -> str:
     """The role whose name a variable starts with, or '' (the longest wins). Keys of the site have none, whatever they start with."""
     if name in SITE_KEYS:
         return ""
     return max((role for role in ROLES if name.startswith(role + "_")), key=len, default="")
 
 
-def check_unknown(values, globs, findings):
-    # type: (Mapping[str, Any], Sequence[str], Findings) -> None
+def check_unknown(values: Mapping[str, Any], globs: Sequence[str], findings: Findings) -> None:
     """A finding for every variable that nobody knows. Values are not shown: they may be secrets of somebody else."""
     for name in sorted(values):
         if name in BY_NAME or is_foreign(name, globs):
@@ -43,8 +40,7 @@ def check_unknown(values, globs, findings):
         findings.error(name, None, message + hint, allowed)
 
 
-def check_globs(globs, findings):
-    # type: (Sequence[str], Findings) -> None
+def check_globs(globs: Sequence[str], findings: Findings) -> None:
     """A glob that covers one of our own keys would hide every misspelling of it."""
     for index, glob in enumerate(globs):
         covered = [key for key in known_keys() if fnmatch.fnmatchcase(key, glob)]

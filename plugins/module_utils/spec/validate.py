@@ -51,11 +51,10 @@ from .values import MISSING, check_key, plain
 
 __all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
 
-DEFAULTS_BY_FABRIC = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}  # type: Dict[str, Dict[str, str]]
+DEFAULTS_BY_FABRIC: Dict[str, Dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
 
 
-def build_spec(values, host):
-    # type: (Mapping[str, Any], str) -> Tuple[Optional[Spec], List[Finding]]
+def build_spec(values: Mapping[str, Any], host: str) -> Tuple[Optional[Spec], List[Finding]]:
     """The Spec of one host and the findings; no Spec when there is an error.
 
     ``values`` holds what the inventory says about the host, templated; ``group_names``
@@ -79,10 +78,9 @@ def build_spec(values, host):
     return Spec(checked), findings.items
 
 
-def _check_keys(given, findings):
-    # type: (Dict[str, Any], Findings) -> Dict[str, Any]
+def _check_keys(given: Dict[str, Any], findings: Findings) -> Dict[str, Any]:
     """Every key by itself: converted, defaulted, or left out after a finding."""
-    checked = {}  # type: Dict[str, Any]
+    checked: Dict[str, Any] = {}
     for key in KEYS:
         value = given.get(key.name)
         if value is None:
@@ -99,8 +97,7 @@ def _check_keys(given, findings):
     return checked
 
 
-def check_value(key, value, findings):
-    # type: (Any, Any, Findings) -> Any
+def check_value(key: Any, value: Any, findings: Findings) -> Any:
     """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
     if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
         findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
@@ -121,8 +118,7 @@ def check_value(key, value, findings):
     return converted
 
 
-def _fill_defaults(given, checked):
-    # type: (Mapping[str, Any], Dict[str, Any]) -> None
+def _fill_defaults(given: Mapping[str, Any], checked: Dict[str, Any]) -> None:
     """Defaults that depend on another key or on the host's groups."""
     for name, by_fabric in DEFAULTS_BY_FABRIC.items():
         if name in checked and checked[name] is None:
@@ -135,8 +131,7 @@ def _fill_defaults(given, checked):
         checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
 
 
-def _check_together(checked, rails, findings):
-    # type: (Dict[str, Any], List[Dict[str, Any]], Findings) -> None
+def _check_together(checked: Dict[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
     """Rules over several keys, each only when the keys that it reads are well-formed."""
     if "nccl_env_overrides" in checked:
         profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))

@@ -21,8 +21,7 @@ LARGEST = sys.float_info.max
 LONGEST = 300  # digits: a float ends at 308, and Python turns no text of more than 4300 into a number
 
 
-def plain(value):
-    # type: (Any) -> Any
+def plain(value: Any) -> Any:
     """The same value without Ansible's tagged or unsafe subclasses; what is not JSON stays as it is."""
     if value is None or isinstance(value, bool):
         return value
@@ -40,8 +39,7 @@ def plain(value):
     return value
 
 
-def type_name(value):
-    # type: (Any) -> str
+def type_name(value: Any) -> str:
     """What a value is, in YAML's words."""
     if value is None:
         return "empty"
@@ -56,8 +54,7 @@ def type_name(value):
     return "a %s" % next((kind.__name__ for kind in type(value).__mro__ if kind.__module__ in ("datetime", "builtins")), "value")
 
 
-def as_int(value):
-    # type: (Any) -> Optional[int]
+def as_int(value: Any) -> Optional[int]:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?(0|[1-9][0-9]*)$", value.strip()):
@@ -65,8 +62,7 @@ def as_int(value):
     return None
 
 
-def as_number(value):
-    # type: (Any) -> Optional[float]
+def as_number(value: Any) -> Optional[float]:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value if -LARGEST <= value <= LARGEST else None
     if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
@@ -74,15 +70,13 @@ def as_number(value):
     return None
 
 
-def bytes_of(text):
-    # type: (str) -> int
+def bytes_of(text: str) -> int:
     """Of a size as nccl-tests reads it: digits (8), and one of K, M, G (32M, 16g), which are binary."""
     unit = text[-1:].upper()
     return int(text[:-1]) << _SHIFTS[unit] if unit in _SHIFTS else int(text)
 
 
-def as_bool(value):
-    # type: (Any) -> Optional[bool]
+def as_bool(value: Any) -> Optional[bool]:
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and value in (0, 1):
@@ -92,19 +86,17 @@ def as_bool(value):
     return None
 
 
-def convert(kind, value):
-    # type: (str, Any) -> Tuple[bool, Any]
+def convert(kind: str, value: Any) -> Tuple[bool, Any]:
     """(True, the value as this type) or (False, None)."""
     if kind in ("int", "number", "bool"):
-        converted = {"int": as_int, "number": as_number, "bool": as_bool}[kind](value)  # type: Any
+        converted: Any = {"int": as_int, "number": as_number, "bool": as_bool}[kind](value)
         return converted is not None, converted
     if kind == "str":
         return isinstance(value, str), value
     return isinstance(value, list if kind == "list" else dict), value
 
 
-def check_key(key, value, path, findings):
-    # type: (Key, Any, str, Findings) -> Any
+def check_key(key: Key, value: Any, path: str, findings: Findings) -> Any:
     """The converted value of one key, or MISSING after the finding that says why not."""
     # A memlock of 8388608 or a version 44 is naturally written as a number.
     if key.type == "str" and isinstance(value, int) and not isinstance(value, bool) and not key.choices:
@@ -126,21 +118,18 @@ def check_key(key, value, path, findings):
     return converted
 
 
-def _wrong_type(key, value):
-    # type: (Key, Any) -> str
+def _wrong_type(key: Key, value: Any) -> str:
     return "must be %s, not %s" % (TYPE_WORDS[key.type], type_name(value))
 
 
-def _matches(key, value):
-    # type: (Key, str) -> bool
+def _matches(key: Key, value: str) -> bool:
     if key.choices:
         return value in key.choices
     # fullmatch: "$" alone would let a trailing newline through
     return key.pattern is None or re.fullmatch(key.pattern, value) is not None
 
 
-def _check_elements(key, value, path, findings):
-    # type: (Key, Any, str, Findings) -> Any
+def _check_elements(key: Key, value: Any, path: str, findings: Findings) -> Any:
     if key.elements != "str":
         return value
     good = True

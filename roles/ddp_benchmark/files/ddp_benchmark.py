@@ -107,7 +107,7 @@ def network(shape: tuple[int, int], seed: int, device: Any) -> Any:
     """Made on the CPU, so that one seed gives the same parameters on every kind of GPU."""
     width, depth = shape
     torch.manual_seed(seed)
-    layers = []  # type: list[Any]
+    layers: list[Any] = []
     for _layer in range(depth):
         layers += [nn.Linear(width, width), nn.ReLU()]
     return nn.Sequential(*layers[:-1]).to(device)

@@ -19,8 +19,7 @@ HELD = ("address %s of %s is already held by another device on %s: MAC %s answer
         "take it off there, or give the rail another one")
 
 
-def observe(host, rails, observed):
-    # type: (Host, Sequence[RailWish], Observed) -> Observed
+def observe(host: Host, rails: Sequence[RailWish], observed: Observed) -> Observed:
     """With the MACs of others that answer for the address which a rail is to get."""
     wanted = {rail.netdev: [host_part(rail.address)] for rail in rails if rail.address is not None and _to_come(rail, observed.link(rail))}
     answers = who_has(host, wanted)
@@ -28,21 +27,18 @@ def observe(host, rails, observed):
     return observed._replace(holders=tuple(found))
 
 
-def _to_come(rail, link):
-    # type: (RailWish, LinkState) -> bool
+def _to_come(rail: RailWish, link: LinkState) -> bool:
     """An address that is there with another prefix has long been in use here."""
     there = [host_part(address) for address in link.addresses]
     return link.up and link.carrier and rail.address is not None and host_part(rail.address) not in there
 
 
-def host_part(cidr):
-    # type: (str) -> str
+def host_part(cidr: str) -> str:
     return str(ipaddress.ip_interface(cidr).ip)
 
 
-def conflicts(rails, observed):
-    # type: (Sequence[RailWish], Observed) -> List[Problem]
-    found = []  # type: List[Problem]
+def conflicts(rails: Sequence[RailWish], observed: Observed) -> List[Problem]:
+    found: List[Problem] = []
     for rail in rails:
         macs = ", ".join(mac for netdev, mac in observed.holders if netdev == rail.netdev)
         if rail.address is not None and macs:

@@ -24,8 +24,7 @@ Rules = Mapping[str, Mapping[int, Sequence[routes.Route]]]  # by family and tabl
 RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
 
 
-def observe(host, rails):
-    # type: (Host, Sequence[RailWish]) -> Observed
+def observe(host: Host, rails: Sequence[RailWish]) -> Observed:
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
     addresses = _addresses(host)
     rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
@@ -39,26 +38,23 @@ def observe(host, rails):
     )
 
 
-def observe_units(host, names):
-    # type: (Host, Sequence[str]) -> Dict[str, UnitState]
+def observe_units(host: Host, names: Sequence[str]) -> Dict[str, UnitState]:
     """Load, active and enabled state of units, in one call."""
     out = host.run(("systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState") + tuple(names)).out
-    units = {}  # type: Dict[str, UnitState]
+    units: Dict[str, UnitState] = {}
     for name, block in zip(names, out.strip().split("\n\n")):
         values = dict(line.partition("=")[::2] for line in block.splitlines())
         units[name] = UnitState(values.get("LoadState", ""), values.get("ActiveState", ""), values.get("UnitFileState", ""))
     return units
 
 
-def systemd_version(host):
-    # type: (Host) -> int
+def systemd_version(host: Host) -> int:
     """``networkctl --version`` begins with ``systemd 252 (…)``; 0 when it does not answer."""
     words = host.run(("networkctl", "--version")).out.split()
     return int(words[1]) if len(words) > 1 and words[0] == "systemd" and is_digits(words[1]) else 0
 
 
-def observe_files(host):
-    # type: (Host) -> Dict[str, FileState]
+def observe_files(host: Host) -> Dict[str, FileState]:
     found = ifupdown.observe_files(host)
     for directory in networkd.DIRECTORIES:
         found += _below(host, directory, ".network")
@@ -73,8 +69,7 @@ def observe_files(host):
     return {state.path: state for state in found if state.text is not None}
 
 
-def observe_link(host, rail, row, rules):
-    # type: (Host, RailWish, Dict[str, Any], Rules) -> LinkState
+def observe_link(host: Host, rail: RailWish, row: Dict[str, Any], rules: Rules) -> LinkState:
     base = "/sys/class/net/" + rail.netdev
     ifindex = host.line(base + "/ifindex")
     networkd_state = _assignments(host.read("/run/systemd/netif/links/%s" % ifindex) if ifindex else None)
@@ -94,8 +89,7 @@ def observe_link(host, rail, row, rules):
     )
 
 
-def ipv6_off(host, netdev):
-    # type: (Host, str) -> Optional[str]
+def ipv6_off(host: Host, netdev: str) -> Optional[str]:
     if host.exists("/proc/sys/net/ipv4") and not host.exists("/proc/sys/net/ipv6"):
         return "this kernel runs without IPv6"
     if host.line("/proc/sys/net/ipv6/conf/%s/disable_ipv6" % netdev) == "1":
@@ -103,13 +97,12 @@ def ipv6_off(host, netdev):
     return None
 
 
-def observe_routes(host, rail, rules):
-    # type: (Host, RailWish, Rules) -> List[routes.Route]
+def observe_routes(host: Host, rail: RailWish, rules: Rules) -> List[routes.Route]:
     """What the rail's own table holds, in both families: its address may have been of the other one.
 
     Asked by the rule first: a table nobody leads to is not in use.
     """
-    found = []  # type: List[routes.Route]
+    found: List[routes.Route] = []
     for family in routes.FAMILIES:
         leading = rules[family].get(rail.table, [])
         if leading or any(routes.family_of(route) == family for route in routes.wanted_routes(rail)):
@@ -119,8 +112,7 @@ def observe_routes(host, rail, rules):
     return found
 
 
-def stale_rules(rails, rules, addresses):
-    # type: (Sequence[RailWish], Rules, Mapping[str, Dict[str, Any]]) -> Tuple[StaleRule, ...]
+def stale_rules(rails: Sequence[RailWish], rules: Rules, addresses: Mapping[str, Dict[str, Any]]) -> Tuple[StaleRule, ...]:
     """Rules of a rail that is gone, or had another place in the list: no manager but networkd takes them away by itself."""
     tables = {rail.table for rail in rails}
     holders = {str(item["local"]): name for name, row in addresses.items() for item in _global_addresses(row)}
@@ -129,8 +121,7 @@ def stale_rules(rails, rules, addresses):
                  for route in leading if table not in tables and _is_address(route[1]))
 
 
-def _is_address(text):
-    # type: (str) -> bool
+def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -138,8 +129,7 @@ def _is_address(text):
     return True
 
 
-def _addresses(host):
-    # type: (Host) -> Dict[str, Dict[str, Any]]
+def _addresses(host: Host) -> Dict[str, Dict[str, Any]]:
     """Interface name -> its row of ``ip -j addr``; -d adds the largest MTU the driver takes."""
     found = _json(host, ("ip", "-j", "-d", "addr", "show"))
     if found is None:
@@ -147,36 +137,30 @@ def _addresses(host):
     return {str(row["ifname"]): row for row in rows(found) if "ifname" in row}
 
 
-def _global_addresses(row):
-    # type: (Dict[str, Any]) -> List[Dict[str, Any]]
+def _global_addresses(row: Dict[str, Any]) -> List[Dict[str, Any]]:
     return [item for item in rows(row.get("addr_info")) if item.get("scope") != "link" and _has_address(item)]
 
 
-def _cidr(item):
-    # type: (Dict[str, Any]) -> str
+def _cidr(item: Dict[str, Any]) -> str:
     return str(ipaddress.ip_interface("%s/%d" % (item["local"], item["prefixlen"])))
 
 
-def _has_address(item):
-    # type: (Dict[str, Any]) -> bool
+def _has_address(item: Dict[str, Any]) -> bool:
     address, length = item.get("local"), item.get("prefixlen")
     if not isinstance(address, str) or not _is_address(address) or not isinstance(length, int):
         return False
     return 0 <= length <= ipaddress.ip_address(address).max_prefixlen
 
 
-def _lacks_broadcast(item):
-    # type: (Dict[str, Any]) -> bool
+def _lacks_broadcast(item: Dict[str, Any]) -> bool:
     return item.get("family") == "inet" and item["prefixlen"] <= 30 and "broadcast" not in item
 
 
-def _max_mtu(row):
-    # type: (Dict[str, Any]) -> Optional[int]
+def _max_mtu(row: Dict[str, Any]) -> Optional[int]:
     return whole(row.get("max_mtu"), 1)  # 0: the driver does not say
 
 
-def _json(host, argv):
-    # type: (Host, Tuple[str, ...]) -> Any
+def _json(host: Host, argv: Tuple[str, ...]) -> Any:
     result = host.run(argv)
     if not result.ok or not result.out.strip():
         return None
@@ -186,11 +170,9 @@ def _json(host, argv):
         return None
 
 
-def _below(host, directory, suffix):
-    # type: (Host, str, str) -> List[FileState]
+def _below(host: Host, directory: str, suffix: str) -> List[FileState]:
     return [observe_file(host, "%s/%s" % (directory, name)) for name in host.listdir(directory) if name.endswith(suffix)]
 
 
-def _assignments(text):
-    # type: (Optional[str]) -> Dict[str, str]
+def _assignments(text: Optional[str]) -> Dict[str, str]:
     return dict(line.partition("=")[::2] for line in (text or "").splitlines() if "=" in line and not line.startswith("#"))

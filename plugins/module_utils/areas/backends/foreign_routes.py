@@ -21,21 +21,18 @@ STATES = frozenset(("linkdown", "dead"))  # flags that say how a route is, not w
 LOCAL = "local"  # the kernel's own table
 
 
-def query(netdev):
-    # type: (str) -> Words
+def query(netdev: str) -> Words:
     return ("ip", "-j", "-4", "route", "show", "table", "all", "dev", netdev)
 
 
-def parse(rows, own_tables):
-    # type: (Any, Any) -> Tuple[Words, ...]
+def parse(rows: Any, own_tables: Any) -> Tuple[Words, ...]:
     """``own_tables``: those of our rails, which have a change of their own."""
     found = [words_of(row, own_tables) for row in objects(rows)]
     # Networks before gateways: the kernel takes no gateway that it cannot reach yet.
     return tuple(sorted((words for words in found if words is not None), key=lambda words: "via" in words))
 
 
-def words_of(row, own_tables):
-    # type: (Mapping[str, Any], Any) -> Optional[Words]
+def words_of(row: Mapping[str, Any], own_tables: Any) -> Optional[Words]:
     table = str(row.get("table", "main"))
     flags = [flag for flag in map(str, listed(row.get("flags"))) if flag not in STATES]
     if row.get("protocol") == "kernel" or table == LOCAL or (is_digits(table) and int(table) in own_tables):
@@ -50,20 +47,17 @@ def words_of(row, own_tables):
     return None if any(not text or text.startswith("-") or any(char.isspace() for char in text) for text in words) else tuple(words)
 
 
-def put_back(netdev, words):
-    # type: (str, Words) -> Words
+def put_back(netdev: str, words: Words) -> Words:
     return ("ip", "-4", "route", "replace", *words, "dev", netdev)
 
 
-def reachable(routes, address):
-    # type: (Tuple[Words, ...], Optional[str]) -> List[Words]
+def reachable(routes: Tuple[Words, ...], address: Optional[str]) -> List[Words]:
     """Those that an interface with this address alone can have: the gateway in its subnet, and no other source address."""
     if address is None or ":" in address:
         return []
     own = ipaddress.ip_interface(address)
 
-    def fits(words):
-        # type: (Words) -> bool
+    def fits(words: Words) -> bool:
         value = dict(zip(words[1::2], words[2::2]))
         try:
             return value.get("src", str(own.ip)) == str(own.ip) and (

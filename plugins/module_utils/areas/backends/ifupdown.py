@@ -22,18 +22,15 @@ DIRECTORY = "/etc/network/interfaces.d"
 SOURCE_LINE = "source /etc/network/interfaces.d/*"
 
 
-def path(rail):
-    # type: (RailWish) -> str
+def path(rail: RailWish) -> str:
     return "%s/railwright-%s" % (DIRECTORY, rail.rail)
 
 
-def files(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o644) for rail in rails}
 
 
-def text(rail):
-    # type: (RailWish) -> str
+def text(rail: RailWish) -> str:
     family = "inet6" if rail.address is not None and ":" in rail.address else "inet"
     # auto: at boot; allow-hotplug: when the driver makes the interface later or anew.
     lines = ["auto " + rail.netdev, "allow-hotplug " + rail.netdev]
@@ -55,8 +52,7 @@ def text(rail):
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def tell(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     """Have ifupdown take the interface as configured.
 
     Without its own record it would try to add the address again at the next restart of
@@ -66,8 +62,7 @@ def tell(rails, observed):
     return tuple(run(("ifup", "--ignore-errors", rail.netdev), (("true",),)) for rail in rails)
 
 
-def conflicts(rail, observed):
-    # type: (RailWish, Observed) -> List[str]
+def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     """Stanzas of the same interface in files that are not ours: ifupdown would run both."""
     return [
         "%s has a stanza for %s; take it out, the rail's own file %s replaces it" % (state.path, rail.netdev, path(rail))
@@ -75,25 +70,22 @@ def conflicts(rail, observed):
     ]
 
 
-def sources(observed):
-    # type: (Observed) -> List[FileState]
+def sources(observed: Observed) -> List[FileState]:
     """The interfaces files that ifupdown reads, the main one and those it names."""
     patterns = source_patterns(observed.state(MAIN).text or "")
     return [state for path, state in sorted(observed.files.items())
             if path == MAIN or any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)]
 
 
-def sourced(observed):
-    # type: (Observed) -> bool
+def sourced(observed: Observed) -> bool:
     """Whether files of ours below interfaces.d are read."""
     patterns = source_patterns(observed.state(MAIN).text or "")
     return any(fnmatch.fnmatchcase(DIRECTORY + "/railwright-rail0", pattern) for pattern in patterns)
 
 
-def source_patterns(content):
-    # type: (str) -> List[str]
+def source_patterns(content: str) -> List[str]:
     """The globs of ``source`` and ``source-directory``; relative ones start at /etc/network."""
-    patterns = []  # type: List[str]
+    patterns: List[str] = []
     for fields in _lines(content):
         if fields[0] in ("source", "source-directory") and len(fields) > 1:
             for name in fields[1:]:
@@ -102,14 +94,12 @@ def source_patterns(content):
     return patterns
 
 
-def interfaces(content):
-    # type: (str) -> List[str]
+def interfaces(content: str) -> List[str]:
     """The interfaces that have an ``iface`` stanza."""
     return [fields[1] for fields in _lines(content) if fields[0] == "iface" and len(fields) > 1]
 
 
-def observe_files(host):
-    # type: (Host) -> List[FileState]
+def observe_files(host: Host) -> List[FileState]:
     main = observe_file(host, MAIN)
     found = [main, *(observe_file(host, "%s/%s" % (DIRECTORY, name)) for name in host.listdir(DIRECTORY))]
     for pattern in source_patterns(main.text or ""):
@@ -120,7 +110,6 @@ def observe_files(host):
     return found
 
 
-def _lines(content):
-    # type: (str) -> List[List[str]]
+def _lines(content: str) -> List[List[str]]:
     joined = content.replace("\\\n", " ")
     return [line.split() for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]

@@ -10,10 +10,9 @@ class Entry(NamedTuple):
     value: str
 
 
-def parse(text):
-    # type: (str) -> List[Entry]
+def parse(text: str) -> List[Entry]:
     """Every assignment in order; keys may repeat, which configparser would refuse."""
-    entries = []  # type: List[Entry]
+    entries: List[Entry] = []
     section = ""
     for raw in text.splitlines():
         line = raw.strip()
@@ -28,17 +27,15 @@ def parse(text):
     return entries
 
 
-def value(entries, section, key):
-    # type: (List[Entry], str, str) -> Optional[str]
+def value(entries: List[Entry], section: str, key: str) -> Optional[str]:
     """The last value of a key, as both readers take it."""
     found = [entry.value for entry in entries if entry.section == section and entry.key == key]
     return found[-1] if found else None
 
 
-def words(entries, section, key):
-    # type: (List[Entry], str, str) -> List[str]
+def words(entries: List[Entry], section: str, key: str) -> List[str]:
     """All words of a list that may be spread over lines; an empty assignment starts it anew."""
-    found = []  # type: List[str]
+    found: List[str] = []
     for entry in entries:
         if entry.section == section and entry.key == key:
             found = found + entry.value.split() if entry.value else []

@@ -37,34 +37,29 @@ class Kernel(NamedTuple):
     minor: int
 
 
-def kernel_can(release):
-    # type: (str) -> bool
+def kernel_can(release: str) -> bool:
     """A release that nobody can read is taken for a new one: apply says so if it is not."""
     found = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", release)
     return found is None or Kernel(int(found.group(1)), int(found.group(2))) >= KERNEL_SINCE
 
 
-def parse(rows):
-    # type: (Any) -> Tuple[Connected, ...]
+def parse(rows: Any) -> Tuple[Connected, ...]:
     """``ip -j route``: the routes to what is on the link itself."""
     return tuple(
         Connected(str(row["dst"]), str(row["dev"]), whole(row.get("metric")) or 0)
         for row in objects(rows) if "dst" in row and "dev" in row and "gateway" not in row and row["dst"] != "default")
 
 
-def subnet_of(rail):
-    # type: (RailWish) -> str
+def subnet_of(rail: RailWish) -> str:
     return str(ipaddress.ip_interface(rail.address or "").network)
 
 
-def own(rail, observed):
-    # type: (RailWish, Observed) -> List[int]
+def own(rail: RailWish, observed: Observed) -> List[int]:
     """The metrics that the rail's subnet has by the rail's interface."""
     return sorted(route.metric for route in observed.connected if (route.subnet, route.netdev) == (subnet_of(rail), rail.netdev))
 
 
-def changes(rail, observed, disruption):
-    # type: (RailWish, Observed, str) -> List[Change]
+def changes(rail: RailWish, observed: Observed, disruption: str) -> List[Change]:
     """For an address that is there; one that is to come gets its metric with it."""
     link = observed.link(rail)
     if rail.metric is None or rail.address is None or rail.address not in link.addresses:
@@ -74,28 +69,25 @@ def changes(rail, observed, disruption):
     return _of_address(rail, link, disruption)
 
 
-def _change(rail, before, disruption, ops):
-    # type: (RailWish, Any, str, Any) -> List[Change]
+def _change(rail: RailWish, before: Any, disruption: str, ops: Any) -> List[Change]:
     return [Change(AREA, "route metric of " + rail.label, before, rail.metric, disruption, WHY, SOURCE, tuple(ops))]
 
 
-def _of_address(rail, link, disruption):
-    # type: (RailWish, LinkState, str) -> List[Change]
+def _of_address(rail: RailWish, link: LinkState, disruption: str) -> List[Change]:
     before = dict(link.metrics).get(rail.address or "", "0")
     if before == str(rail.metric):
         return []
-    words = ("ip", "addr", "replace", rail.address or "", "broadcast", "+", "metric")  # type: Tuple[str, ...]
+    words: Tuple[str, ...] = ("ip", "addr", "replace", rail.address or "", "broadcast", "+", "metric")
     device = ("dev", rail.netdev)
     return _change(rail, whole(before), disruption, [run((*words, str(rail.metric), *device), ((*words, before, *device),))])
 
 
-def _of_route(rail, before, disruption):
-    # type: (RailWish, Sequence[int], str) -> List[Change]
+def _of_route(rail: RailWish, before: Sequence[int], disruption: str) -> List[Change]:
     """The new one first, so that the subnet is never without a route."""
     if list(before) == [rail.metric]:
         return []
     address = str(ipaddress.ip_interface(rail.address or "").ip)
-    route = (subnet_of(rail), "dev", rail.netdev, "proto", "kernel", "scope", "link", "src", address, "metric")  # type: Tuple[str, ...]
+    route: Tuple[str, ...] = (subnet_of(rail), "dev", rail.netdev, "proto", "kernel", "scope", "link", "src", address, "metric")
     ops = []
     for metric in [rail.metric] if rail.metric not in before else []:
         ops.append(run(("ip", "-4", "route", "replace", *route, str(metric)), (("ip", "-4", "route", "del", *route, str(metric)),)))
@@ -104,8 +96,7 @@ def _of_route(rail, before, disruption):
     return _change(rail, before[0] if len(before) == 1 else list(before) or None, disruption, ops)
 
 
-def conflicts(rail, rails, observed):
-    # type: (RailWish, Sequence[RailWish], Observed) -> List[str]
+def conflicts(rail: RailWish, rails: Sequence[RailWish], observed: Observed) -> List[str]:
     """An interface that is no rail and would lose its subnet to the rail."""
     if rail.metric is None or rail.address is None:
         return []

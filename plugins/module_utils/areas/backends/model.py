@@ -35,8 +35,7 @@ class RailWish(NamedTuple):
     metric: Optional[int] = None  # of the route to its subnet; None: whatever it has
 
     @property
-    def table(self):
-        # type: () -> int
+    def table(self) -> int:
         """The rail's own routing table, used only when the rail is source-routed."""
         return TABLE_BASE + self.number
 
@@ -105,25 +104,20 @@ class Observed(NamedTuple):
     connected: Tuple[Connected, ...] = ()  # asked for only where a rail has a metric
     networkd_metrics: bool = False  # [Address] RouteMetric=
 
-    def link(self, rail):
-        # type: (RailWish) -> LinkState
+    def link(self, rail: RailWish) -> LinkState:
         return self.links.get(rail.netdev, NO_LINK)
 
-    def unit(self, name):
-        # type: (str) -> UnitState
+    def unit(self, name: str) -> UnitState:
         return self.units.get(name, NO_UNIT)
 
-    def active(self, name):
-        # type: (str) -> bool
+    def active(self, name: str) -> bool:
         return self.unit(name).active in ("active", "activating", "reloading")
 
-    def under(self, *directories):
-        # type: (*str) -> List[FileState]
+    def under(self, *directories: str) -> List[FileState]:
         """The files seen directly below these directories, by path."""
         return [state for path, state in sorted(self.files.items()) if path.rpartition("/")[0] in directories]
 
-    def state(self, path):
-        # type: (str) -> FileState
+    def state(self, path: str) -> FileState:
         return self.files.get(path, FileState(path, None, None))
 
 
@@ -134,8 +128,7 @@ class Wanted(NamedTuple):
     mode: int
 
 
-def header(rails):
-    # type: (Tuple[RailWish, ...]) -> str
+def header(rails: Tuple[RailWish, ...]) -> str:
     """The first lines of every file: whose it is, and the addresses it stands for.
 
     The record is how a later run knows which address on an interface was ours, so that
@@ -144,10 +137,9 @@ def header(rails):
     return HEADER + "".join("# Rail %s has address %s\n" % (rail.rail, rail.address) for rail in rails if rail.address is not None)
 
 
-def recorded_addresses(observed):
-    # type: (Observed) -> Dict[str, List[str]]
+def recorded_addresses(observed: Observed) -> Dict[str, List[str]]:
     """Rail name -> addresses that files of ours put there."""
-    found = {}  # type: Dict[str, List[str]]
+    found: Dict[str, List[str]] = {}
     for state in observed.files.values():
         if state.text and is_ours(state.text):
             for name, address in RECORD.findall(state.text):
@@ -155,8 +147,7 @@ def recorded_addresses(observed):
     return found
 
 
-def by_name(rail):
-    # type: (RailWish) -> bool
+def by_name(rail: RailWish) -> bool:
     """Whether the interface is matched by its name instead of its MAC.
 
     A bond, bridge or VLAN shares the MAC of the interfaces below it, and its name comes

@@ -23,8 +23,7 @@ DROP_IN = "railwright.conf"
 _GENERATED = "10-netplan-%s%s.network"  # what netplan makes of a rail's definition, below /run
 
 
-def files(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
     if not rails:
         return {}
     manager = renderer(rails, observed)
@@ -36,20 +35,17 @@ def files(rails, observed):
     return found
 
 
-def drop_in(rail):
-    # type: (RailWish) -> str
+def drop_in(rail: RailWish) -> str:
     return "%s/%s.d/%s" % (networkd.DIRECTORY, _GENERATED % (PREFIX, rail.rail), DROP_IN)
 
 
-def drop_in_directories(names):
-    # type: (Sequence[str]) -> List[str]
+def drop_in_directories(names: Sequence[str]) -> List[str]:
     """Those of ours, of whichever rail, among what lies in networkd's directory."""
     start = (_GENERATED % (PREFIX, "")).partition(".")[0]
     return ["%s/%s" % (networkd.DIRECTORY, name) for name in names if name.startswith(start) and name.endswith(".network.d")]
 
 
-def renderer(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> str
+def renderer(rails: Tuple[RailWish, ...], observed: Observed) -> str:
     """The manager that runs; where both do, the one that already has the rails."""
     if not observed.active(nm.UNIT):
         return "networkd"
@@ -59,16 +55,14 @@ def renderer(rails, observed):
     return "NetworkManager" if all(link.nm_managed and link.networkd_file is None for link in links) else "networkd"
 
 
-def text(rails, manager):
-    # type: (Tuple[RailWish, ...], str) -> str
+def text(rails: Tuple[RailWish, ...], manager: str) -> str:
     lines = ["network:", "  version: 2", "  ethernets:"]
     for rail in rails:
         lines += ["    " + line for line in _definition(rail, manager)]
     return header(rails) + "\n".join(lines) + "\n"
 
 
-def _definition(rail, manager):
-    # type: (RailWish, str) -> List[str]
+def _definition(rail: RailWish, manager: str) -> List[str]:
     quoted = json.dumps  # a JSON string is a YAML string, whatever is in it
     # netplan matches the permanent MAC. A virtual interface has none, and the kernel changes part of an IPoIB one's.
     match = "name: " + quoted(rail.netdev) if by_name(rail) or rail.kind == "infiniband" else "macaddress: " + quoted(rail.mac)
@@ -94,16 +88,14 @@ def _definition(rail, manager):
     return lines
 
 
-def _policy(rail, source, manager):
-    # type: (RailWish, str, str) -> List[str]
+def _policy(rail: RailWish, source: str, manager: str) -> List[str]:
     if manager != "networkd":
         return []
     lines = ["  routing-policy:", "    - from: " + json.dumps(source)]
     return lines + ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
 
 
-def _passed(rail, routes):
-    # type: (RailWish, Sequence[Route]) -> List[str]
+def _passed(rail: RailWish, routes: Sequence[Route]) -> List[str]:
     """The rule and the metric. netplan leaves routing-policy out of NetworkManager's keyfiles (seen: 0.106), so they are passed through."""
     family = "ipv6" if ":" in (rail.address or "") else "ipv4"
     passed = ["      %s.routing-rule1: %s" % (family, json.dumps(nm.rule(rail)))] if routes else []
@@ -112,8 +104,7 @@ def _passed(rail, routes):
     return ["  networkmanager:", "    passthrough:", *passed] if passed else []
 
 
-def tell(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     generate = (run(("netplan", "generate")),)
     if renderer(rails, observed) == "networkd":
         return generate + networkd.tell(rails, observed)
@@ -124,8 +115,7 @@ def tell(rails, observed):
     return tuple(ops)
 
 
-def conflicts(rail, observed):
-    # type: (RailWish, Observed) -> List[str]
+def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     """Definitions of the same interface in other files, seen in what netplan generated from them."""
     found = networkd.earlier("/run/systemd/network/" + _GENERATED % (PREFIX, rail.rail), rail, observed)
     if renderer((rail,), observed) == "networkd":
@@ -142,13 +132,11 @@ def conflicts(rail, observed):
     return found
 
 
-def _message(identifier, state, rail, observed):
-    # type: (str, FileState, RailWish, Observed) -> str
+def _message(identifier: str, state: FileState, rail: RailWish, observed: Observed) -> str:
     holders = [source.path for source in observed.under(*DIRECTORIES) if source.path != PATH and "%s:" % identifier in (source.text or "")]
     return "netplan's %s in %s configures %s too; take it out there, %s replaces it" % (
         identifier, " or ".join(holders) or state.path, rail.netdev, PATH)
 
 
-def yaml_files(observed):
-    # type: (Observed) -> List[str]
+def yaml_files(observed: Observed) -> List[str]:
     return [state.path for state in observed.under(*DIRECTORIES) if state.path.endswith(".yaml") and state.text]

@@ -23,18 +23,15 @@ DIRECTORIES = (DIRECTORY, "/run/systemd/network", "/usr/local/lib/systemd/networ
 NETPLAN_MARK = "-netplan-"  # netplan writes /run/systemd/network/10-netplan-<id>.network
 
 
-def path(rail):
-    # type: (RailWish) -> str
+def path(rail: RailWish) -> str:
     return "%s/10-railwright-%s.network" % (DIRECTORY, rail.rail)
 
 
-def files(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o644) for rail in rails}
 
 
-def text(rail):
-    # type: (RailWish) -> str
+def text(rail: RailWish) -> str:
     lines = ["[Match]"] + match_lines(rail)
     # A rail with its cable out must not hold up the boot, and keeps its address for the day it comes back.
     lines += ["", "[Link]", "MTUBytes=%d" % rail.mtu, "RequiredForOnline=no"]
@@ -52,16 +49,14 @@ def text(rail):
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def address_lines(rail):
-    # type: (RailWish) -> List[str]
+def address_lines(rail: RailWish) -> List[str]:
     """An address with a metric has a section of its own."""
     if rail.address is None or rail.metric is None:
         return []
     return ["", "[Address]", "Address=" + rail.address, "RouteMetric=%d" % rail.metric]
 
 
-def route_lines(route):
-    # type: (Route) -> List[str]
+def route_lines(route: Route) -> List[str]:
     """A route of the rail's table, or its rule. IPv6 routes have no scope."""
     if route[0] == "from":
         return ["[RoutingPolicyRule]", "From=" + route[1]]
@@ -70,8 +65,7 @@ def route_lines(route):
     return ["[Route]", "Destination=" + route[0]] + (["Scope=link"] if family_of(route) == "-4" else [])
 
 
-def match_lines(rail):
-    # type: (RailWish) -> List[str]
+def match_lines(rail: RailWish) -> List[str]:
     if by_name(rail):
         return ["Name=" + rail.netdev]
     if rail.kind == "infiniband":
@@ -80,16 +74,14 @@ def match_lines(rail):
     return ["MACAddress=" + rail.mac, "Type=ether"]  # VLANs and bonds above the rail share its MAC, but not its type
 
 
-def tell(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     """Only links whose file changed are configured again; the management NIC is left alone."""
     if not observed.active(UNIT) or not observed.networkd_reloads:
         return ()  # not running yet: it reads the file when it starts; too old: the live values are set beside it
     return (run(("networkctl", "reload")), *settled(rails, observed))
 
 
-def settled(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+def settled(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     """Wait until networkd is done: it takes addresses off and puts them back after it has answered.
 
     Only for links with a carrier; without one the IPv6 link-local address never comes.
@@ -101,18 +93,15 @@ def settled(rails, observed):
     return (run(argv, (("true",),)),)
 
 
-def conflicts(rail, observed):
-    # type: (RailWish, Observed) -> List[str]
+def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     return earlier(path(rail), rail, observed) + no_metric(rail, observed)
 
 
-def no_metric(rail, observed):
-    # type: (RailWish, Observed) -> List[str]
+def no_metric(rail: RailWish, observed: Observed) -> List[str]:
     return [metrics.TOO_OLD] if rail.metric is not None and rail.address is not None and not observed.networkd_metrics else []
 
 
-def earlier(own, rail, observed):
-    # type: (str, RailWish, Observed) -> List[str]
+def earlier(own: str, rail: RailWish, observed: Observed) -> List[str]:
     """Foreign .network files that are read before our own for this interface. netplan's are its own backend's matter."""
     return [
         "%s configures %s and is read before %s; take the interface out of it, or name the file so that it sorts later" % (
@@ -123,10 +112,9 @@ def earlier(own, rail, observed):
     ]
 
 
-def effective(observed):
-    # type: (Observed) -> List[FileState]
+def effective(observed: Observed) -> List[FileState]:
     """The .network files that count: of several with one name, the one of the first directory."""
-    seen = {}  # type: Dict[str, FileState]
+    seen: Dict[str, FileState] = {}
     for directory in DIRECTORIES:
         for state in observed.under(directory):
             name = _basename(state.path)
@@ -135,8 +123,7 @@ def effective(observed):
     return [seen[name] for name in sorted(seen) if (seen[name].text or "").strip()]
 
 
-def file_of(netdev, mac, kind, observed):
-    # type: (str, str, str, Observed) -> Optional[str]
+def file_of(netdev: str, mac: str, kind: str, observed: Observed) -> Optional[str]:
     """The .network file that networkd would take for an interface, ours included."""
     for state in effective(observed):
         if matches(state.text or "", netdev, mac, kind):
@@ -144,8 +131,7 @@ def file_of(netdev, mac, kind, observed):
     return None
 
 
-def matches(content, netdev, mac, kind):
-    # type: (str, str, str, str) -> bool
+def matches(content: str, netdev: str, mac: str, kind: str) -> bool:
     """Whether a [Match] section may take the interface; keys that we cannot judge count as met.
 
     That errs towards a conflict that a person looks at. An empty section takes nothing in
@@ -169,14 +155,12 @@ def matches(content, netdev, mac, kind):
     return not (virtual_only and not names and not macs)
 
 
-def _glob(patterns, word):
-    # type: (List[str], str) -> bool
+def _glob(patterns: List[str], word: str) -> bool:
     """systemd's lists: globs, a leading ``!`` turns the whole list round."""
     inverted = patterns[0].startswith("!")
     plain = [patterns[0].lstrip("!")] + patterns[1:]
     return any(fnmatch.fnmatchcase(word, pattern) for pattern in plain) != inverted
 
 
-def _basename(name):
-    # type: (str) -> str
+def _basename(name: str) -> str:
     return name.rpartition("/")[2]

@@ -36,24 +36,20 @@ class Profile(NamedTuple):
     external: bool  # a mirror of what another manager set up; NetworkManager does not act on it
 
 
-def path(rail):
-    # type: (RailWish) -> str
+def path(rail: RailWish) -> str:
     return "%s/railwright-%s.nmconnection" % (DIRECTORY, rail.rail)
 
 
-def uuid_of(rail):
-    # type: (RailWish) -> str
+def uuid_of(rail: RailWish) -> str:
     """The same on every run, as the profile's uuid is its identity to NetworkManager."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "railwright.rdma/network/" + rail.rail))
 
 
-def files(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Dict[str, Wanted]
+def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o600) for rail in rails}  # NetworkManager ignores profiles that others may read
 
 
-def text(rail):
-    # type: (RailWish) -> str
+def text(rail: RailWish) -> str:
     kind = "infiniband" if rail.kind == "infiniband" else "ethernet"
     lines = ["[connection]", "id=railwright-" + rail.rail, "uuid=" + uuid_of(rail), "type=" + kind]
     lines += ["autoconnect=true", "autoconnect-priority=%d" % PRIORITY]
@@ -68,8 +64,7 @@ def text(rail):
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def _manual(rail):
-    # type: (RailWish) -> List[str]
+def _manual(rail: RailWish) -> List[str]:
     address = ipaddress.ip_interface(rail.address or "")
     lines = ["method=manual", "address1=%s" % address] + ([] if rail.metric is None else ["route-metric=%d" % rail.metric])
     routes = wanted_routes(rail)
@@ -79,14 +74,12 @@ def _manual(rail):
     return lines + (["routing-rule1=" + rule(rail)] if routes else [])
 
 
-def rule(rail):
-    # type: (RailWish) -> str
+def rule(rail: RailWish) -> str:
     """The rule that sends the rail's address to its table, in NetworkManager's words."""
     return "priority %d from %s table %d" % (RULE_PRIORITY, ipaddress.ip_interface(rail.address or "").ip, rail.table)
 
 
-def tell(rails, observed):
-    # type: (Tuple[RailWish, ...], Observed) -> Tuple[Op, ...]
+def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     """Read the profiles again, and activate ours where the cable is in (NetworkManager refuses without one)."""
     ops = [run(("nmcli", "connection", "reload"))]
     for rail in rails:
@@ -94,8 +87,7 @@ def tell(rails, observed):
     return tuple(ops)
 
 
-def activate(identifier, rail, observed):
-    # type: (str, RailWish, Observed) -> List[Op]
+def activate(identifier: str, rail: RailWish, observed: Observed) -> List[Op]:
     """Bring a profile up on one interface; what was active there before comes back as the undo.
 
     A profile of ours that goes away with a roll back is taken down by NetworkManager itself.
@@ -108,14 +100,13 @@ def activate(identifier, rail, observed):
     return [run(("nmcli", "connection", "up", "uuid", identifier, "ifname", rail.netdev), (undo,))]
 
 
-def conflicts(rail, observed):
-    # type: (RailWish, Observed) -> List[str]
+def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     """Profiles that NetworkManager may take for the interface instead of ours."""
     devtype = observed.link(rail).devtype
     if by_name(rail) and devtype is not None:
         return ["%s is a %s: NetworkManager keeps its MTU and address in the profile that makes it; set them there, with "
                 "network_manage_addresses: false here" % (rail.netdev, devtype)]
-    found = []  # type: List[str]
+    found: List[str] = []
     for profile in profiles(observed):
         if profile.ours or profile.generated or not profile.autoconnect or NETPLAN_PREFIX in profile.path:
             continue
@@ -127,8 +118,7 @@ def conflicts(rail, observed):
     return found
 
 
-def claims(profile, rail):
-    # type: (Profile, RailWish) -> bool
+def claims(profile: Profile, rail: RailWish) -> bool:
     if profile.type not in ("infiniband" if rail.kind == "infiniband" else "ethernet", "802-3-ethernet"):
         return False
     if profile.interface is not None and profile.interface != rail.netdev:
@@ -136,14 +126,12 @@ def claims(profile, rail):
     return profile.mac is None or profile.mac == rail.mac
 
 
-def profiles(observed):
-    # type: (Observed) -> List[Profile]
+def profiles(observed: Observed) -> List[Profile]:
     found = [_keyfile(state.path, state.text or "") for state in observed.under(*DIRECTORIES) if state.text]
     return found + [_ifcfg(state.path, state.text or "") for state in observed.under(IFCFG_DIRECTORY) if state.text]
 
 
-def _keyfile(name, content):
-    # type: (str, str) -> Profile
+def _keyfile(name: str, content: str) -> Profile:
     entries = ini.parse(content)
     kind = ini.value(entries, "connection", "type") or ""
     mac = ini.value(entries, kind, "mac-address") or ini.value(entries, "802-3-ethernet", "mac-address")
@@ -156,8 +144,7 @@ def _keyfile(name, content):
     )
 
 
-def _ifcfg(name, content):
-    # type: (str, str) -> Profile
+def _ifcfg(name: str, content: str) -> Profile:
     values = {entry.key: entry.value.strip("\"'") for entry in ini.parse(content)}
     kind = "infiniband" if values.get("TYPE", "").lower() == "infiniband" else "ethernet"
     mac = values.get("HWADDR")

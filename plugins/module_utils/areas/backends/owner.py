@@ -18,8 +18,7 @@ class Claim(NamedTuple):
     evidence: str
 
 
-def owner(rail, preference, observed):
-    # type: (RailWish, str, Observed) -> Tuple[Optional[str], str]
+def owner(rail: RailWish, preference: str, observed: Observed) -> Tuple[Optional[str], str]:
     """The backend for a rail and why; None when the node has nothing that could do it."""
     if preference != "auto":
         reason = unusable(preference, observed)
@@ -30,11 +29,10 @@ def owner(rail, preference, observed):
     return node_manager(observed.link(rail), observed)
 
 
-def claims(rail, observed):
-    # type: (RailWish, Observed) -> List[Claim]
+def claims(rail: RailWish, observed: Observed) -> List[Claim]:
     """What names this interface, the surest first."""
     link = observed.link(rail)
-    found = []  # type: List[Claim]
+    found: List[Claim] = []
     if "ifquery" in observed.tools:
         found += [Claim(ifupdown.NAME, "%s has a stanza for it" % state.path)
                   for state in ifupdown.sources(observed) if rail.netdev in ifupdown.interfaces(state.text or "")]
@@ -46,8 +44,7 @@ def claims(rail, observed):
     return found
 
 
-def _nm_claims(link, observed):
-    # type: (LinkState, Observed) -> List[Claim]
+def _nm_claims(link: LinkState, observed: Observed) -> List[Claim]:
     """NetworkManager manages every interface that it was not told to leave; what it does with it decides."""
     active = [profile for profile in nm.profiles(observed) if profile.uuid is not None and profile.uuid == link.nm_uuid]
     if any(profile.external for profile in active):
@@ -59,13 +56,11 @@ def _nm_claims(link, observed):
     return [Claim(nm.NAME, "NetworkManager manages it" + (" by %s" % active[0].path if active else ""))]
 
 
-def has_netplan(observed):
-    # type: (Observed) -> bool
+def has_netplan(observed: Observed) -> bool:
     return "netplan" in observed.tools and bool(netplan.yaml_files(observed))
 
 
-def node_manager(link, observed):
-    # type: (LinkState, Observed) -> Tuple[Optional[str], str]
+def node_manager(link: LinkState, observed: Observed) -> Tuple[Optional[str], str]:
     """The manager for an interface that nobody has yet: the one that the node runs."""
     if has_netplan(observed):
         return netplan.NAME, "%s configures the node" % netplan.yaml_files(observed)[0]
@@ -82,8 +77,7 @@ def node_manager(link, observed):
     return None, "no manager was found: none of systemd-networkd, ifupdown, NetworkManager and netplan is installed (and not masked)"
 
 
-def unusable(backend, observed):
-    # type: (str, Observed) -> Optional[str]
+def unusable(backend: str, observed: Observed) -> Optional[str]:
     """Why a backend cannot be used on this node; None when it can."""
     if backend == networkd.NAME:
         state = observed.unit(networkd.UNIT).load
@@ -99,8 +93,7 @@ def unusable(backend, observed):
     return None if "ifquery" in observed.tools else "ifupdown is not installed"
 
 
-def fights(rail, backend, observed):
-    # type: (RailWish, str, Observed) -> List[str]
+def fights(rail: RailWish, backend: str, observed: Observed) -> List[str]:
     """Other managers that have the interface as well."""
     return ["%s is to be configured by %s, but %s; take it away from one of them (network_backend says which one to keep)" % (
         rail.netdev, backend, claim.evidence) for claim in claims(rail, observed) if claim.backend != backend]

@@ -30,8 +30,7 @@ class Owned(NamedTuple):
     why: str
 
 
-def carrying(rail, observed):
-    # type: (RailWish, Observed) -> str
+def carrying(rail: RailWish, observed: Observed) -> str:
     """The disruption class of touching a rail as it is now.
 
     A rail that is down, or that has no address though it is meant to have one, carries
@@ -43,14 +42,12 @@ def carrying(rail, observed):
     return "link" if link.up and (link.addresses or rail.address is None) else "none"
 
 
-def highest(classes):
-    # type: (Sequence[str]) -> str
+def highest(classes: Sequence[str]) -> str:
     return max(classes, key=DISRUPTIONS.index) if classes else "none"
 
 
-def wanted_files(owned, observed):
-    # type: (Sequence[Owned], Observed) -> Dict[str, Tuple[Wanted, Owned]]
-    found = {}  # type: Dict[str, Tuple[Wanted, Owned]]
+def wanted_files(owned: Sequence[Owned], observed: Observed) -> Dict[str, Tuple[Wanted, Owned]]:
+    found: Dict[str, Tuple[Wanted, Owned]] = {}
     for group in owned:
         for path, wanted in MODULES[group.backend].files(group.rails, observed).items():
             rails = tuple(rail for rail in group.rails if group.backend == netplan.NAME or MODULES[group.backend].path(rail) == path)
@@ -58,8 +55,7 @@ def wanted_files(owned, observed):
     return found
 
 
-def file_changes(owned, others, observed):
-    # type: (Sequence[Owned], Sequence[Nic], Observed) -> List[Change]
+def file_changes(owned: Sequence[Owned], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """Files of ours that should not be there any more, then those that should."""
     wanted = wanted_files(owned, observed)
     changes = stale_files(set(wanted), reached_over([rail for group in owned for rail in group.rails], others), observed)
@@ -72,27 +68,24 @@ def file_changes(owned, others, observed):
     return changes
 
 
-def reached_over(rails, others):
-    # type: (Sequence[RailWish], Sequence[Nic]) -> Set[str]
+def reached_over(rails: Sequence[RailWish], others: Sequence[Nic]) -> Set[str]:
     """Names and MACs of the interfaces that the controller comes in by, as our files name an interface."""
     names = [(rail.netdev, rail.mac) for rail in rails if rail.management] + [(nic.name, nic.mac) for nic in others if nic.management]
     return {word.lower() for pair in names for word in pair if word}
 
 
-def words(text):
-    # type: (str) -> Set[str]
+def words(text: str) -> Set[str]:
     """Of a file of any manager: ``Name=eth1``, ``mac-address=02:…``, ``macaddress: "02:…"``."""
     return {word.strip(":") for word in re.split(r"[\s=\"',;]+", text.lower())}
 
 
-def stale_files(wanted, management, observed):
-    # type: (Set[str], Set[str], Observed) -> List[Change]
+def stale_files(wanted: Set[str], management: Set[str], observed: Observed) -> List[Change]:
     """Files of an earlier apply: a rail that left the inventory, or a backend that changed. ``management``: see ``reached_over``."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     for path, state in sorted(observed.files.items()):
         if path in wanted or not is_ours(state.text or "") or "railwright" not in path.rpartition("/")[2]:
             continue
-        then = ()  # type: Tuple[Op, ...]
+        then: Tuple[Op, ...] = ()
         if path.startswith(networkd.DIRECTORY + "/"):
             then = networkd.tell((), observed)
         elif path.startswith(nm.DIRECTORY + "/") and observed.active(nm.UNIT):
@@ -106,10 +99,9 @@ def stale_files(wanted, management, observed):
     return changes
 
 
-def before_files(owned, observed):
-    # type: (Sequence[Owned], Observed) -> List[Change]
+def before_files(owned: Sequence[Owned], observed: Observed) -> List[Change]:
     """Managers that must be enabled, and ifupdown's line that makes it read our files."""
-    changes = []  # type: List[Change]
+    changes: List[Change] = []
     backends = [group.backend for group in owned]
     if networkd.NAME in backends and observed.unit(networkd.UNIT).enabled not in ENABLED:
         ops = [run(("systemctl", "enable", networkd.UNIT), (("systemctl", "disable", networkd.UNIT),))]
@@ -131,8 +123,7 @@ def before_files(owned, observed):
     return changes
 
 
-def after_files(owned, others, observed):
-    # type: (Sequence[Owned], Sequence[Nic], Observed) -> List[Change]
+def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """Start networkd once it has files to read.
 
     It leaves interfaces without a .network file alone. One that has a file so far unused
@@ -150,21 +141,18 @@ def after_files(owned, others, observed):
     return [_unit_change(networkd.UNIT, "running", highest(classes), start + networkd.settled(rails, observed))]
 
 
-def uses_networkd(group, observed):
-    # type: (Owned, Observed) -> bool
+def uses_networkd(group: Owned, observed: Observed) -> bool:
     if group.backend == netplan.NAME:
         return netplan.renderer(group.rails, observed) == "networkd"
     return group.backend == networkd.NAME
 
 
-def _unit_change(unit, what, disruption, ops):
-    # type: (str, str, str, Tuple[Op, ...]) -> Change
+def _unit_change(unit: str, what: str, disruption: str, ops: Tuple[Op, ...]) -> Change:
     return Change(AREA, "unit %s %s" % (unit, what), False, True, disruption, "it configures the rails at boot", "systemd.network(5)"
                   if unit == networkd.UNIT else "interfaces(5)", ops)
 
 
-def udev_changes(rails, others, observed):
-    # type: (Sequence[RailWish], Sequence[Nic], Observed) -> List[Change]
+def udev_changes(rails: Sequence[RailWish], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """For interfaces that somebody else configures: their MTU by a udev rule, whoever that is."""
     paths = {"%s/70-railwright-%s.rules" % (UDEV_DIRECTORY, rail.rail): rail for rail in rails}
     changes = stale_files(set(paths), reached_over(rails, others), observed)
@@ -174,13 +162,11 @@ def udev_changes(rails, others, observed):
     return changes
 
 
-def udev_text(rail):
-    # type: (RailWish) -> str
+def udev_text(rail: RailWish) -> str:
     return HEADER + 'SUBSYSTEM=="net", ACTION=="add", %s, ATTR{mtu}="%d"\n' % (udev_match(rail), rail.mtu)
 
 
-def udev_match(rail):
-    # type: (RailWish) -> str
+def udev_match(rail: RailWish) -> str:
     if by_name(rail):
         return 'KERNEL=="%s"' % rail.netdev
     if rail.kind == "infiniband":
