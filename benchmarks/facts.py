@@ -17,7 +17,7 @@ from statistics import median
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status, ibv_devinfo, proc_modules
 from tests.fixtures.node_tree import ZERO, Device, Port, Tree, roce_gids
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 
 LIMIT_MS = 100.0

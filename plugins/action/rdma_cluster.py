@@ -12,12 +12,12 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where, verdict
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import peers_of
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.reach import judge_reach
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import pairs
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import pairs
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach
 from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import reachability, reachability_lines
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction

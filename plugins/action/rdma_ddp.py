@@ -13,9 +13,9 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import PREFIX
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, share, wishes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec

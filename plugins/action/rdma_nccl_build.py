@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirrored
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec

@@ -13,12 +13,12 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node, plan_run
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.seen import usable
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judged, run_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import usable
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.release import __version__ as core_version
 
-from ansible_collections.railwright.rdma.plugins.module_utils.preflight import AREA, preflight_problems, preflight_warnings
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import AREA, preflight_problems, preflight_warnings
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem, as_dicts, change_as_dict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction

@@ -3,7 +3,7 @@
 
 from typing import Optional
 
-from .host import Host
+from .host.host import Host
 
 CURRENT = "current"
 

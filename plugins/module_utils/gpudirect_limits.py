@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Versions at which the paths to GPU memory begin and end; the sources are those of gpudirect_choice.py."""
+"""Versions at which the paths to GPU memory begin and end; the sources are those of rules/gpudirect.py."""
 
 DMABUF_KERNEL = (5, 12)  # first with ib_umem_dmabuf, and mlx5_ib the first driver that used it
 OPEN_DRIVER = 515  # first branch with open kernel modules; it brings CUDA 11.7

@@ -7,11 +7,11 @@ package by its checksum. Nothing of it is trusted because of where it came from.
 
 from typing import Any, Dict, List, Optional, Sequence
 
-from .areas import repositories
-from .areas.repository_files import STAGED
+from .areas.stack import repositories
+from .areas.stack.repository_files import STAGED
 from .catalogue import aiacc
 from .catalogue.repositories import repositories_of
-from .package_steps import OFFLINE, OFFLINE_PATH
+from .plan.package_steps import OFFLINE, OFFLINE_PATH
 from .spec.model import Spec
 from .types import Change, Identity
 

@@ -9,9 +9,9 @@ comes through apt and dnf, from repositories, checked as ever.
 from typing import List, Sequence
 
 from .catalogue import aiacc
-from .commands import sums
 from .errors import RailwrightError
-from .host import Host
+from .host.commands import sums
+from .host.host import Host
 from .spec.model import Spec
 
 STATE = "unsigned"

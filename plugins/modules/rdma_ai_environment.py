@@ -78,12 +78,12 @@ torch:
 
 from typing import Any, Dict, Optional
 
-from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import Bill, Wanted, bill_from, place_of, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Bill, Wanted, bill_from, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS: Dict[str, Any] = {

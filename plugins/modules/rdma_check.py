@@ -104,10 +104,10 @@ rails:
   elements: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 

@@ -163,8 +163,8 @@ now:
   type: float
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.drain_module import run_drain
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.drain import run_drain
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 
 
 def main() -> None:

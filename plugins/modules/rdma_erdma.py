@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The source of Alibaba's eRDMA driver for DKMS; the logic is in module_utils/erdma_unpack.py."""
+"""The source of Alibaba's eRDMA driver for DKMS; the logic is in module_utils/areas/erdma/unpack.py."""
 
 DOCUMENTATION = r"""
 module: rdma_erdma
@@ -53,10 +53,10 @@ source:
 
 from typing import Any, Dict
 
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_unpack import clean, look, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.unpack import clean, look, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {

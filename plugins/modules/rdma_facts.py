@@ -262,8 +262,8 @@ rdma:
       type: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.facts_module import run_facts
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.facts import run_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 
 
 def main() -> None:

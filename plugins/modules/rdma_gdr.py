@@ -89,11 +89,11 @@ source:
 
 from typing import Any, Dict
 
-from ansible_collections.railwright.rdma.plugins.module_utils import gdr_traffic
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain, needed_source
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain, needed_source
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 
@@ -116,8 +116,8 @@ def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
         return {"explanation": explain(host, Spec(params["spec"]))}
     if params["mode"] == "source":
         return {"source": needed_source(host, Spec(params["spec"]))}
-    pairs, options = gdr_traffic.pairs_from(params["pairs"]), gdr_traffic.options_from(params["options"])
-    verdicts = gdr_traffic.measure(host, params["node"], params["path"], pairs, options, params["port"], params["minimum"])
+    pairs, options = gdr.pairs_from(params["pairs"]), gdr.options_from(params["options"])
+    verdicts = gdr.measure(host, params["node"], params["path"], pairs, options, params["port"], params["minimum"])
     return {"verdicts": as_dicts(verdicts)}
 
 

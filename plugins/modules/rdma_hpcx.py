@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""HPC-X below its prefix; the logic is in module_utils/hpcx_prefix.py."""
+"""HPC-X below its prefix; the logic is in module_utils/prefix/hpcx.py."""
 
 DOCUMENTATION = r"""
 module: rdma_hpcx
@@ -55,11 +55,11 @@ hpcx:
 
 from typing import Any, Dict, Optional
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import Wanted, as_result, clean, link, place, unpack, wanted
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import Wanted, as_result, clean, link, place, unpack, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 

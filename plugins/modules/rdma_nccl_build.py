@@ -117,11 +117,11 @@ library_path:
 import os
 from typing import Any, Dict, Sequence
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build_look, build_node, mount
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import account, as_user
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import account, as_user
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import install, mount, toolchain
 
 NAMES = ("seen", "plan", "state", "choice", "made", "packed", "carried")
 ARGUMENTS: Dict[str, Any] = dict({
@@ -133,12 +133,12 @@ ARGUMENTS: Dict[str, Any] = dict({
 
 def without_rights(host: Host, given: Dict[str, Any]) -> Sequence[str]:
     """The words before the command line of a program that may be another user's: it runs with the rights that the compiler gets."""
-    who = build_node.compile_account(host, given.get("user") or os.environ.get("SUDO_USER"))
+    who = install.compile_account(host, given.get("user") or os.environ.get("SUDO_USER"))
     return () if who.uid is None else as_user(host, account(who.name), ())
 
 
 def look(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
-    found = build_look.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
+    found = toolchain.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
                             given["mpi_prefix"], given["mpi_install"], without_rights(host, given))
     found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
@@ -147,10 +147,10 @@ def look(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
 def verify(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
     """A node without GPU runs nothing, so what its libraries lack is no matter."""
     if given["programs"]:
-        build_node.verify(host, given["directory"], given["programs"])
+        install.verify(host, given["directory"], given["programs"])
     if given["gpus"] and not given["pending"]:
         program = "%s/%s" % (given["directory"], given["first"])
-        missing = build_look.unresolved(host, program, given["library_path"], without_rights(host, given))
+        missing = toolchain.unresolved(host, program, given["library_path"], without_rights(host, given))
         if missing:
             raise RailwrightError("%s does not start here: %s" % (program, ", ".join(missing)))
     return {"changed": False, "library_path": given["library_path"]}
@@ -163,16 +163,16 @@ def step(host: Host, mode: str, given: Dict[str, Any], dry: bool) -> Dict[str, A
     if mode == "verify":
         return verify(host, given)
     if mode == "state":
-        return dict(build_look.state(host, given["directory"]), changed=False)
+        return dict(toolchain.state(host, given["directory"]), changed=False)
     if dry:
         return {"changed": True, "manifest": None}
     if mode == "build":
-        account = build_node.compile_account(host, given["user"] or os.environ.get("SUDO_USER"))
-        made = build_node.Builder(host, account, given["node"], given["build"]).run(given["archive"])
+        account = install.compile_account(host, given["user"] or os.environ.get("SUDO_USER"))
+        made = install.Builder(host, account, given["node"], given["build"]).run(given["archive"])
         return dict(made, changed=True)
     if mode == "pack":
-        return dict(build_node.pack(host, given["directory"], given["archive"]), changed=False)
-    build_node.unpack(host, given["archive"], given["sha256"], given["directory"], given["programs"])
+        return dict(install.pack(host, given["directory"], given["archive"]), changed=False)
+    install.unpack(host, given["archive"], given["sha256"], given["directory"], given["programs"])
     return {"changed": True}
 
 

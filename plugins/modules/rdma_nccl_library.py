@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""NCCL from its wheel or its source below a prefix; the logic is in module_utils/nccl_prefix.py and nccl_prefix_node.py."""
+"""NCCL from its wheel or its source below a prefix; the logic is in module_utils/prefix/nccl.py and nccl_prefix_node.py."""
 
 DOCUMENTATION = r"""
 module: rdma_nccl_library
@@ -61,12 +61,12 @@ notes:
 
 from typing import Any, Dict, Optional
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, wanted
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix_node import build, clean, link, place, unpack
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Wanted, as_result, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_install import build, clean, link, place, unpack
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 

@@ -187,11 +187,11 @@ bench:
 
 from typing import Any, Dict
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import job, look, rundir
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.collect import collect
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import job, readiness, run_directory
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import collect
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -222,9 +222,10 @@ ARGUMENTS = {
 def look_at(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     user = spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
-    wanted = look.Wanted(user, params["directory"], tuple(params["libraries"]), tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
-                         {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
-    return {"seen": look.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
+    wanted = readiness.Wanted(
+        user, params["directory"], tuple(params["libraries"]), tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
+        {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
+    return {"seen": readiness.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
 
 
 def launch_of(params: Dict[str, Any]) -> job.Launch:
@@ -239,7 +240,7 @@ def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
     if mode == "look":
         return look_at(host, params)
     if mode == "prepare":
-        rundir.prepare(host, params["run"], params["user"], params["hosts"])
+        run_directory.prepare(host, params["run"], params["user"], params["hosts"])
         return {}
     if mode == "probe":
         return job.run_probe(host, launch_of(params))
@@ -251,7 +252,7 @@ def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
         found = job.stop(host, params["run"], params["user"], params["cancel"])
     else:
         found = collect(host, params["run"], params["user"], params["names"])
-        found["notes"] += ["%s/%s stays behind" % (rundir.directory_of(params["run"]), name) for name in found.pop("left")]
+        found["notes"] += ["%s/%s stays behind" % (run_directory.directory_of(params["run"]), name) for name in found.pop("left")]
     return found
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prove the package steps of a plan before they happen, or explain why they failed; the logic is in module_utils/package_proof.py."""
+"""Prove the package steps of a plan before they happen, or explain why they failed; the logic is in module_utils/plan/packages."""
 
 DOCUMENTATION = r"""
 module: rdma_packages
@@ -94,8 +94,8 @@ resolved:
   sample: [{"name": "doca-ofed", "from": null, "to": "3.2.3-019000", "origin": "DOCA-HOST:stable"}]
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.package_module import run_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import run_packages
 
 
 def main() -> None:

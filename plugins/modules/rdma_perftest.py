@@ -161,13 +161,13 @@ ended:
 
 from typing import Any, Dict
 
-from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import Limits
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 
 ARGUMENTS = {

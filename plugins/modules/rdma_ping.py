@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ping the peers of a node on every rail with full-size packets; the logic is in module_utils/ping_node.py."""
+"""Ping the peers of a node on every rail with full-size packets; the logic is in module_utils/measure/ping.py."""
 
 DOCUMENTATION = r"""
 module: rdma_ping
@@ -85,9 +85,9 @@ verdicts:
   elements: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.ping_node import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping import look
 
 
 def main() -> None:

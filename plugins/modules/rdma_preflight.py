@@ -77,7 +77,7 @@ problems:
   elements: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 
 
 def main() -> None:

@@ -163,8 +163,8 @@ packages_changed:
   elements: str
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_rollback
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import run_rollback
 
 
 def main() -> None:

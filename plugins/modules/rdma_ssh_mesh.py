@@ -122,13 +122,12 @@ private_key:
 
 from typing import Any, Dict
 
-from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_apply as apply
-from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_node as node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
-from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import member_from
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import apply, node
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import member_from
 
 ARGUMENTS = {
     "mode": {"type": "str", "choices": ["observe", "plan", "generate", "read", "key", "apply", "prove"], "required": True},

@@ -263,8 +263,8 @@ restore_point:
   type: str
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.adapter import run_state
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import run_state
 
 
 def main() -> None:

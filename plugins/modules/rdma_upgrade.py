@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lease that an upgrade has on a node, and what an upgrade knows of the node; the logic is in module_utils/upgrade_lease.py."""
+"""The lease that an upgrade has on a node, and what an upgrade knows of the node; the logic is in module_utils/entry/upgrade_lease.py."""
 
 DOCUMENTATION = r"""
 module: rdma_upgrade
@@ -120,8 +120,8 @@ upgrade:
   type: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.upgrade_module import run_upgrade
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade import run_upgrade
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_lock import parse_explicit, parse_lock
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import parse_explicit, parse_lock
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wheel_tags import wheel_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.wheel_tags import wheel_of
 
 LOCK, WHEELS = "ai_environment_requirements", "ai_environment_wheels"
 INSTALLER, EXPLICIT = "ai_environment_conda_installer", "ai_environment_conda_explicit"

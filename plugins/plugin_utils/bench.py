@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions_of
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.verdicts import Run, job_left, judge, seen_by
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.words import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import Run, job_left, judge, seen_by
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise

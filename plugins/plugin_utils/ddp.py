@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Collection
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import is_old
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import is_old
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 SAME = ("backend", "steps", "warmup", "batch", "port", "timeout_s")  # ddp_benchmark_*: one job has one of each
@@ -109,7 +109,7 @@ def usable_address(text: Any) -> str | None:
 
 
 def share(plan: dict[str, Any], node: str) -> dict[str, Any]:
-    """One node's part, as module_utils/ddp/launch.py wants it."""
+    """One node's part, as module_utils/measure/ddp/launch.py wants it."""
     own = plan["nodes"][node]
     common = {name: plan[name] for name in ("run", "master", "port", "backend", "steps", "warmup", "batch", "timeout_s")}
     return {**own, **common, "nodes": len(plan["hosts"])}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
-from ansible_collections.railwright.rdma.plugins.module_utils.preflight import MOUNTS, Evidence
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import MOUNTS, Evidence
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 
 MARK = "#railwright:"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_text import NAME, PUBLIC, Member, good_host_keys
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import NAME, PUBLIC, Member, good_host_keys
 
 ADDRESS_HINT = "set ssh_mesh_addresses of the host"
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import ending_of, package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
     ARTIFACTS,
@@ -26,8 +27,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import KEY
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import wanted_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_mode import AUTO, DKMS
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source import source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import AUTO, DKMS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 OPERATOR = "operator"

@@ -29,10 +29,10 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import is_foreign
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import plain
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.unknown import is_foreign
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index

@@ -17,7 +17,7 @@ import yaml
 from ansible.errors import AnsibleError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_yaml import MERGE, TEXT, compose, read
 

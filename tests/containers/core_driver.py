@@ -12,11 +12,11 @@ import sys
 
 sys.path.insert(0, "/opt/railwright")
 
-from module_utils import plan as core
-from module_utils.apply import apply_plan, exclusive
-from module_utils.confirm import Switch
+from module_utils.apply.apply import apply_plan, exclusive
+from module_utils.apply.confirm import Switch
 from module_utils.errors import RailwrightError
-from module_utils.host import Host
+from module_utils.host.host import Host
+from module_utils.plan import plan as core
 from module_utils.spec.model import Spec
 from module_utils.types import as_dicts
 

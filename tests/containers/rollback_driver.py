@@ -15,14 +15,14 @@ from pathlib import Path
 
 sys.path.insert(0, "/opt/railwright")
 
-from module_utils import apply, journal
-from module_utils.host import Host
+from module_utils.apply import apply, journal
+from module_utils.host.host import Host
 from module_utils.observe.identity import observe_identity
-from module_utils.package_locks import wait_for_locks
-from module_utils.restore_apply import carry_out
-from module_utils.restore_packages import names_for, record_after, record_before
-from module_utils.restore_plan import plan_rollback, refused, repository_changes
-from module_utils.restore_transaction import prove
+from module_utils.observe.package_locks import wait_for_locks
+from module_utils.rollback.apply import carry_out
+from module_utils.rollback.package_records import names_for, record_after, record_before
+from module_utils.rollback.package_transaction import prove
+from module_utils.rollback.plan import plan_rollback, refused, repository_changes
 from module_utils.types import Change, write_file
 
 SOURCES = "/etc/apt/sources.list.d/railwright-doca.sources"

@@ -8,7 +8,7 @@ import pytest
 
 import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORMS, INDEX, OPERATOR_PIN, PINS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import known_keys
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
 
 CATALOGUE = "plugins/module_utils/catalogue/artifacts.py"
 SIBLINGS = "plugins/module_utils/catalogue/artifacts_"  # rows that it joins

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import repo
 
 CORE = repo.python("plugins/module_utils/")
-HOST = "plugins/module_utils/host.py"
-WRITER = "plugins/module_utils/host_write.py"  # its other half
-RUNNER = "plugins/module_utils/host_run.py"  # how it runs a command
-ADAPTER = "plugins/module_utils/adapter.py"
-MODULE = "plugins/module_utils/node_module.py"  # the only one that knows AnsibleModule
-FACTS = "plugins/module_utils/facts_module.py"  # asks its own environment who connected
+HOST = "plugins/module_utils/host/host.py"
+WRITER = "plugins/module_utils/host/write.py"  # its other half
+RUNNER = "plugins/module_utils/host/run.py"  # how it runs a command
+ADAPTER = "plugins/module_utils/entry/state.py"
+MODULE = "plugins/module_utils/entry/node_module.py"  # the only one that knows AnsibleModule
+FACTS = "plugins/module_utils/entry/facts.py"  # asks its own environment who connected
 IO_MODULES = {"os", "io", "pathlib", "shutil", "subprocess", "socket", "tempfile", "glob", "urllib", "http", "fcntl", "signal", "ctypes"}
 # What those modules hold that computes and touches nothing: path text, address text, numbers of signals.
 PURE = re.compile(r"os\.path\.(basename|dirname|join|normpath)|socket\.(inet_(aton|ntoa|ntop|pton)|AF_INET6?)|signal\.SIG[A-Z0-9]+")
@@ -100,7 +100,7 @@ def test_host_would_be_caught() -> None:
 
 def test_judging_needs_no_host() -> None:
     judges = [name for name in CORE if name.removeprefix("plugins/module_utils/").startswith(WITHOUT_HOST)]
-    assert not [place for _name, place, module in imported(judges) if re.match(r"\.+host(_write|_run)?\b", module)]
+    assert not [place for _name, place, module in imported(judges) if re.match(r"\.+host\b", module)]
 
 
 def test_plugins_never_import_the_controller() -> None:

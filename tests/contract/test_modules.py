@@ -30,7 +30,7 @@ EXPECTED_MODULES = {
     "rdma_ddp",
     "rdma_nccl_tests",
 }
-NODE_MODULE = "ansible_collections.railwright.rdma.plugins.module_utils.node_module.NodeModule"
+NODE_MODULE = "ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module.NodeModule"
 MODULES = sorted({Path(name).stem for name in repo.python("plugins/modules/")} | EXPECTED_MODULES)
 
 

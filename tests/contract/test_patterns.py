@@ -11,33 +11,33 @@ import time
 import pytest
 
 import patterns
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import FORMS
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import OWNED_BY_OTHERS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDOR_STACKS
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.transport import NETWORKS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.check_nccl import VERSIONS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.check_stack import RELEASES, URL
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import NETWORKS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms, node_facts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Text
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import OWNED_BY_OTHERS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_nccl import VERSIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_stack import RELEASES, URL
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.container_flags import PATTERNS
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
-    "plugins/module_utils/areas/stack_packages.py: row.mark": [row.mark for row in VENDOR_STACKS],
-    "plugins/module_utils/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
-    "plugins/module_utils/spec/check_nccl.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
-    "plugins/module_utils/spec/check_stack.py: FORMS[pin_form(row)]": list(FORMS.values()),
-    "plugins/module_utils/spec/check_stack.py: pattern": [URL, *(pattern for pattern, _allowed in RELEASES.values())],
-    "plugins/module_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
-    "plugins/module_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
+    "plugins/module_utils/areas/stack/stack_packages.py: row.mark": [row.mark for row in VENDOR_STACKS],
+    "plugins/module_utils/measure/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
+    "plugins/plugin_utils/spec/check_nccl.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
+    "plugins/plugin_utils/spec/check_stack.py: FORMS[pin_form(row)]": list(FORMS.values()),
+    "plugins/plugin_utils/spec/check_stack.py: pattern": [URL, *(pattern for pattern, _allowed in RELEASES.values())],
+    "plugins/plugin_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
+    "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container_flags.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
     "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py
-    "plugins/module_utils/nccl_tests/words.py: pattern": [],  # a row of _TELLING, which is found in the module
+    "plugins/module_utils/formats/program_output.py: pattern": [],  # a row of _TELLING, which is found in the module
     "plugins/plugin_utils/answers/form.py: form.pattern": [
         value.pattern for module in (forms, node_facts) for value in vars(module).values() if isinstance(value, Text)],
-    "plugins/module_utils/areas/dkms.py: pattern": [],  # a package's own: test_a_pattern_of_a_package_is_bounded
+    "plugins/module_utils/areas/stack/dkms.py: pattern": [],  # a package's own: test_a_pattern_of_a_package_is_bounded
 }
 SCREEN = (24, 200, 1000, 4000)  # letters; a text that is slow at one of them is measured in full
 LONG_BODY, LONG_SCREEN = 8, 16_000  # what seldom begins anew shows later

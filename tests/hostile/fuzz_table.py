@@ -71,83 +71,53 @@ from tests.hostile.samples import (
 )
 from tests.lib import foreign, profile_trees
 
-from ansible_collections.railwright.rdma.plugins.module_utils import (
-    ai_environment_lock,
-    ai_environment_manifest,
-    drain_kubernetes,
-    drain_slurm,
-    journal,
-    openpgp,
-    package_locks,
-    package_proof_apt,
-    package_proof_dnf,
-    packet_path,
-    perftest,
-    perftest_node,
-    ping_node,
-    preflight,
-    restore_look,
-    restore_transaction,
-    slurm_hostlist,
-    ssh_mesh_node,
-    ssh_mesh_text,
-    upgrade_lease,
-    versions,
-    wheel_tags,
-)  # fmt: skip
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
-    containers_docker,
-    erdma_load,
-    firewall_ufw,
-    kernel_args,
-    repository_files,
-    sysctl,
-    upgrades,
-)  # fmt: skip
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
-    dkms as dkms_area,
-)
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import (
-    nccl as nccl_area,
-)
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import (
+from ansible_collections.railwright.rdma.plugins.module_utils import slurm_hostlist
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import journal
+from ansible_collections.railwright.rdma.plugins.module_utils.areas import upgrades  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import modules as erdma_load
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall import ufw
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import docker
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_args
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment as nccl_area
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import (
     evidence,
     foreign_routes,
-    ifupdown,
-    ini,
-    metrics,
-    networkd,
-    nm,
     persistent,
+    route_metrics,
     routes,
-)  # fmt: skip
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp import failure
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerError
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import ifupdown, ini, networkd, nm  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms as dkms_area
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import sysctl
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade_lease  # fmt: skip
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
-from ansible_collections.railwright.rdma.plugins.module_utils.formats import outside
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import (
-    build,
-    build_look,
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
+    openpgp,
+    outside,
+    program_output,  # fmt: skip
+    versions,
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest, perftest_node, ping
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import (
     collect,
     dumps,
-    endings,
-    jsonfile,
-    mount,
-    nccl_xml,
-    nearness,
-    output,
+    json_report,
     probe,
+    text_report,
+    topology_xml,
     transport,
-    words,
-)  # fmt: skip
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import endings
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import (  # fmt: skip
     affinity,
     aiacc,
     boot,
     containers,
     devices,
     dkms,
-    effective,
     erdma_driver,
     firmware,
     gpu_driver,
@@ -158,13 +128,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     modules,
     mpi,
     nccl,
+    nccl_environment,
     nccl_libraries,
     nccl_library,
     nftables,
     nics,
+    package_locks,
     package_state,
     packages,
-    parse,
     pci,
     pci_config,
     peermem_build,
@@ -176,9 +147,20 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     storage,
     traffic_counters,
     verbs,
-)  # fmt: skip
+)
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values as parse
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan import preflight
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run_apt, dry_run_dnf
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build, mount, toolchain
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import lock, manifest, wheel_tags
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import package_transaction, points
+from ansible_collections.railwright.rdma.plugins.module_utils.rules import packet_filter
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes, slurm
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import node as ssh_mesh_node
 from railwright import documents, events, inventory_index, runs, strict_json
 from railwright.drift import history
 from railwright.exitcodes import CommandError, InputError
@@ -247,14 +229,14 @@ def of_chains(chains: list[dict[str, Any]] | None) -> None:
         for rule in chain["rules"]:
             for _field, _same, values in rule["if"]:
                 for value in values:
-                    packet_path.span(str(value))
-                    packet_path._ports(str(value))
+                    packet_filter.span(str(value))
+                    packet_filter._ports(str(value))
 
 
 def of_words(said: str) -> None:
-    words.reason(said)
-    words.tail(said)
-    assert words.one_line(said).isprintable() or said
+    program_output.reason(said)
+    program_output.tail(said)
+    assert program_output.one_line(said).isprintable() or said
 
 
 VALUES: tuple[Callable[[str], object], ...] = (
@@ -276,10 +258,10 @@ def of_repository(said: str) -> None:
 
 
 def of_ssh(said: str) -> None:
-    ssh_mesh_text.authorized(said)
-    ssh_mesh_text.client_user(said)
-    ssh_mesh_text.good_host_keys(said.split("\n"))
-    assert ssh_mesh_text.BEGIN not in ssh_mesh_text.with_block(said, "").splitlines()
+    files.authorized(said)
+    files.client_user(said)
+    files.good_host_keys(said.split("\n"))
+    assert files.BEGIN not in files.with_block(said, "").splitlines()
 
 
 def of_failures(said: str) -> None:
@@ -290,7 +272,7 @@ def of_routes(said: str) -> None:
     rows = outside.read_json(said)
     routes.route_words(routes.parse_routes(rows, "eth1"))
     routes.parse_rules(rows)
-    metrics.parse(rows)
+    route_metrics.parse(rows)
     foreign_routes.parse(rows, (47910,))
 
 
@@ -312,8 +294,8 @@ def of_menu(host: foreign.Telling) -> None:
 
 
 def of_xml(said: str) -> None:
-    for grammar in (nccl_xml.TOPOLOGY, nccl_xml.GRAPHS):
-        nccl_xml.read_file(said, grammar)
+    for grammar in (topology_xml.TOPOLOGY, topology_xml.GRAPHS):
+        topology_xml.read_file(said, grammar)
 
 
 def of_settings(said: str) -> None:
@@ -442,13 +424,13 @@ TABLE_OF_PARSERS = (
     text("os-release", identity.platform_of, SYSTEM),
     # schedulers
     text("a host list", slurm_hostlist.expand, "gpu[001-003,7],login1,rack[1-2]n[01-02]", errors=(ValueError,)),
-    text("scontrol's nodes", drain_slurm.parse_nodes, SLURM),
-    text("squeue's jobs", drain_slurm.parse_jobs, "11|RUNNING|gpu[1-2]|me\n12_4|PENDING||me\n", errors=(SchedulerError,)),
-    document("kubectl's nodes", drain_kubernetes.parse_nodes, {"items": [KUBE_NODE]}, errors=(SchedulerError,)),
-    document("kubectl's pods", drain_kubernetes.parse_pods, {"items": [POD]}, errors=(SchedulerError,)),
+    text("scontrol's nodes", slurm.parse_nodes, SLURM),
+    text("squeue's jobs", slurm.parse_jobs, "11|RUNNING|gpu[1-2]|me\n12_4|PENDING||me\n", errors=(SchedulerError,)),
+    document("kubectl's nodes", kubernetes.parse_nodes, {"items": [KUBE_NODE]}, errors=(SchedulerError,)),
+    document("kubectl's pods", kubernetes.parse_pods, {"items": [POD]}, errors=(SchedulerError,)),
     # jobs
-    text("nccl-tests' table", output.parse, TABLE + LOG),
-    document("nccl-tests' file", lambda said: (jsonfile.parse_json(said), jsonfile.stripped(said)), REPORT),
+    text("nccl-tests' table", text_report.parse, TABLE + LOG),
+    document("nccl-tests' file", lambda said: (json_report.parse_json(said), json_report.stripped(said)), REPORT),
     text("NCCL's log", of_log, LOG),
     text("ranks of NCCL's log", nearness.gpus_of_ranks, LOG + TABLE),
     text("a log's telling line", of_words, LOG, "srun: error: x\n\x1b[31mfatal\x1b[0m\r\n=====\n"),
@@ -463,7 +445,7 @@ TABLE_OF_PARSERS = (
         probe.answers,
         'x railwright-probe {"host": "a", "rank": 1, "devices": [["GPU-1", "0000:1b:00.0", 80]], "cuda": "13.0"}\n',
     ),
-    text("NCCL's XML", of_xml, XML, errors=(nccl_xml.Unreadable,)),
+    text("NCCL's XML", of_xml, XML, errors=(topology_xml.Unreadable,)),
     text(
         "nccl.conf",
         lambda said: (dumps.conf_settings(said), nccl._conf(said), nccl_area.parse_conf(said)),
@@ -482,9 +464,9 @@ TABLE_OF_PARSERS = (
         (),
         (ARMOUR,),
     ),
-    text("apt's simulation", package_proof_apt.simulated, APT_SIMULATED),
-    text("apt's needs", lambda said: (package_proof_apt._EXACT.findall(said), restore_transaction.telling(said)), APT_SIMULATED),
-    text("dnf's table", lambda said: (package_proof_dnf.parse_table(said), package_proof_dnf._errors(said)), DNF_TABLE),
+    text("apt's simulation", dry_run_apt.simulated, APT_SIMULATED),
+    text("apt's needs", lambda said: (dry_run_apt._EXACT.findall(said), package_transaction.telling(said)), APT_SIMULATED),
+    text("dnf's table", lambda said: (dry_run_dnf.parse_table(said), dry_run_dnf._errors(said)), DNF_TABLE),
     text("rpm's list", packages.rpm_lines, RPM),
     node(
         "dpkg's status",
@@ -513,8 +495,8 @@ TABLE_OF_PARSERS = (
         "4711\n",
     ),
     text("files of repositories", of_repository, REPO, DEB822, SOURCES),
-    text("pip's lock", lambda said: ai_environment_lock.parse_lock(said, "lock"), LOCK, errors=(RailwrightError,)),
-    text("conda's list", lambda said: ai_environment_lock.parse_explicit(said, "list"), EXPLICIT, errors=(RailwrightError,)),
+    text("pip's lock", lambda said: lock.parse_lock(said, "lock"), LOCK, errors=(RailwrightError,)),
+    text("conda's list", lambda said: lock.parse_explicit(said, "list"), EXPLICIT, errors=(RailwrightError,)),
     text("a wheel's name", of_wheel, "torch-2.9.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl", "a-1-py3-none-any.whl"),
     text("dkms status", dkms.parse_status, "nvidia/580.95.05, 6.8.0-85-generic, x86_64: installed (Diff)\nmlnx, 1.0: added\n"),
     node(
@@ -523,8 +505,8 @@ TABLE_OF_PARSERS = (
         'PACKAGE_NAME=a\nBUILD_EXCLUSIVE_KERNEL="^(6\\.|5\\.).*$"\n',
     ),
     # the network
-    told("ip addr", lambda host: (nics.observe_addresses(host), ping_node.dad_failed(host)), [ADDRESS]),
-    told("ip route get", lambda host: ping_node._route(host, {"address": "10.0.0.1", "source": "10.0.0.2"}), [ROUTE]),
+    told("ip addr", lambda host: (nics.observe_addresses(host), ping.dad_failed(host)), [ADDRESS]),
+    told("ip route get", lambda host: ping._route(host, {"address": "10.0.0.1", "source": "10.0.0.2"}), [ROUTE]),
     document("ip route and ip rule", of_routes, [ROUTE, RULE], errors=(UnreadableText,)),
     told("an interface's evidence", lambda host: evidence.observe(host, (RAIL,)), [{**ADDRESS, **ROUTE, **RULE}]),
     node(
@@ -540,8 +522,8 @@ TABLE_OF_PARSERS = (
     text("iptables' rules", lambda said: of_chains(iptables.chains_of(said, "ip")), IPTABLES),
     text(
         "ufw's rules",
-        lambda said: [firewall_ufw.entry_of(line) for line in said.splitlines()],
-        f"### tuple ### allow udp 4791 0.0.0.0/0 any 10.0.0.0/8 in_eth1 comment={firewall_ufw._MARK}\n",
+        lambda said: [ufw.entry_of(line) for line in said.splitlines()],
+        f"### tuple ### allow udp 4791 0.0.0.0/0 any 10.0.0.0/8 in_eth1 comment={ufw._MARK}\n",
     ),
     node(
         "routes and interfaces of /proc",
@@ -658,7 +640,8 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "what jobs get",
-        lambda host: [effective.effective(host, carrier, {"NCCL_DEBUG": "INFO"}) for carrier in effective.observe_carriers(host)],
+        lambda host: [
+            nccl_environment.effective(host, carrier, {"NCCL_DEBUG": "INFO"}) for carrier in nccl_environment.observe_carriers(host)],
         "\0NCCL_DEBUG=INFO\0A=b\0",
         "Environment=NCCL_A=$'b c'\n",
         "export NCCL_IB_HCA=mlx5_0\n",
@@ -688,19 +671,19 @@ TABLE_OF_PARSERS = (
         {"Runtimes": {"nvidia": {"path": "x"}}, "DefaultRuntime": "runc"},
     ),
     text("CDI", lambda said: containers.cdi_spec("/etc/cdi/x.yaml", said), CDI),
-    document("daemon.json", containers_docker.settings_of, {"runtimes": {"nvidia": {"path": "x"}}, "default-runtime": "nvidia"}),
+    document("daemon.json", docker.settings_of, {"runtimes": {"nvidia": {"path": "x"}}, "default-runtime": "nvidia"}),
     # a node's own records
     told(
         "leases and records",
-        lambda host: (upgrade_lease.read(host), perftest_node.read_record(host), ai_environment_manifest.manifest_of(host, "/x")),
+        lambda host: (upgrade_lease.read(host), perftest_node.read_record(host), manifest.manifest_of(host, "/x")),
         dict.fromkeys(upgrade_lease.Lease._fields, "x"),
         {"servers": [{"pid": 5, "started": "1", "argv": ["a"]}]},
         {"files_sha256": "x"},
     ),
-    told("restore points", lambda host: [restore_look.has_effect(point) for point in journal.points(host)], RESTORE),
+    told("restore points", lambda host: [points.has_effect(point) for point in journal.points(host)], RESTORE),
     text(
         "ldd",
-        build_look._MISSING.findall,
+        toolchain._MISSING.findall,
         "\tlibmpi.so.40 => not found\n./a: /lib/libc.so.6: version `GLIBC_2.38' not found (required by ./a)\n",
     ),
     # whole nodes

@@ -3,8 +3,10 @@
 
 from tests.lib import profile_trees
 
-from ansible_collections.railwright.rdma.plugins.module_utils import drain_kubernetes, openpgp, ssh_mesh_text
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends.model import RailWish
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import RailWish
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import openpgp
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
 
 NODES = profile_trees.NODES
 IB8 = NODES / "ib8"
@@ -44,7 +46,7 @@ POD = {
     "spec": {"nodeName": "gpu1"},
 }
 KUBE_NODE = {
-    "metadata": {"name": "gpu1", "resourceVersion": "77", "annotations": {drain_kubernetes.NOTE: "railwright: x"}},
+    "metadata": {"name": "gpu1", "resourceVersion": "77", "annotations": {kubernetes.NOTE: "railwright: x"}},
     "spec": {"unschedulable": True}, "status": {"conditions": [{"type": "Ready", "status": "True"}]},
 }  # fmt: skip
 ADDRESS = {
@@ -217,10 +219,10 @@ SSHD = (
 )
 KEY_LINE = "ssh-ed25519 " + "A" * 60 + " railwright-mesh generation=1 serial=2"
 AUTHORIZED = (
-    f"{ssh_mesh_text.BEGIN}\n"
-    f"{ssh_mesh_text._NODES}node1 node2\n"
+    f"{files.BEGIN}\n"
+    f"{files._NODES}node1 node2\n"
     f'restrict,pty,from="10.0.0.1,10.0.0.2" {KEY_LINE}\n'
-    f"{ssh_mesh_text.END}\n"
+    f"{files.END}\n"
     "ssh-rsa AAA me\n"
 )
 ARMOUR = openpgp._armoured([(6, b"\x04" + b"\x01" * 40), (13, b"user <a@b>")])

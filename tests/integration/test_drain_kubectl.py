@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import drain_kubernetes as kubernetes
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerAway
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway
 from kubernetes_double import Cluster, Server
 
 RUN = "railwright upgrade 20261121T180000Z-upgrade-1"

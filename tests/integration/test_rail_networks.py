@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import probes
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.reach import judge_reach
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from namespaces import DEV, MTU, Fabric
 
@@ -29,12 +29,12 @@ pytestmark = [
 
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
 LOOK = f"""
-from {MODULES}.host import Host
-from {MODULES}.ping_node import look
+from {MODULES}.host.host import Host
+from {MODULES}.measure.ping import look
 print(json.dumps(look(Host(), given["probes"], given["rails"], 1, 1)))
 """
 NETDEVS = f"""
-from {MODULES}.host import Host
+from {MODULES}.host.host import Host
 from {MODULES}.observe.nics import observe_netdevs, observe_nics
 print(json.dumps(observe_netdevs(Host(), observe_nics(Host()))))
 """
@@ -188,8 +188,8 @@ def test_a_smaller_mtu_on_the_way_is_named_on_its_rail(ipv4: Fabric) -> None:
 
 
 CONFLICTS = f"""
-from {MODULES}.areas import network
-from {MODULES}.host import Host
+from {MODULES}.areas.network import network
+from {MODULES}.host.host import Host
 from {MODULES}.observe.identity import observe_identity
 from {MODULES}.spec.model import Spec
 desired = network.desired(Spec(given), observe_identity(Host()))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import netplan, networkd
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends.model import Observed, RailWish, UnitState
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import netplan, networkd
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import Observed, RailWish, UnitState
 from namespaces import Fabric
 
 NETWORKD = Path("/lib/systemd/systemd-networkd")
@@ -28,9 +28,9 @@ RAIL = RailWish("rail0", 0, "eth1", "rail0 (eth1)", MAC, "ethernet", None, False
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
 LIVE = f"""
 import subprocess
-from {MODULES}.host import Host
-from {MODULES}.areas.backends import evidence, metrics
-from {MODULES}.areas.backends.model import RailWish
+from {MODULES}.host.host import Host
+from {MODULES}.areas.network import evidence, route_metrics as metrics
+from {MODULES}.areas.network.model import RailWish
 
 rail = RailWish(*given["rail"])
 def seen():

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import look
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import readiness
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.modules import rdma_nccl_build
@@ -86,6 +86,6 @@ def test_an_mpi_of_the_users_is_asked_with_the_users_rights(place: Path) -> None
     (place / "told").unlink()
     spec = Spec({"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "rails": [], "nccl_prefix": "/nowhere",
                  "mpi_install": "none", "bootstrap_interface": "lo"})
-    wanted = look.Wanted(USER.pw_name, str(place), (), (), str(place), {})
-    assert [row["version"] for row in look.look(host, "n1", spec, observe_identity(host, None), wanted)["mpi"]] == ["4.1.6"]
+    wanted = readiness.Wanted(USER.pw_name, str(place), (), (), str(place), {})
+    assert [row["version"] for row in readiness.look(host, "n1", spec, observe_identity(host, None), wanted)["mpi"]] == ["4.1.6"]
     assert who_ran(place) == {str(USER.pw_uid)}

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma_load import BOOT_FILE, OPTIONS_FILE
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.modules import BOOT_FILE, OPTIONS_FILE
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import OPEN
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source import OPEN
 from lab_debs import served
 from lab_images import FABRIC, MODULES
 from lab_machine import ROOT, RUN_SECONDS, Machine

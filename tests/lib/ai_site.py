@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_node as node
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment import Wanted, bill_from, place_of, wanted
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Wanted, bill_from, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 H100 = Gpu("0000:1b:00.0", "0x2330", -1)
 B200 = Gpu("0000:1b:00.0", "0x2901", -1)

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 
 TOOLS = ("apt-get", "apt-cache", "apt-ftparchive", "dpkg-deb", "gpg")
 MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]

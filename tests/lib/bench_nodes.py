@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.keys_nccl import NCCL_TESTS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_nccl import NCCL_TESTS
 
 H200 = 150754820096
 OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 
 HUGE = "1" * 5000
 # What parsers stumble over: digits that are none, numbers that nothing holds, ends of lines that only Python knows, halves of pairs.

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"

@@ -11,8 +11,9 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 from module_utils.errors import RailwrightError
-from module_utils.host import Host
-from module_utils.nccl_tests import job, processes, rundir
+from module_utils.host.host import Host
+from module_utils.measure.nccl_tests import job, processes
+from module_utils.measure.nccl_tests import run_directory as rundir
 
 
 def begin(host, request):

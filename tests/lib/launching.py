@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import launch
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import MARKER
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.rundir import HOSTS, directory_of
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import MARKER
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, directory_of
 from command_lines import assert_kept, command_lines
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 
 def dotted(name: str) -> str:
-    """The module of a file: plugins/module_utils/host.py -> ansible_collections.….host."""
+    """The module of a file: plugins/module_utils/host/host.py -> ansible_collections.….host."""
     parts = name.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return parts if name.startswith("src/") else COLLECTION + parts
 

@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import nccl
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
@@ -74,26 +74,26 @@ class Tree:
     def conf(self, **values: Any) -> dict[str, str]:
         """What /etc/nccl.conf is to hold."""
         wanted, seen = self._look(self.spec(**values))
-        return dict(nccl.variables_of(wanted, seen))
+        return dict(environment.variables_of(wanted, seen))
 
-    def _look(self, spec: Spec) -> tuple[nccl.Desired, nccl.Observed]:
-        wanted = nccl.desired(spec, observe_identity(self.host))
-        return wanted, nccl.observe(self.host, wanted)
+    def _look(self, spec: Spec) -> tuple[environment.Desired, environment.Observed]:
+        wanted = environment.desired(spec, observe_identity(self.host))
+        return wanted, environment.observe(self.host, wanted)
 
     def problems(self, **values: Any) -> list[str]:
         spec = self.spec(**values)
         wanted, seen = self._look(spec)
-        found = nccl.problems(spec, observe_identity(self.host), wanted) + nccl.conflicts(wanted, seen)
+        found = environment.problems(spec, observe_identity(self.host), wanted) + environment.conflicts(wanted, seen)
         return [f"{item.subject}: {item.message}" for item in found]
 
     def notes(self, **values: Any) -> list[str]:
-        return nccl.notes(*self._look(self.spec(**values)))
+        return environment.notes(*self._look(self.spec(**values)))
 
     def plan(self, **values: Any) -> list[str]:
-        return [change.what for change in nccl.plan(*self._look(self.spec(**values)))]
+        return [change.what for change in environment.plan(*self._look(self.spec(**values)))]
 
     def apply(self, **values: Any) -> None:
-        for change in nccl.plan(*self._look(self.spec(**values))):
+        for change in environment.plan(*self._look(self.spec(**values))):
             for op in change.ops:
                 self.host.write(op.path, op.content, op.mode)
         assert self.plan(**values) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op
 
 

@@ -11,7 +11,7 @@ import yaml
 
 import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.app import command
 from seed_documents import GAP, ID, Document, Item
 

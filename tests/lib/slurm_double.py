@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 
 LINE = (
     "NodeName={name} Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=17.14 AvailableFeatures=(null) "

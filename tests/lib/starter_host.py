@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.lib.rooted import RootedHost
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result
 
 
 class StarterHost(RootedHost):

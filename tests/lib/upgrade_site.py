@@ -50,7 +50,7 @@ module.exit_json(changed=False, steps=[], later=False, resolved=[row])
 UPGRADE = """#!/usr/bin/python
 import os
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.railwright.rdma.plugins.module_utils import upgrade_lease, upgrade_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade_lease, upgrade as upgrade_module
 own = os.path.join(os.environ["NODES"], os.environ["NODE"])
 upgrade_lease.PATH = own + ".lease"
 upgrade_module.LOCK = own + ".lock"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The example inventories: exactly what ``railwright init`` writes."""
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 from railwright.init import files as init_files
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """docs/reference/inventory.md and profiles.md."""
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import VARIABLES, VERSION
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
     CNP_DSCP,
     DEFAULT_QOS,
@@ -10,9 +9,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
     QOS_PROFILES,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS, KEYS, ROLES
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES, VERSION
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES
 from mdtext import cell, literal
 from nccl_profiles import nccl_profiles
 from rolefiles import TITLES
@@ -61,7 +61,7 @@ def files() -> dict[str, str]:
 
 def inventory_page() -> str:
     site = [key for key in KEYS if key.owner == "site"]
-    parts = [NOTE.format(source="plugins/module_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _table(site), RAILS]
+    parts = [NOTE.format(source="plugins/plugin_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _table(site), RAILS]
     parts.append("\n## Disruption classes\n\nWhat `consent` may name; `none` needs no consent.\n\n| class | meaning |\n|---|---|\n")
     parts += [f"| `{name}` | {cell(meaning)} |\n" for name, meaning in DISRUPTION_MEANING.items()]
     for role in ROLES:

@@ -93,8 +93,8 @@ def test_names_are_data_and_rights_are_slurms(slurm: Slurm) -> None:
     """The core alone, as root and as alice: what the inventory's rules would refuse before gets to it here."""
     argv = ("python3", "-c", STORE.format(place=str(Path(CORE).parent), path=CORE))
     slurm.cluster.container("controller").run(*argv, stdin=base64.b64encode(core()).decode())
-    ask = ("import sys, json; sys.path.insert(0, sys.argv[1]); from module_utils.drain_slurm import drain; "
-           "from module_utils.host import Host; found = drain(Host(), sys.argv[3:], sys.argv[2])[0]; "
+    ask = ("import sys, json; sys.path.insert(0, sys.argv[1]); from module_utils.scheduler.slurm import drain; "
+           "from module_utils.host.host import Host; found = drain(Host(), sys.argv[3:], sys.argv[2])[0]; "
            "print(json.dumps([[item.message, item.state] for item in found]))")
     names = ("node[1-2]", "node1,node2", "node1 State=DOWN", "--help", "ALL")
     answers = json.loads(slurm.say("python3", "-c", ask, CORE, REASON, *names))

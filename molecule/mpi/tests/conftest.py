@@ -17,7 +17,7 @@ from playbook import Host, Playbook
 NODES = ("node1", "node2")
 USER = "mpi"
 SOURCE = Path(__file__).resolve().parents[1] / "ranks.c"
-FOUND = ("import json, sys; sys.path.insert(0, sys.argv[1]); from module_utils.host import Host; "
+FOUND = ("import json, sys; sys.path.insert(0, sys.argv[1]); from module_utils.host.host import Host; "
          "from module_utils.observe.mpi import found_mpi; "
          "print(json.dumps([row._asdict() for row in found_mpi(Host(), None, sys.argv[2])]))")
 

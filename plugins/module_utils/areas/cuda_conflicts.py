@@ -5,7 +5,7 @@ from typing import Any, List, Sequence
 
 from ..catalogue.drivers import driver_fits, minimum_driver
 from ..types import Change, Problem
-from .package_plan import hold_conflicts, missing_database
+from .common.package_changes import hold_conflicts, missing_database
 
 
 def cuda_conflicts(

@@ -8,7 +8,7 @@ the plan that is consented to holds everything.
 
 from typing import List, NamedTuple, Optional
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Change, Problem, run
 
 DIRECTORY = "/etc/systemd/system"

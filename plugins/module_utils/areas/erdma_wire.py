@@ -3,9 +3,9 @@
 
 from typing import Any, Dict, Optional
 
-from ..erdma_mode import LEAVE, LETTERS, letter_of_type, mode_of
-from ..host import Host
+from ..host.host import Host
 from ..observe.erdma_driver import letter_of, node_types
+from ..rules.erdma_mode import LEAVE, LETTERS, letter_of_type, mode_of
 from ..spec.model import Spec
 from ..types import Identity
 

@@ -4,8 +4,8 @@
 from typing import List, Optional, Sequence
 
 from ..types import Change, remove_file, run
-from .files import HEADER
-from .units import DIRECTORY, RELOAD, Unit, UnitState, plan_unit
+from .common.files import HEADER
+from .common.units import DIRECTORY, RELOAD, Unit, UnitState, plan_unit
 
 UNIT = "railwright-pci.service"
 SETPCI = ("setpci",)

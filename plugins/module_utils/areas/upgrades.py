@@ -8,7 +8,7 @@ versions; the package step refreshes it.
 import re
 from typing import Dict, Sequence, Tuple
 
-from ..host import Host
+from ..host.host import Host
 
 TIMEOUT = 60.0
 COMMANDS: Dict[str, Tuple[str, ...]] = {

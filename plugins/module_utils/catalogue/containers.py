@@ -8,9 +8,9 @@ repository for it, nvidia.github.io/libnvidia-container, has rpms that nobody si
 import re
 from typing import NamedTuple, Optional, Tuple
 
+from ..formats.versions import compare
 from ..spec.model import Spec
 from ..types import Identity
-from ..versions import compare
 from .drivers import Wanted, driver_fits, minimum_driver
 from .labels import rows_of
 

@@ -10,9 +10,9 @@ to be installed in a step of its own). dnf finds the matching versions itself, w
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..formats.versions import compare
 from ..spec.model import Spec
 from ..types import Identity
-from ..versions import compare
 from .labels import rows_of
 
 

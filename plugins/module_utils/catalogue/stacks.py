@@ -4,7 +4,7 @@
 import re
 from typing import NamedTuple, Optional, Tuple
 
-from ..observe.match import match_rails
+from ..spec.match import match_rails
 from ..spec.model import Spec
 from ..types import Hca, Identity
 from .artifacts import ARTIFACTS, DOCA_RELEASE, MLNX_OFED_RELEASE

@@ -8,7 +8,7 @@ wheel is built for stands in its name; which NCCL it brings only its metadata an
 import re
 from typing import NamedTuple, Optional, Tuple
 
-from ..versions import compare
+from ..formats.versions import compare
 
 SOURCE = "PyPI (METADATA of torch: Requires-Dist of its Linux wheel, read release by release; the wheels' names for the Pythons)"
 CPU = "cpu"

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from ..catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, deep_words, fits, pypi_words
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, verdict
+from .comparisons import Where, verdict
 
 OFF = "none"
 CONF = "/etc/nccl.conf"

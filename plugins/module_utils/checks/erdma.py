@@ -9,10 +9,10 @@ from typing import Any, List, Mapping, Optional, Tuple
 
 from ..catalogue.erdma_instances import erdma_instance
 from ..formats.outside import is_digits
+from ..rules.path_mtu import hca_facts
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, unreadable, verdict
-from .wire import hca_facts
+from .comparisons import Where, unreadable, verdict
 
 ACTIVE = "ACTIVE"  # sysfs: 4: ACTIVE, ibv_devinfo: PORT_ACTIVE
 SINCE = 43  # rdma-core with the provider

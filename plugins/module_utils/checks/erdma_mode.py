@@ -7,10 +7,10 @@ asked where there are both: a device that does not follow the parameter was made
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
+from ..rules.erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, verdict
+from .comparisons import Where, verdict
 
 CHECK = "erdma.mode"
 DRIVER = "erdma"

@@ -3,12 +3,12 @@
 
 from typing import Any, List, Mapping, Optional, Sequence
 
-from ..firewall_openings import ANYWHERE, ROCE_PORT, Opening, bootstrap_interface, openings, peers_of, worst
-from ..observe.match import RailTarget
-from ..packet_path import CLOSED, OPEN
+from ..areas.firewall.openings import ANYWHERE, ROCE_PORT, Opening, bootstrap_interface, openings, peers_of, worst
+from ..rules.packet_filter import CLOSED, OPEN
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, unreadable, verdict
+from .comparisons import Where, unreadable, verdict
 
 TCP, ROCE = "firewall.tcp", "firewall.roce"
 HARDWARE = ("the HCA takes RoCE's packets off the wire before the host's firewall sees them; the network must let UDP %d pass: ACLs of "

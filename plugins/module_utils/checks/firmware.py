@@ -6,7 +6,7 @@ from typing import Any, List, Mapping, Optional
 from ..observe.firmware import device_of, same_value
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, no_expectation, unreadable, verdict
+from .comparisons import Where, no_expectation, unreadable, verdict
 
 VENDOR = "0x15b3"
 REBOOT = "what is in flash runs after a reboot"

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..catalogue.drivers import find_branch
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, equal, unreadable, verdict
+from .comparisons import Where, equal, unreadable, verdict
 
 PASSED_THROUGH = "vfio-pci"  # a GPU that belongs to a virtual machine on this host
 UP = "Completed"

@@ -2,18 +2,18 @@
 """Verdicts on GPUDirect RDMA: the path that the table chose, and whether the node has what that path needs. Pure.
 
 A peer memory module that is loaded and not registered fails on every path: NCCL looks only for the loaded module, takes
-it for a working path and leaves DMA-BUF aside. Traffic, the only real proof, is ``gdr_traffic.py``'s.
+it for a working path and leaves DMA-BUF aside. Traffic, the only real proof, is ``measure/gdr.py``'s.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..gpudirect_choice import AUTO, DMABUF, NONE, NV_PEER_MEM, PEERMEM, Choice, Evidence, choose
-from ..gpudirect_evidence import evidence_of, wants_of
-from ..gpudirect_words import spoken
+from ..areas.gpu.gpudirect_evidence import evidence_of, wants_of
+from ..formats.text import spoken
 from ..observe.peermem_build import FITS, OTHER_STACK, WITHOUT_CLIENT
+from ..rules.gpudirect import AUTO, DMABUF, NONE, NV_PEER_MEM, PEERMEM, Choice, Evidence, choose
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, verdict
+from .comparisons import Where, verdict
 
 MODULES = {PEERMEM: "nvidia_peermem", NV_PEER_MEM: "nv_peer_mem"}
 SUBJECT = "GPU memory"

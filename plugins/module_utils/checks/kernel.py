@@ -5,7 +5,7 @@ from typing import Any, List, Mapping
 
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, unreadable, verdict
+from .comparisons import Where, unreadable, verdict
 
 CHECK = "kernel.pinned"
 

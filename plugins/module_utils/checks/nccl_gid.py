@@ -7,12 +7,12 @@ connection, or RoCE v1 that no router carries, without a word about it.
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..nccl_gids import FINDS_IT_TEXT, GID_INDEX, GidPort, automatic, described, finds_it, judge_index, right_indexes, selected
-from ..observe.match import RailTarget
+from ..rules.nccl_gids import FINDS_IT_TEXT, GID_INDEX, GidPort, automatic, described, finds_it, judge_index, right_indexes, selected
+from ..rules.path_mtu import as_int, port_facts
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, unreadable, verdict
-from .wire import as_int, port_facts
+from .comparisons import Where, unreadable, verdict
 
 CHECK = "nccl.gid"
 CONF = "/etc/nccl.conf"  # what facts read

@@ -3,17 +3,18 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..observe.match import RailTarget, match_rails
+from ..rules.path_mtu import is_iwarp, netdev_facts, port_facts, roce_gid_index
+from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
 from .aiacc import judge_aiacc
+from .comparisons import Where, equal, verdict
 from .erdma import judge_erdma
 from .erdma_mode import judge_erdma_mode
 from .firewall import judge_firewall
 from .firmware import judge_firmware
 from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
-from .judge import Where, equal, verdict
 from .kernel import judge_kernel
 from .nccl_gid import judge_nccl_gid
 from .platform import judge_platform
@@ -21,7 +22,6 @@ from .qos_boot import judge_qos_boot
 from .qos_chain import judge_qos
 from .rail import expected_device, judge_rail
 from .stack import judge_stack
-from .wire import is_iwarp, netdev_facts, port_facts, roce_gid_index
 
 
 def judge_node(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:

@@ -7,10 +7,10 @@ hypervisor's: what the guest sees of them is not judged.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..observe.match import RailTarget
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, no_expectation, unreadable, verdict
+from .comparisons import Where, no_expectation, unreadable, verdict
 
 GIB_4 = 1 << 32
 VIRTUAL = "in a virtual machine this is the hypervisor's"

@@ -6,12 +6,12 @@ A chain that holds now and is gone after a reboot, or after a restart of openibd
 
 from typing import Any, List, Mapping, Optional, Sequence
 
+from ..areas.qos.fit import without_dcb
 from ..catalogue.qos import QosProfile, site_profile
-from ..observe.match import RailTarget
-from ..qos_fit import without_dcb
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, unreadable, verdict
+from .comparisons import Where, unreadable, verdict
 from .qos_chain import FABRIC_WITHOUT
 
 CHECK = "qos.boot"

@@ -8,14 +8,14 @@ is slow without an error. So the verdict names the first link that breaks; the l
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from ..areas.qos.fit import marks, priorities_of, shares, trusts_dscp, without_dcb
 from ..catalogue.qos import QosProfile, dscp_of, site_profile
-from ..observe.match import RailTarget
 from ..observe.qos import SOFTWARE, WITHOUT_DCB
-from ..qos_fit import marks, priorities_of, shares, trusts_dscp, without_dcb
+from ..rules.path_mtu import as_int
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Verdict
-from .judge import Where, unreadable, verdict
-from .wire import as_int
+from .comparisons import Where, unreadable, verdict
 
 CHECK = "qos.chain"
 HOLDS, BREAKS, UNKNOWN = "holds", "breaks", "unknown"

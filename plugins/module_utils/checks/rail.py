@@ -3,13 +3,13 @@
 
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ..erdma_mode import DEFAULT
-from ..observe.match import RailTarget
+from ..rules.erdma_mode import DEFAULT
+from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, same_address
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Verdict
+from .comparisons import Where, at_least, equal, no_expectation, unreadable, verdict
 from .erdma import WRONG_MTU
-from .judge import Where, at_least, equal, no_expectation, unreadable, verdict
-from .wire import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, same_address
 
 # What a port of each fabric says in its link_layer file.
 LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}

@@ -11,7 +11,7 @@ from ..observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, T
 from ..observe.stack_modules import INBOX, UNKNOWN
 from ..spec.model import Spec
 from ..types import Identity, Verdict
-from .judge import Where, unreadable, verdict
+from .comparisons import Where, unreadable, verdict
 
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
 

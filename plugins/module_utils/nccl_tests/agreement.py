@@ -3,11 +3,12 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..checks.judge import Where, verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
+
+from ..checks.comparisons import Where, verdict
+from ..formats.program_output import one_line
+from ..measure.nccl_tests.probe import Answer
 from ..types import Verdict
-from .plan_jobs import Node
-from .probe import Answer
-from .words import one_line
 
 _THINGS = (("driver", "GPU driver"), ("cuda", "CUDA of the driver"), ("nccl", "NCCL"), ("mpi", "MPI"))
 

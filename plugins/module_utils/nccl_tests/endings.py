@@ -3,10 +3,10 @@
 
 from typing import Any, List, Mapping, Optional
 
-from ..checks.judge import Where, verdict
+from ..checks.comparisons import Where, verdict
+from ..formats.program_output import clean, reason
+from ..measure.nccl_tests.processes import FORSAKEN
 from ..types import Verdict
-from .processes import FORSAKEN
-from .words import clean, reason
 
 # Of nccl-tests from 2.18 on (src/common.h, testResult_t); older ones end every failure with 1. 255: options.
 _NCCL_TESTS = {1: "a failure", 2: "a CUDA failure", 3: "a NCCL failure", 4: "nccl-tests' own timeout", 5: "not implemented",

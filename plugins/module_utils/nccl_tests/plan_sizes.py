@@ -3,8 +3,9 @@
 
 from typing import Any, Mapping, Sequence
 
-from ..spec.values import bytes_of
-from .launch import Sizes, purpose
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
+
+from ..measure.nccl_tests.launch import Sizes, purpose
 
 RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
 

@@ -10,9 +10,9 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.aiacc import DEEPNCCL, LIBRARIES, PACKAGE, PATH, PYPI, VARIABLE
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 from .nccl import CONF, observe_nccl
 from .nccl_libraries import BACKUP, Places, owner_of, site_packages
 from .packages import query_packages
@@ -102,7 +102,7 @@ def net_plugin_settings(host: Host) -> Tuple[Tuple[str, str], ...]:
     found += [(path, values.get(VARIABLE)) for path, values in nccl["profile_d"].items()]
     assigned: List[str] = _ASSIGNED.findall(host.read(ENVIRONMENT, 65536) or "")
     found.append((ENVIRONMENT, assigned[-1] if assigned else None))
-    return tuple((path, value) for path, value in found if value and parse.token(value))
+    return tuple((path, value) for path, value in found if value and sysfs_values.token(value))
 
 
 def _deep(host: Host, package: Optional[str]) -> Optional[Deep]:

@@ -10,8 +10,8 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .grub import observe_menu, starts
 
 BOOT = "/boot"
@@ -103,9 +103,10 @@ def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
     images = set()
     for name in host.listdir(BOOT):
         for prefix in IMAGES:
-            if name.startswith(prefix) and parse.is_name(name[len(prefix):]) and "rescue" not in name and not name.endswith(".old"):
+            if name.startswith(prefix) and sysfs_values.is_name(name[len(prefix):]) and "rescue" not in name and not name.endswith(".old"):
                 images.add(name[len(prefix):])
-    modules = {name for name in host.listdir("/lib/modules") if parse.is_name(name) and host.exists("/lib/modules/%s/modules.dep" % name)}
+    modules = {
+        name for name in host.listdir("/lib/modules") if sysfs_values.is_name(name) and host.exists("/lib/modules/%s/modules.dep" % name)}
     images.update(name for name in modules if host.exists("/lib/modules/%s/vmlinuz" % name))
     return tuple(
         Kernel(release, release in images, release in modules, has_headers(host, release))
@@ -114,7 +115,7 @@ def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
 
 def has_headers(host: Host, release: str) -> bool:
     """``build`` leads to a configured source tree: without its Makefile no module can be built."""
-    return parse.is_name(release) and host.exists("/lib/modules/%s/build/Makefile" % release)
+    return sysfs_values.is_name(release) and host.exists("/lib/modules/%s/build/Makefile" % release)
 
 
 def release_key(release: str) -> List[Tuple[int, int, str]]:
@@ -130,7 +131,7 @@ def _chosen(host: Host, kernels: Sequence[Kernel]) -> Tuple[Optional[str], str]:
         if any(kernel.release == release for kernel in kernels):
             return release, place
     for path in GRUB_ENV:
-        variables = parse.key_values(host.read(path))
+        variables = sysfs_values.key_values(host.read(path))
         for key in ("next_entry", "saved_entry"):
             # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
             if key == "saved_entry" and path == GRUB_ENV[1] and _grub_default(host) != "saved":
@@ -147,7 +148,7 @@ def _grub_default(host: Host) -> str:
     value = ""
     directory = GRUB_DEFAULTS + ".d"
     for path in [GRUB_DEFAULTS] + ["%s/%s" % (directory, name) for name in host.listdir(directory) if name.endswith(".cfg")]:
-        value = parse.key_values(host.read(path)).get("GRUB_DEFAULT", value)
+        value = sysfs_values.key_values(host.read(path)).get("GRUB_DEFAULT", value)
     return value
 
 

@@ -8,7 +8,7 @@ shell that sshd started still has it, and root may look: the parents are asked o
 import re
 from typing import Iterator, Optional
 
-from ..host import Host
+from ..host.host import Host
 
 _LIMIT = 256 * 1024
 _MAX_PARENTS = 16  # sshd, its child, a shell, sudo, a shell, Python: six in practice

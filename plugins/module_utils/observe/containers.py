@@ -10,8 +10,8 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..formats.outside import listed, read_json
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import attribute
 
 DEVICES = "/dev/infiniband"
@@ -106,7 +106,7 @@ def observe_cdi(host: Host) -> Tuple[CdiSpec, ...]:
     for directory in CDI_DIRECTORIES:
         for name in host.listdir(directory):
             place = "%s/%s" % (directory.replace("/var/run", "/run"), name)
-            if not name.endswith((".yaml", ".yml", ".json")) or not parse.is_name(name) or place in names:
+            if not name.endswith((".yaml", ".yml", ".json")) or not sysfs_values.is_name(name) or place in names:
                 continue
             names.append(place)
             spec = cdi_spec("%s/%s" % (directory, name), host.read("%s/%s" % (directory, name)) or "")
@@ -136,18 +136,18 @@ def observe_infiniband(host: Host) -> Dict[str, Any]:
     names = host.listdir(DEVICES)
     if not names and not host.live:
         names = host.listdir(VERBS_CLASS) + host.listdir(MAD_CLASS) + host.listdir("/sys/class/misc")
-    uverbs = sorted((name for name in names if _UVERBS.match(name)), key=parse.natural_key)
+    uverbs = sorted((name for name in names if _UVERBS.match(name)), key=sysfs_values.natural_key)
     return {
         "rdma_cm": RDMA_CM in names,
-        "uverbs": [{"name": name, "hca": parse.name(attribute(host, "%s/%s/ibdev" % (VERBS_CLASS, name)))} for name in uverbs],
-        "mad": sorted((name for name in names if _MAD.match(name)), key=parse.natural_key),
+        "uverbs": [{"name": name, "hca": sysfs_values.name(attribute(host, "%s/%s/ibdev" % (VERBS_CLASS, name)))} for name in uverbs],
+        "mad": sorted((name for name in names if _MAD.match(name)), key=sysfs_values.natural_key),
     }
 
 
 def observe_numa(host: Host) -> Dict[str, str]:
     """CPUs of each NUMA node, as the kernel lists them: 0-15,64-79. Nodes without a CPU are left out."""
     found: Dict[str, str] = {}
-    for name in sorted(host.listdir(NODES), key=parse.natural_key):
+    for name in sorted(host.listdir(NODES), key=sysfs_values.natural_key):
         node = _NODE.match(name)
         cpus = (attribute(host, "%s/%s/cpulist" % (NODES, name)) or "").strip()
         if node is not None and _CPUS.match(cpus):

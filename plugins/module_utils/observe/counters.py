@@ -7,16 +7,16 @@ that is no number is None: a counter that cannot be read is not zero.
 
 from typing import Dict, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import attribute
 
 
 def observe_counters(host: Host, directory: str) -> Dict[str, Optional[int]]:
     """Every counter of a directory in alphabetical order; {} when there is no such directory."""
     return {
-        name: parse.integer(attribute(host, directory + "/" + name))
-        for name in host.listdir(directory) if parse.is_name(name)
+        name: sysfs_values.integer(attribute(host, directory + "/" + name))
+        for name in host.listdir(directory) if sysfs_values.is_name(name)
     }
 
 

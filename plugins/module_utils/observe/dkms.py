@@ -15,8 +15,8 @@ the module lies below /lib/modules/K), ``broken`` (``kernel`` None: the source i
 import re
 from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .modules import module_index, module_path
 
 TREE = "/var/lib/dkms"
@@ -49,7 +49,7 @@ class Build(NamedTuple):
 
 def dkms_builds(host: Host) -> Tuple[Build, ...]:
     """Everything that DKMS knows of, in the order of its tree."""
-    modules = [name for name in host.listdir(TREE) if parse.is_name(name) and _versions(host, name)]
+    modules = [name for name in host.listdir(TREE) if sysfs_values.is_name(name) and _versions(host, name)]
     if not modules and not host.listdir(TREE):
         return _from_status(host)
     found: List[Build] = []
@@ -66,7 +66,7 @@ def builds_for(builds: Sequence[Build], kernel: str, module: Optional[str] = Non
 
 def make_log_tail(host: Host, module: str, version: str, lines: int = 20) -> Optional[str]:
     """The end of the log of the last build: the failed one where there is one, else None."""
-    if not (parse.is_name(module) and parse.is_name(version)):
+    if not (sysfs_values.is_name(module) and sysfs_values.is_name(version)):
         return None
     text = host.read("%s/%s/%s/build/make.log" % (TREE, module, version), _LOG_LIMIT)
     if not text:
@@ -78,7 +78,7 @@ def _versions(host: Host, module: str) -> List[str]:
     """A version is a directory with a link ``source``, also one that leads nowhere any more or is lost."""
     base = "%s/%s" % (TREE, module)
     return [
-        name for name in host.listdir(base) if parse.is_name(name) and name != "original_module" and (
+        name for name in host.listdir(base) if sysfs_values.is_name(name) and name != "original_module" and (
             host.readlink("%s/%s/source" % (base, name)) is not None or host.exists("%s/%s-%s/dkms.conf" % (SOURCES, module, name)))]
 
 
@@ -87,11 +87,11 @@ def _builds_of(host: Host, module: str, version: str) -> List[Build]:
     whole = host.exists(base + "/source/dkms.conf")
     found: List[Build] = []
     for kernel in host.listdir(base):
-        if kernel in ("source", "build") or not parse.is_name(kernel):
+        if kernel in ("source", "build") or not sysfs_values.is_name(kernel):
             continue
         for arch in host.listdir("%s/%s" % (base, kernel)):
             directory = "%s/%s/%s/module" % (base, kernel, arch)
-            if host.exists(directory) and parse.is_name(arch):
+            if host.exists(directory) and sysfs_values.is_name(arch):
                 files = [name for name in host.listdir(directory) if _KO.match(name)]
                 found.append(Build(module, version, kernel, arch, _state(host, module, version, kernel, arch, files)))
     if not whole:  # dkms refuses to do anything with it until the package has been installed anew
@@ -108,7 +108,7 @@ def _state(host: Host, module: str, version: str, kernel: str, arch: str, files:
 
 def module_on_disk(host: Host, kernel: str, name: str) -> bool:
     """Whether a DKMS directory of that kernel has the module: where depmod says, or in one of the usual places."""
-    if not parse.is_name(kernel):
+    if not sysfs_values.is_name(kernel):
         return False
     root = "/lib/modules/%s/" % kernel
     path = module_path(module_index(host, kernel), name.replace("-", "_"))
@@ -139,7 +139,7 @@ def parse_status(text: str) -> Tuple[Build, ...]:
     found: List[Build] = []
     for line in text.splitlines():
         parts = _STATUS_LINE.match(line.strip())
-        if parts is None or not all(parse.is_name(part) for part in parts.groups()[:4] if part is not None):
+        if parts is None or not all(sysfs_values.is_name(part) for part in parts.groups()[:4] if part is not None):
             continue
         module, version, kernel, arch, state, remark = parts.groups()
         found.append(Build(module, version, kernel, arch, BROKEN if any(word in remark for word in _BAD_REMARKS) else state))

@@ -13,8 +13,8 @@ Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_D
 import sys
 from typing import Dict, List, NamedTuple, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 VERBS_SECONDS = 20.0
 CUDA_SECONDS = 60.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
@@ -130,10 +130,10 @@ def _answers(text: str, kind: str) -> Answers:
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["error"]:
-            errors.append(parse.token(line[len("error"):]) or "an unprintable error")
+            errors.append(sysfs_values.token(line[len("error"):]) or "an unprintable error")
         elif len(words) == 3 and words[0] == kind:
-            name = parse.pci_address(words[1][-12:]) if kind == "gpu" else parse.name(words[1])
-            if name is not None and parse.token(words[2]) is not None:
+            name = sysfs_values.pci_address(words[1][-12:]) if kind == "gpu" else sysfs_values.name(words[1])
+            if name is not None and sysfs_values.token(words[2]) is not None:
                 raw[name] = words[2]
                 found[name] = {"1": True, "0": False}.get(words[2]) if kind == "gpu" else ANSWERS.get(words[2])
     return Answers(found, raw, "; ".join(errors) or None)

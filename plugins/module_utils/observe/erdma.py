@@ -9,10 +9,10 @@ import ipaddress
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
-from ..host import Host
+from ..host.host import Host
+from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 from .erdma_driver import EADM, MODULE, driver_facts, eadm_version
 from .gpu import PCI_DEVICES
 from .stack_modules import DOCA, MLNX_OFED
@@ -58,7 +58,7 @@ def mode_of_node(letter: Optional[str], devices: Sequence[Mapping[str, Any]], mo
 
 def _functions(host: Host) -> Optional[List[str]]:
     """The devices on the PCI bus, with a driver or without; None where there is no bus to look at."""
-    names = [name for name in host.listdir(PCI_DEVICES) if parse.pci_address(name) is not None]
+    names = [name for name in host.listdir(PCI_DEVICES) if sysfs_values.pci_address(name) is not None]
     if not names:
         return None
     return sorted(

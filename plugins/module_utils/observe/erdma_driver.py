@@ -10,8 +10,8 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .dkms import ERDMA, Build, dkms_builds
 from .modules import module_index, module_path
@@ -59,7 +59,7 @@ def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     found = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
     return Driver(
         loaded, letter_of(host) if loaded else None, path, _has_parameter(host, kernel) if path is not None else None,
-        parse.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), found, _fits(host, kernel, path))
+        sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), found, _fits(host, kernel, path))
 
 
 def letter_of(host: Host) -> Optional[str]:
@@ -80,7 +80,7 @@ def _row(host: Host) -> Optional[List[str]]:
 def references(host: Host) -> int:
     """How many hold the module: other modules, and every open context of a program."""
     row = _row(host)
-    return (parse.integer(row[2]) or 0) if row is not None else 0
+    return (sysfs_values.integer(row[2]) or 0) if row is not None else 0
 
 
 def _has_parameter(host: Host, kernel: str) -> Optional[bool]:
@@ -94,7 +94,7 @@ def node_types(host: Host) -> List[Tuple[str, str]]:
     found: List[Tuple[str, str]] = []
     for name in entries(host, CLASS_INFINIBAND):
         path = "%s/%s" % (CLASS_INFINIBAND, name)
-        kind = parse.enum_text(attribute(host, path + "/node_type"))
+        kind = sysfs_values.enum_text(attribute(host, path + "/node_type"))
         if kind is not None and driver_of(host, path) == MODULE:
             found.append((name, kind))
     return found
@@ -121,20 +121,20 @@ def _checksum(text: Optional[str]) -> Optional[int]:
 def users(host: Host) -> List[str]:
     """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
     row = _row(host)
-    found = ["module " + name for name in (row[3] if row is not None else "").split(",") if parse.is_name(name)]
+    found = ["module " + name for name in (row[3] if row is not None else "").split(",") if sysfs_values.is_name(name)]
     files = {"/dev/infiniband/" + name for name in _verbs_devices(host)}
     for pid in host.listdir("/proc") if files else []:
         if is_digits(pid):
             opened = "/proc/%s/fd" % pid
             if any(host.readlink("%s/%s" % (opened, fd)) in files for fd in host.listdir(opened)):
-                found.append("%s (%s)" % (parse.token(host.line("/proc/%s/comm" % pid)) or "?", pid))
+                found.append("%s (%s)" % (sysfs_values.token(host.line("/proc/%s/comm" % pid)) or "?", pid))
     return found
 
 
 def _verbs_devices(host: Host) -> List[str]:
     """uverbs0 …, of devices of this driver."""
     ours = {name for name, _kind in node_types(host)}
-    return [name for name in host.listdir(VERBS) if parse.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours]
+    return [name for name in host.listdir(VERBS) if sysfs_values.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours]
 
 
 def eadm_version(host: Host) -> Optional[str]:
@@ -143,7 +143,7 @@ def eadm_version(host: Host) -> Optional[str]:
         return None
     answer = host.run((EADM, "ver"), _SECONDS)
     lines = [line for line in answer.out.splitlines() if line.strip()]
-    return parse.token(lines[0]) if answer.ok and lines else None
+    return sysfs_values.token(lines[0]) if answer.ok and lines else None
 
 
 def driver_facts(host: Host, kernel: str) -> Dict[str, Any]:

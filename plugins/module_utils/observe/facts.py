@@ -8,7 +8,7 @@ Facts say what is; whether it is right is for ``checks/``.
 from typing import Any, Dict, List, Optional
 
 from ..catalogue.platforms import find_system
-from ..host import Host, TreeHost
+from ..host.host import Host, TreeHost
 from ..types import Identity, Platform, as_dicts
 from .aiacc import as_facts, observe_aiacc
 from .boot import boot_facts, observe_boot

@@ -7,7 +7,7 @@ table or whose chains' names it has, else to whoever wrote it for nftables or ip
 
 from typing import Any, Dict, List, Optional
 
-from ..host import Host
+from ..host.host import Host
 from . import iptables, nftables
 
 OWNERS = ("firewalld", "ufw", "nftables", "iptables")

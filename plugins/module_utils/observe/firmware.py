@@ -10,8 +10,8 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute, entries, pci_of
 from .pci import PCI_DEVICES, is_virtual_function
 
@@ -146,7 +146,7 @@ def _reading(value: Any) -> Tuple[str, Optional[int]]:
     found = _NUMBERED.match(text)
     if found is not None:
         return found.group(1), int(found.group(2))
-    return text, parse.integer(text)
+    return text, sysfs_values.integer(text)
 
 
 def argument_of(value: Any) -> str:
@@ -162,7 +162,7 @@ def device_of(address: str) -> str:
 
 def is_guest_function(host: Host, address: str) -> bool:
     """A virtual function: its firmware is configured where the physical one is."""
-    found = parse.hex_text(attribute(host, "%s/%s/device" % (PCI_DEVICES, address)))
+    found = sysfs_values.hex_text(attribute(host, "%s/%s/device" % (PCI_DEVICES, address)))
     return is_virtual_function(host, address) or found in VIRTUAL_FUNCTIONS
 
 
@@ -172,7 +172,7 @@ def board_of(host: Host, address: str) -> Tuple[Optional[str], Optional[str]]:
         path = "%s/%s" % (CLASS_INFINIBAND, name)
         found = pci_of(host, path)
         if found is not None and device_of(found) == device_of(address):
-            return parse.token(attribute(host, path + "/board_id")), parse.token(attribute(host, path + "/fw_ver"))
+            return sysfs_values.token(attribute(host, path + "/board_id")), sysfs_values.token(attribute(host, path + "/fw_ver"))
     return None, None
 
 

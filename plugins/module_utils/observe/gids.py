@@ -7,8 +7,8 @@ type and interface of an empty one: the GIDs are read first, the rest for those 
 
 from typing import Any, Dict, List, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import attribute
 
 IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further
@@ -22,14 +22,14 @@ def observe_gids(host: Host, port: str) -> Optional[List[Dict[str, Any]]]:
     gids = []
     readable = False
     for index in slots:
-        gid = parse.gid(attribute(host, "%s/gids/%d" % (port, index)))
+        gid = sysfs_values.gid(attribute(host, "%s/gids/%d" % (port, index)))
         readable = readable or gid is not None
-        if gid is None or gid == parse.ZERO_GID:
+        if gid is None or gid == sysfs_values.ZERO_GID:
             continue
         gids.append({
             "index": index,
             "gid": gid,
-            "type": parse.token(attribute(host, "%s/gid_attrs/types/%d" % (port, index))),
+            "type": sysfs_values.token(attribute(host, "%s/gid_attrs/types/%d" % (port, index))),
             "netdev": _netdev(host, port, index),
         })
     return gids if readable else None
@@ -60,9 +60,9 @@ def port_guid(gids: Optional[List[Dict[str, Any]]], link_layer: Optional[str]) -
 
 
 def _netdev(host: Host, port: str, index: int) -> Optional[str]:
-    return parse.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
+    return sysfs_values.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
 
 
 def _slots(host: Host, directory: str) -> List[int]:
-    numbers = (parse.integer(name) for name in host.listdir(directory))
+    numbers = (sysfs_values.integer(name) for name in host.listdir(directory))
     return sorted(number for number in numbers if number is not None and 0 <= number < 65536)

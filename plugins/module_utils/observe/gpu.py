@@ -10,9 +10,9 @@ import os
 import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Gpu
-from . import parse
+from . import sysfs_values
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
@@ -25,7 +25,8 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 def observe_gpus(host: Host) -> Tuple[Gpu, ...]:
     """Every GPU in the order of PCI addresses."""
     return tuple(
-        Gpu(address, parse.hex_text(_attribute(host, address, "device")) or "", parse.integer(_attribute(host, address, "numa_node")))
+        Gpu(address, sysfs_values.hex_text(_attribute(host, address, "device")) or "",
+            sysfs_values.integer(_attribute(host, address, "numa_node")))
         for address in _functions(host, _GPU_CLASSES))
 
 
@@ -47,7 +48,7 @@ def _gpu(host: Host, gpu: Gpu) -> Dict[str, Any]:
         "pci": gpu.pci,
         "device_id": gpu.device_id or None,
         "numa_node": gpu.numa_node,
-        "driver": parse.name(os.path.basename(link.rstrip("/"))) if link is not None else None,
+        "driver": sysfs_values.name(os.path.basename(link.rstrip("/"))) if link is not None else None,
         "name": information.get("Model"),
         "uuid": uuid if _UUID.match(uuid) else None,  # question marks until the GPU has been initialised once
     }
@@ -56,7 +57,7 @@ def _gpu(host: Host, gpu: Gpu) -> Dict[str, Any]:
 def _functions(host: Host, classes: Tuple[str, ...]) -> List[str]:
     found = []
     for entry in host.listdir(PCI_DEVICES):
-        address = parse.pci_address(entry)
+        address = sysfs_values.pci_address(entry)
         if address is None or (_attribute(host, address, "vendor") or "").strip() != NVIDIA:
             continue
         kind = (_attribute(host, address, "class") or "").strip()[:6]
@@ -74,6 +75,6 @@ def _fields(text: Optional[str]) -> Dict[str, str]:
     found = {}
     for line in (text or "").splitlines():
         name, separator, value = line.partition(":")
-        if separator and parse.token(value) is not None:
+        if separator and sysfs_values.token(value) is not None:
             found[name.strip()] = value.strip()
     return found

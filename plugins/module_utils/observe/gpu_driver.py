@@ -8,9 +8,9 @@ does (persistence mode, NVLink fabric). A GPU that fell off the bus can make nvi
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 from .packages import query_packages
 
 VERSION_FILE = "/proc/driver/nvidia/version"
@@ -50,12 +50,12 @@ def loaded_driver(host: Host) -> Driver:
         found = _NUMBERED.search(line) if line.startswith(_NVRM) else None
         if found is not None:
             return Driver(found.group(), "open" if "Open Kernel Module" in line[:found.start()] else "proprietary")
-    return Driver(parse.token(host.line("/sys/module/nvidia/version")), None)
+    return Driver(sysfs_values.token(host.line("/sys/module/nvidia/version")), None)
 
 
 def driver_on_disk(host: Host, kernel: str) -> Driver:
     """What ``modprobe nvidia`` would load into the running kernel now."""
-    if not parse.is_name(kernel):
+    if not sysfs_values.is_name(kernel):
         return Driver(None, None)
     version = host.run(("modinfo", "-k", kernel, "-F", "version", "nvidia"), 10.0)
     if not version.ok or not _VERSION.match(version.out.strip()):
@@ -84,7 +84,7 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
         "fabricmanager": _fabricmanager(host, identity, packages),
         "persistence": {
             "running": unit_active(host, PERSISTENCED),
-            "mode": None if smi is None else {str(parse.pci_address(row[0][-12:])): row[1] for row in smi},
+            "mode": None if smi is None else {str(sysfs_values.pci_address(row[0][-12:])): row[1] for row in smi},
         },
     }
 
@@ -115,8 +115,8 @@ def module_users(host: Host, name: str) -> Optional[Tuple[int, Tuple[str, ...]]]
     for line in (host.read("/proc/modules") or "").splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[0] == name:
-            count = parse.integer(fields[2])
-            return None if count is None else (count, tuple(user for user in fields[3].split(",") if parse.is_name(user)))
+            count = sysfs_values.integer(fields[2])
+            return None if count is None else (count, tuple(user for user in fields[3].split(",") if sysfs_values.is_name(user)))
     return None
 
 
@@ -140,7 +140,7 @@ def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     if not answer.ok:
         return None
     rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]
-    if not rows or any(len(row) != len(fields) or any(parse.token(value) is None for value in row) for row in rows):
+    if not rows or any(len(row) != len(fields) or any(sysfs_values.token(value) is None for value in row) for row in rows):
         return None
     return rows
 

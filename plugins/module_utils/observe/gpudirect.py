@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What GPUDirect RDMA needs, as facts: peer memory modules, the GPU driver, dma-buf as the kernel, the HCAs and CUDA see it.
 
-No decision is made here (gpudirect_choice.py): NCCL takes peermem when one of its three files exists and asks the
+No decision is made here (rules/gpudirect.py): NCCL takes peermem when one of its three files exists and asks the
 HCA driver for dma-buf itself (net_ib/gdr.cc).
 """
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .dmabuf_probe import ask_cuda, ask_hcas
 from .gpu_driver import loaded_driver
 from .kernel_options import kernel_options
@@ -28,7 +28,7 @@ def observe_gpudirect(
     driver = loaded_driver(host)
     return {
         "peermem_module": loaded[0] if loaded else None,
-        "peermem_version": parse.token(host.line("/sys/module/%s/version" % loaded[0])) if loaded else None,
+        "peermem_version": sysfs_values.token(host.line("/sys/module/%s/version" % loaded[0])) if loaded else None,
         # Registered: ib_core counts it among its users; a module built without OFED's headers loads nowhere at all.
         "peermem_registered": (bool(loaded) and loaded[0] in users) if modules is not None and users is not None else None,
         "peermem_build": observe_build(host, kernel),
@@ -45,8 +45,8 @@ def observe_gpudirect(
 def _memory_peers(host: Host) -> List[Dict[str, Optional[str]]]:
     """Clients that registered with OFED's peer memory interface; inbox kernels have no such directory."""
     return [
-        {"name": name, "version": parse.token(host.line("%s/%s/version" % (MEMORY_PEERS, name)))}
-        for name in host.listdir(MEMORY_PEERS) if parse.is_name(name)
+        {"name": name, "version": sysfs_values.token(host.line("%s/%s/version" % (MEMORY_PEERS, name)))}
+        for name in host.listdir(MEMORY_PEERS) if sysfs_values.is_name(name)
     ]
 
 

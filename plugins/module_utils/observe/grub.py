@@ -11,8 +11,8 @@ import shlex
 from typing import List, NamedTuple, Optional, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 MENU = "/boot/grub/grub.cfg"
 ENVIRONMENT = "/boot/grub/grubenv"
@@ -53,7 +53,7 @@ def observe_menu(host: Host) -> Optional[Menu]:
     items = parse_menu(text) if text is not None else ()
     if text is None or not any(item.release for item in items):
         return None
-    variables = parse.key_values(host.read(ENVIRONMENT))
+    variables = sysfs_values.key_values(host.read(ENVIRONMENT))
     defaults = [found for found in _DEFAULT.findall(text) if found != ONCE]
     return Menu(items, defaults[-1] if defaults else "0", variables.get("next_entry", ""), variables.get("saved_entry", ""))
 
@@ -88,7 +88,7 @@ def _item(block: _Open) -> Item:
     if block.kind == "submenu":
         return Item(block.names, block.items[0].release if block.items else None, tuple(block.items))
     found = [match.group(1) for match in (_LINUX.match(line) for line in block.lines) if match is not None]
-    return Item(block.names, found[0] if found and parse.is_name(found[0]) else None, ())
+    return Item(block.names, found[0] if found and sysfs_values.is_name(found[0]) else None, ())
 
 
 def starts(menu: Menu) -> Tuple[Optional[str], str]:

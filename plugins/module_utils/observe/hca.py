@@ -3,9 +3,9 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Hca
-from . import parse
+from . import sysfs_values
 from .counters import observe_counters, observe_hw_counters
 from .devices import (
     CLASS_INFINIBAND,
@@ -44,7 +44,7 @@ def places(host: Host) -> List[Place]:
 
 def _place(host: Host, name: str) -> Place:
     path = CLASS_INFINIBAND + "/" + name
-    node_guid = parse.guid(attribute(host, path + "/node_guid"))
+    node_guid = sysfs_values.guid(attribute(host, path + "/node_guid"))
     parent = soft_parent(host, path)
     if parent is not None:  # up to Linux 5.9 rxe borrowed its interface's PCI device as its own
         return Place(path, name, node_guid, None, SOFT_ROCE_DRIVER, [], parent)
@@ -52,7 +52,7 @@ def _place(host: Host, name: str) -> Place:
 
 
 def port_numbers(host: Host, hca: str) -> List[int]:
-    numbers = (parse.integer(name) for name in host.listdir(hca + "/ports"))
+    numbers = (sysfs_values.integer(name) for name in host.listdir(hca + "/ports"))
     return sorted(number for number in numbers if number is not None and number >= 0)
 
 
@@ -81,14 +81,14 @@ def _identity(host: Host, place: Place, macs: Mapping[str, str]) -> Hca:
     for number in ports:
         path = "%s/ports/%d" % (place.path, number)
         netdevs.append(port_netdev(host, place, number, first_netdev(host, path), macs) or "")
-        layer = parse.token(attribute(host, path + "/link_layer"))
+        layer = sysfs_values.token(attribute(host, path + "/link_layer"))
         link_layer = link_layer or layer
-        gid = parse.gid(attribute(host, path + "/gids/0"))
+        gid = sysfs_values.gid(attribute(host, path + "/gids/0"))
         guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
     names = [name for name in netdevs + place.siblings if name]
     unique = tuple(name for at, name in enumerate(names) if name not in names[:at])
     on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
-    device_id = parse.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
+    device_id = sysfs_values.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
     return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
 
 
@@ -108,17 +108,17 @@ def _hca(host: Host, place: Place, macs: Mapping[str, str], active_mtus: Mapping
     on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
     return {
         "name": place.name,
-        "node_type": parse.enum_text(read("node_type")),
+        "node_type": sysfs_values.enum_text(read("node_type")),
         "node_guid": place.node_guid,
-        "sys_image_guid": parse.guid(read("sys_image_guid")),
-        "board_id": parse.token(read("board_id")),
-        "fw_ver": parse.token(read("fw_ver")),
-        "hw_rev": parse.token(read("hw_rev")),
-        "hca_type": parse.token(read("hca_type")),
+        "sys_image_guid": sysfs_values.guid(read("sys_image_guid")),
+        "board_id": sysfs_values.token(read("board_id")),
+        "fw_ver": sysfs_values.token(read("fw_ver")),
+        "hw_rev": sysfs_values.token(read("hw_rev")),
+        "hca_type": sysfs_values.token(read("hca_type")),
         "pci_address": place.pci,
-        "vendor_id": parse.hex_text(read("device/vendor")) if on_bus else None,
-        "device_id": parse.hex_text(read("device/device")) if on_bus else None,
-        "numa_node": parse.integer(read("device/numa_node")) if on_bus else None,
+        "vendor_id": sysfs_values.hex_text(read("device/vendor")) if on_bus else None,
+        "device_id": sysfs_values.hex_text(read("device/device")) if on_bus else None,
+        "numa_node": sysfs_values.integer(read("device/numa_node")) if on_bus else None,
         "driver": place.driver,
         "ports": [_port(host, place, number, macs, active_mtus) for number in port_numbers(host, path)],
     }
@@ -131,23 +131,23 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         return attribute(host, path + "/" + name)
 
     gids = observe_gids(host, path)
-    link_layer = parse.token(read("link_layer"))
+    link_layer = sysfs_values.token(read("link_layer"))
     kernel_netdev = next((entry["netdev"] for entry in gids or [] if entry["netdev"] is not None), None)
     netdev = port_netdev(host, place, number, kernel_netdev, macs)
     return {
         "number": number,
-        "state": parse.enum_text(read("state")),
-        "phys_state": parse.enum_text(read("phys_state")),
-        "rate_gbps": parse.rate_gbps(read("rate")),
+        "state": sysfs_values.enum_text(read("state")),
+        "phys_state": sysfs_values.enum_text(read("phys_state")),
+        "rate_gbps": sysfs_values.rate_gbps(read("rate")),
         "link_layer": link_layer,
-        "lid": parse.integer(read("lid")),
-        "lmc": parse.integer(read("lid_mask_count")),
-        "sm_lid": parse.integer(read("sm_lid")),
-        "cap_mask": parse.hex_text(read("cap_mask")),
+        "lid": sysfs_values.integer(read("lid")),
+        "lmc": sysfs_values.integer(read("lid_mask_count")),
+        "sm_lid": sysfs_values.integer(read("sm_lid")),
+        "cap_mask": sysfs_values.hex_text(read("cap_mask")),
         "port_guid": port_guid(gids, link_layer),
         "active_mtu": active_mtus.get((place.name, number)),
         "netdev": netdev,
-        "netdev_mtu": parse.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
+        "netdev_mtu": sysfs_values.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
         "gids": gids,
         "counters": observe_counters(host, path + "/counters"),
         "hw_counters": observe_hw_counters(host, place.path, path),

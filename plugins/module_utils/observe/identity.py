@@ -20,9 +20,9 @@ import sys
 from typing import List, Optional
 
 from ..catalogue.platforms import family_of
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity, Platform
-from . import parse
+from . import sysfs_values
 from .gpu import observe_gpus, observe_nvswitches
 from .hca import observe_identities
 from .modules import available_modules
@@ -54,20 +54,20 @@ def observe_identity(host: Host, management_address: Optional[str] = None) -> Id
 
 
 def kernel_release(host: Host) -> Optional[str]:
-    found = parse.name(host.line("/proc/sys/kernel/osrelease"))
+    found = sysfs_values.name(host.line("/proc/sys/kernel/osrelease"))
     if found is not None:
         return found
     version = re.match(r"Linux version (\S+) ", host.read("/proc/version", 4096) or "")
-    return parse.name(version.group(1)) if version else None
+    return sysfs_values.name(version.group(1)) if version else None
 
 
 def observe_hostname(host: Host) -> Optional[str]:
-    return parse.name(host.line("/proc/sys/kernel/hostname")) or parse.name(host.line("/etc/hostname"))
+    return sysfs_values.name(host.line("/proc/sys/kernel/hostname")) or sysfs_values.name(host.line("/etc/hostname"))
 
 
 def observe_arch(host: Host) -> Optional[str]:
     """/proc has it from Linux 6.1 on."""
-    return parse.name(host.line("/proc/sys/kernel/arch")) or parse.name(host.run(["uname", "-m"], 5.0).out)
+    return sysfs_values.name(host.line("/proc/sys/kernel/arch")) or sysfs_values.name(host.run(["uname", "-m"], 5.0).out)
 
 
 def observe_platform(host: Host) -> Platform:
@@ -80,7 +80,7 @@ def observe_platform(host: Host) -> Platform:
 
 def platform_of(text: Optional[str]) -> Platform:
     """The platform that an os-release file describes."""
-    values = parse.key_values(text)
+    values = sysfs_values.key_values(text)
     os_id = values.get("ID", "")
     if os_id == "centos" and "stream" in values.get("NAME", "").lower():
         os_id = "centos-stream"  # the same ID as CentOS Linux, another end of life

@@ -9,8 +9,8 @@ IVRS (AMD), IORT (Arm).
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .pci import PCI_DEVICES, acs_facts
 
 GROUPS = "/sys/kernel/iommu_groups"
@@ -66,7 +66,7 @@ def _mode(host: Host, functions: Sequence[str], arguments: Sequence[str]) -> Opt
 
 
 def _types(host: Host, paths: Sequence[str]) -> List[str]:
-    found = [parse.name(host.line(path)) for path in paths]
+    found = [sysfs_values.name(host.line(path)) for path in paths]
     return [kind for kind in found if kind is not None]
 
 

@@ -5,8 +5,8 @@ import re
 import zlib
 from typing import Dict, Optional, Sequence
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 _LIMIT = 4 * 1024 * 1024  # a configuration has 300 KiB
 _GZIP = 31  # zlib: window of 32 KiB, gzip header
@@ -23,7 +23,7 @@ def kernel_options(host: Host, kernel: Optional[str], names: Sequence[str]) -> D
 
 
 def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
-    if kernel is not None and parse.is_name(kernel):
+    if kernel is not None and sysfs_values.is_name(kernel):
         for path in ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel):
             text = host.read(path)
             if text is not None:

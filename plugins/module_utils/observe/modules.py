@@ -4,8 +4,8 @@
 import re
 from typing import Any, Dict, FrozenSet, Iterable, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 # Core, upper layers, providers (drivers/infiniband/hw and sw), their Ethernet drivers, GPU and peer memory.
 FAMILY = re.compile(
@@ -35,9 +35,9 @@ def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
         fields = line.split()
         if len(fields) < 4 or not FAMILY.match(fields[0]):
             continue
-        users = [user for user in fields[3].split(",") if parse.is_name(user)]
+        users = [user for user in fields[3].split(",") if sysfs_values.is_name(user)]
         found[fields[0]] = {
-            "version": parse.token(host.read("/sys/module/%s/version" % fields[0], 256)),
+            "version": sysfs_values.token(host.read("/sys/module/%s/version" % fields[0], 256)),
             # A kernel that cannot unload modules counts nobody: "-" in place of a number.
             "used_by": sorted(users) if fields[2] != "-" else None,
             "parameters": _parameters(host, fields[0]),
@@ -47,7 +47,7 @@ def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
 
 def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
     path = "/sys/module/%s/parameters/" % module
-    return {name: parse.token(host.read(path + name, 256)) for name in PARAMETERS.get(module, ())}
+    return {name: sysfs_values.token(host.read(path + name, 256)) for name in PARAMETERS.get(module, ())}
 
 
 def available_modules(host: Host, kernel: Optional[str], names: Iterable[str] = WANTED) -> FrozenSet[str]:
@@ -65,7 +65,7 @@ def module_index(host: Host, kernel: Optional[str]) -> str:
 
 
 def _tree_file(host: Host, kernel: Optional[str], name: str) -> str:
-    if kernel is None or not parse.is_name(kernel):
+    if kernel is None or not sysfs_values.is_name(kernel):
         return ""
     for root in ("/lib/modules/", "/usr/lib/modules/"):  # one is a link to the other, unless a capture left it out
         text = host.read(root + kernel + "/" + name)

@@ -10,8 +10,8 @@ import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import SEARCH_PATH, Host
-from . import parse
+from ..host.host import SEARCH_PATH, Host
+from . import sysfs_values
 
 HPCX_PREFIX = "/opt/railwright/hpcx"
 CURRENT = "current"  # a link to the release that the inventory wants
@@ -87,12 +87,12 @@ def hpcx_libraries(mpirun: str) -> Tuple[str, ...]:
 
 
 def _places(host: Host) -> List[str]:
-    releases = sorted((name for name in host.listdir(HPCX_PREFIX) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
+    releases = sorted((name for name in host.listdir(HPCX_PREFIX) if is_digits(name[:1])), key=sysfs_values.natural_key, reverse=True)
     wanted = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT))
     releases.sort(key=lambda name: name != wanted)
     paths = ["%s/%s%s" % (HPCX_PREFIX, name, HPCX_TAIL) for name in releases]
     paths += ["%s/%s" % (directory, name) for name in NAMES for directory in SEARCH_PATH.split(":")]
-    vendor = sorted((name for name in host.listdir(VENDOR) if name.startswith("openmpi")), key=parse.natural_key, reverse=True)
+    vendor = sorted((name for name in host.listdir(VENDOR) if name.startswith("openmpi")), key=sysfs_values.natural_key, reverse=True)
     off = DIRECTORIES + tuple("%s/%s/bin" % (VENDOR, name) for name in vendor)
     return paths + ["%s/%s" % (directory, name) for directory in off for name in NAMES[:2]]
 

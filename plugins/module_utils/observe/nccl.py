@@ -8,8 +8,8 @@ becomes part of a name or value, so such lines are told apart as ``malformed``.
 import re
 from typing import Any, Dict, List, Optional
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 CONF = "/etc/nccl.conf"
 PROFILE_D = "/etc/profile.d"
@@ -43,7 +43,7 @@ def _conf(text: Optional[str]) -> Optional[Dict[str, Any]]:
         if not line or line.startswith("#"):
             continue
         key, separator, value = line.partition("=")
-        if separator and _VARIABLE.match(key) and (value == "" or parse.token(value) == value):
+        if separator and _VARIABLE.match(key) and (value == "" or sysfs_values.token(value) == value):
             values.setdefault(key, value)
         else:
             malformed.append(number)
@@ -54,7 +54,7 @@ def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
     """Files of profile.d that set variables of NCCL or UCX, with the values that they default to."""
     found = {}
     for name in host.listdir(PROFILE_D):
-        if not name.endswith(".sh") or not parse.is_name(name):
+        if not name.endswith(".sh") or not sysfs_values.is_name(name):
             continue
         values = {}
         for line in (host.read(PROFILE_D + "/" + name) or "").splitlines():
@@ -62,7 +62,7 @@ def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
             if assignment is None or not _OURS.match(assignment.group(1)):
                 continue
             value = _shell_value(assignment.group(1), assignment.group(2))
-            if value == "" or parse.token(value):
+            if value == "" or sysfs_values.token(value):
                 values[assignment.group(1)] = value
         if values:
             found[PROFILE_D + "/" + name] = values
@@ -85,7 +85,7 @@ def _library(host: Host) -> Optional[Dict[str, Optional[str]]]:
         names = [name for name in host.listdir(directory) if _LIBNCCL.match(name)]
         if not names:
             continue
-        versions = sorted((match.group(1) for match in map(_LIBNCCL.match, names) if match), key=parse.natural_key)
+        versions = sorted((match.group(1) for match in map(_LIBNCCL.match, names) if match), key=sysfs_values.natural_key)
         full = [version for version in versions if version.count(".") == 2]
         return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
     return None

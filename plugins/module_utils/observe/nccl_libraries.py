@@ -9,7 +9,7 @@ torch's own library. Nothing is loaded or run: a library executes code when it i
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..spec.model import Spec
 from ..types import Identity
 from .nccl_library import NAME, PREFIX, cached_libraries, library_version, prefixed_libraries

@@ -9,8 +9,8 @@ import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 PREFIX = "/opt/railwright/nccl"
 CURRENT = "current"  # the link below the prefix to the release that the inventory asks for
@@ -68,7 +68,7 @@ def cached_libraries(host: Host) -> List[str]:
 
 def prefixed_libraries(host: Host, prefix: str) -> List[str]:
     """The one that the inventory asks for, then the newest."""
-    names = sorted((name for name in host.listdir(prefix) if is_digits(name[:1])), key=parse.natural_key, reverse=True)
+    names = sorted((name for name in host.listdir(prefix) if is_digits(name[:1])), key=sysfs_values.natural_key, reverse=True)
     current = host.readlink("%s/%s" % (prefix, CURRENT))
     names.sort(key=lambda name: name != current)
     return ["%s/%s/lib/%s" % (prefix, name, NAME) for name in names]

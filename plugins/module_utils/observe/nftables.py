@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats.outside import listed, mapping, read_json, rows, whole
-from . import parse
+from . import sysfs_values
 
 LIST = ("nft", "-j", "list", "ruleset")
 FAMILIES = ("ip", "ip6", "inet")
@@ -181,16 +181,16 @@ def _value(item: Any) -> Optional[str]:
     if isinstance(item, bool) or item is None:
         return None
     if isinstance(item, (str, int)):
-        return parse.token(str(item))
+        return sysfs_values.token(str(item))
     if not isinstance(item, dict):
         return None
     if "elem" in item and isinstance(item["elem"], dict):
         return _value(item["elem"].get("val"))
     prefix, between = item.get("prefix"), item.get("range")
     if isinstance(prefix, dict):
-        return parse.token("%s/%s" % (prefix.get("addr"), prefix.get("len")))
+        return sysfs_values.token("%s/%s" % (prefix.get("addr"), prefix.get("len")))
     if isinstance(between, list) and len(between) == 2:
-        return parse.token("%s-%s" % tuple(between))
+        return sysfs_values.token("%s-%s" % tuple(between))
     return None
 
 

@@ -11,9 +11,9 @@ import struct
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..formats.outside import read_json, rows
-from ..host import Host
+from ..host.host import Host
 from ..types import Nic
-from . import parse
+from . import sysfs_values
 from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
 
 ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
@@ -37,7 +37,7 @@ def uplinks(host: Host, management_address: Optional[str]) -> List[str]:
     """
     found = _by_preference(host)
     if management_address is not None:
-        found += sorted(netdevs_with_address(host, management_address), key=parse.natural_key)
+        found += sorted(netdevs_with_address(host, management_address), key=sysfs_values.natural_key)
     return [name for at, name in enumerate(found) if name not in found[:at]]
 
 
@@ -55,19 +55,19 @@ def _bond(host: Host, path: str) -> Optional[str]:
         return None
     link = host.readlink(path + "/master")
     if link is not None:
-        return parse.name(link.rstrip("/").rpartition("/")[2])
+        return sysfs_values.name(link.rstrip("/").rpartition("/")[2])
     lower = "lower_" + path.rpartition("/")[2]  # a capture may have one end of the relation only
     return next((name for name in entries(host, CLASS_NET) if lower in host.listdir(CLASS_NET + "/" + name)), None)
 
 
 def _permanent_mac(host: Host, path: str) -> Optional[str]:
     """A member of a bond shows the bond's address; the kernel keeps its own beside it."""
-    kept = parse.mac_address(attribute(host, path + "/bonding_slave/perm_hwaddr"))
-    return kept or parse.mac_address(attribute(host, path + "/address"))
+    kept = sysfs_values.mac_address(attribute(host, path + "/bonding_slave/perm_hwaddr"))
+    return kept or sysfs_values.mac_address(attribute(host, path + "/address"))
 
 
 def _kind(host: Host, path: str, hardware: bool) -> str:
-    kind = parse.integer(attribute(host, path + "/type"))
+    kind = sysfs_values.integer(attribute(host, path + "/type"))
     if kind == ARPHRD_LOOPBACK:
         return "loopback"
     if kind == ARPHRD_INFINIBAND:
@@ -85,20 +85,20 @@ def _with_lower(host: Host, names: Set[str]) -> Set[str]:
             continue
         found.add(name)
         pending.extend(entry[len("lower_"):] for entry in host.listdir(CLASS_NET + "/" + name)
-                       if entry.startswith("lower_") and parse.is_name(entry))
+                       if entry.startswith("lower_") and sysfs_values.is_name(entry))
     return found
 
 
 def _by_preference(host: Host) -> List[str]:
     """Interfaces of the default routes of the main table, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
-    found = [(0, route[3], parse.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
+    found = [(0, route[3], sysfs_values.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
     for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
         fields = line.split()
-        if len(fields) != 10 or fields[0] != "0" * 32 or fields[1] != "00" or not parse.is_name(fields[9]):
+        if len(fields) != 10 or fields[0] != "0" * 32 or fields[1] != "00" or not sysfs_values.is_name(fields[9]):
             continue
-        flags = parse.integer("0x" + fields[8])
+        flags = sysfs_values.integer("0x" + fields[8])
         if flags is not None and flags & RTF_UP and not flags & RTF_REJECT:
-            found.append((1, parse.integer("0x" + fields[5]) or 0, parse.natural_key(fields[9]), fields[9]))
+            found.append((1, sysfs_values.integer("0x" + fields[5]) or 0, sysfs_values.natural_key(fields[9]), fields[9]))
     if any(route[0] == 1 for route in found):
         found = _of_main_table(host, found)
     return [name for _family, _metric, _key, name in sorted(found)]
@@ -120,11 +120,11 @@ def _ipv4_routes(host: Host) -> List[Tuple[str, int, int, int]]:
     routes = []
     for line in (host.read("/proc/net/route") or "").splitlines()[1:]:
         fields = line.split()
-        if len(fields) < 8 or not parse.is_name(fields[0]):
+        if len(fields) < 8 or not sysfs_values.is_name(fields[0]):
             continue
-        values = [parse.integer("0x" + fields[at]) for at in (1, 3, 7)]
+        values = [sysfs_values.integer("0x" + fields[at]) for at in (1, 3, 7)]
         if None not in values and (values[1] or 0) & RTF_UP:
-            routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0), parse.integer(fields[6]) or 0))
+            routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0), sysfs_values.integer(fields[6]) or 0))
     return routes
 
 
@@ -159,7 +159,7 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
     found: Dict[str, List[str]] = {}
     for link in links:
         name = link.get("ifname")
-        if not isinstance(name, str) or not parse.is_name(name):
+        if not isinstance(name, str) or not sysfs_values.is_name(name):
             continue
         found[name] = [text for text in map(_address_text, rows(link.get("addr_info"))) if text is not None]
     return found
@@ -168,7 +168,7 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
 def _address_text(item: Dict[str, Any]) -> Optional[str]:
     if item.get("family") not in ("inet", "inet6"):
         return None
-    return parse.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
+    return sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
 
 
 def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
@@ -176,8 +176,8 @@ def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
     found: Dict[str, List[str]] = {}
     for line in (host.read("/proc/net/if_inet6") or "").splitlines():
         fields = line.split()
-        prefix = parse.integer("0x" + fields[2]) if len(fields) == 6 else None
-        if prefix is None or not parse.is_name(fields[5]):
+        prefix = sysfs_values.integer("0x" + fields[2]) if len(fields) == 6 else None
+        if prefix is None or not sysfs_values.is_name(fields[5]):
             continue
         try:
             address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0]))
@@ -200,8 +200,8 @@ def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
             "driver": nic.driver,
             "kind": nic.kind,
             "management": nic.management,
-            "mtu": parse.integer(attribute(host, path + "/mtu")),
-            "operstate": parse.name(attribute(host, path + "/operstate")),
+            "mtu": sysfs_values.integer(attribute(host, path + "/mtu")),
+            "operstate": sysfs_values.name(attribute(host, path + "/operstate")),
             "speed_mbps": _speed(host, path),
             "addresses": addresses.get(nic.name),
         })
@@ -210,5 +210,5 @@ def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
 
 def _speed(host: Host, path: str) -> Optional[int]:
     """-1 (or EINVAL) is the kernel's word for "no link"."""
-    speed = parse.integer(attribute(host, path + "/speed"))
+    speed = sysfs_values.integer(attribute(host, path + "/speed"))
     return speed if speed is not None and speed > 0 else None

@@ -6,9 +6,9 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 from .packages import DPKG_LIMIT, DPKG_STATUS, RPM_FORMAT, RPM_TIMEOUT, rpm_lines
 
 DPKG_UPDATES = "/var/lib/dpkg/updates"
@@ -118,8 +118,8 @@ def _dpkg_rows(host: Host) -> Optional[List[Tuple[str, str, str, str, str]]]:
     for stanza in text.split("\n\n"):
         fields = dict(_FIELDS.findall(stanza))
         status = fields.get("Status", "").split()
-        name, version = fields.get("Package", ""), parse.token(fields.get("Version"))
-        if parse.is_name(name) and len(status) == 3:
+        name, version = fields.get("Package", ""), sysfs_values.token(fields.get("Version"))
+        if sysfs_values.is_name(name) and len(status) == 3:
             rows.append((name, status[0], status[1], status[2], version or ""))
     return rows
 

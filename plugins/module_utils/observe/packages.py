@@ -11,9 +11,9 @@ from typing import Dict, Iterable, List, Optional, Tuple
 
 from ..catalogue.inbox import FAMILIES as INBOX
 from ..catalogue.inbox import RENAMED
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 DPKG_LIMIT = 64 * 1024 * 1024  # 4,000 packages are 6 MiB
@@ -50,7 +50,7 @@ def installed_packages(host: Host, identity: Identity, names: Iterable[str]) -> 
 
 def query_packages(host: Host, identity: Identity, names: Iterable[str]) -> Optional[Dict[str, str]]:
     """Those of ``names`` that are installed; None when the node's package database cannot be read."""
-    wanted = [name for name in sorted(set(names)) if parse.is_name(name)]
+    wanted = [name for name in sorted(set(names)) if sysfs_values.is_name(name)]
     if not wanted:
         return {}
     family = identity.platform.family
@@ -74,7 +74,7 @@ def _from_dpkg(text: Optional[str], wanted: List[str]) -> Optional[Dict[str, str
         end = end if end >= 0 else len(text)
         stanza = text[head.start():end]
         version = _VERSION.search(stanza)
-        if version is not None and _STATUS.search(stanza) and parse.token(version.group(1)):
+        if version is not None and _STATUS.search(stanza) and sysfs_values.token(version.group(1)):
             found[head.group(1)] = version.group(1)
     return {name: found[name] for name in wanted if name in found}
 
@@ -103,6 +103,6 @@ def rpm_lines(text: str) -> Dict[str, str]:
         if len(fields) == 1:
             parts = fields[0].rpartition(".")[0].rsplit("-", 2)
             fields = [parts[0], "-".join(parts[1:])] if len(parts) == 3 else []
-        if len(fields) == 2 and parse.is_name(fields[0]) and parse.token(fields[1]):
+        if len(fields) == 2 and sysfs_values.is_name(fields[0]) and sysfs_values.token(fields[1]):
             found[fields[0]] = fields[1]  # a kernel-like package has several; the last is the newest
     return found

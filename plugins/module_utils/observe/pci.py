@@ -9,8 +9,8 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .pci_config import SPACE_BYTES, ConfigSpace, acs_names, parse_config
 
 PCI_DEVICES = "/sys/bus/pci/devices"
@@ -56,7 +56,7 @@ def path_above(host: Host, address: str) -> Tuple[str, ...]:
         return ()
     found: List[str] = []
     for part in target.split("/"):
-        function = parse.pci_address(part)
+        function = sysfs_values.pci_address(part)
         if function is not None and function != address:
             found.insert(0, function)
     return tuple(found[:MAX_DEPTH])
@@ -83,18 +83,18 @@ def _speed(host: Host, address: str, name: str) -> Optional[float]:
 
 
 def _width(host: Host, address: str, name: str) -> Optional[int]:
-    width = parse.integer(_attribute(host, address, name))
+    width = sysfs_values.integer(_attribute(host, address, name))
     return width if width is not None and width not in _NO_WIDTH and 0 < width <= 32 else None
 
 
 def driver_of_function(host: Host, address: str) -> Optional[str]:
     link = host.readlink("%s/%s/driver" % (PCI_DEVICES, address))
-    return parse.name(os.path.basename(link.rstrip("/"))) if link is not None else None
+    return sysfs_values.name(os.path.basename(link.rstrip("/"))) if link is not None else None
 
 
 def passed_through(host: Host) -> Tuple[str, ...]:
     """Functions that belong to a virtual machine (bound to vfio-pci): ACS above them is what keeps that machine in."""
-    addresses = [parse.pci_address(entry) for entry in host.listdir(PCI_DEVICES)]
+    addresses = [sysfs_values.pci_address(entry) for entry in host.listdir(PCI_DEVICES)]
     return tuple(address for address in addresses if address is not None and driver_of_function(host, address) == "vfio-pci")
 
 
@@ -109,7 +109,7 @@ def bars_of(host: Host, address: str) -> Optional[List[Dict[str, Any]]]:
         return None
     found: List[Dict[str, Any]] = []
     for index, line in enumerate(text.splitlines()[:_BARS]):
-        fields = [parse.integer(field) for field in line.split()]
+        fields = [sysfs_values.integer(field) for field in line.split()]
         if len(fields) != 3 or fields[0] is None or fields[1] is None or fields[2] is None:
             continue
         start, end, flags = fields[0], fields[1], fields[2]
@@ -131,7 +131,7 @@ def link_facts(host: Host, address: str) -> Dict[str, Any]:
         "relaxed_ordering": express.relaxed_ordering if express is not None else None,
         "bars": bars_of(host, address),
         "sriov": _sriov(host, address),
-        "iommu": parse.name(_attribute(host, address, "iommu_group/type")),
+        "iommu": sysfs_values.name(_attribute(host, address, "iommu_group/type")),
         "virtual_function": is_virtual_function(host, address),
     }
 
@@ -147,10 +147,10 @@ def _as_dict(link: Link) -> Dict[str, Any]:
 
 def _sriov(host: Host, address: str) -> Optional[Dict[str, Optional[int]]]:
     """None where the function has no SR-IOV capability (or none that the firmware enables)."""
-    total = parse.integer(_attribute(host, address, "sriov_totalvfs"))
+    total = sysfs_values.integer(_attribute(host, address, "sriov_totalvfs"))
     if total is None:
         return None
-    return {"total": total, "enabled": parse.integer(_attribute(host, address, "sriov_numvfs"))}
+    return {"total": total, "enabled": sysfs_values.integer(_attribute(host, address, "sriov_numvfs"))}
 
 
 def bridges_above(host: Host, addresses: Iterable[str]) -> Dict[str, List[str]]:

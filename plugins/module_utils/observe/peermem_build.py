@@ -15,8 +15,8 @@ Sources: kernel-open/nvidia-peermem of open-gpu-kernel-modules, Makefile of nv_p
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .modules import module_index, module_path
 
 SYMBOL = "ib_register_peer_memory_client"
@@ -60,7 +60,7 @@ def _imports(host: Host, file: str) -> Tuple[Optional[bool], Optional[str]]:
         crc = checksum(dumped.out)
         return crc is not None, crc
     depends = host.run(("modinfo", "-F", "depends", file), _SECONDS)
-    if not depends.ok or parse.token(depends.out) is None:
+    if not depends.ok or sysfs_values.token(depends.out) is None:
         return None, None
     return any(name.startswith("ib_") for name in depends.out.strip().split(",")), None
 
@@ -83,10 +83,10 @@ def stack_checksum(host: Host, kernel: str) -> Tuple[Optional[str], Optional[str
 
 def symbol_files(host: Host, kernel: str) -> List[str]:
     """In the order in which the makefiles of peer memory modules look for OFED."""
-    found = ["%s/%s/%s/Module.symvers" % (HEADERS, name, kernel) for name in host.listdir(HEADERS) if parse.is_name(name)]
+    found = ["%s/%s/%s/Module.symvers" % (HEADERS, name, kernel) for name in host.listdir(HEADERS) if sysfs_values.is_name(name)]
     found += ["%s/%s/Module.symvers" % (HEADERS, name) for name in (kernel, "default")]
     for version in host.listdir(DKMS_HEADERS):
-        if parse.is_name(version):
+        if sysfs_values.is_name(version):
             found += ["%s/%s/%s/%s/module/Module.symvers" % (DKMS_HEADERS, version, kernel, arch)
                       for arch in host.listdir("%s/%s/%s" % (DKMS_HEADERS, version, kernel))]
             found.append("%s/%s/build/Module.symvers" % (DKMS_HEADERS, version))

@@ -10,7 +10,7 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
-from ..host import Host
+from ..host.host import Host
 from ..types import Change
 
 DPKG_LOGS = ("/var/log/dpkg.log", "/var/log/dpkg.log.1")

@@ -12,9 +12,9 @@ debugfs, inbox), drivers/infiniband/core/cma_configfs.c, mlx5's tc/N/traffic_cla
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Hca, Identity
-from . import parse
+from . import sysfs_values
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute
 from .qos_dcb import DSCPS, OBJECTS, PRIORITIES, read_dcb
 from .qos_mlnx import read_mlnx_qos
@@ -48,7 +48,7 @@ def roce_places(host: Host, identity: Identity) -> List[Tuple[Hca, int, str]]:
     found = []
     for hca in identity.hcas:
         for at, port in enumerate(hca.ports):  # one of InfiniBand may be beside it
-            if parse.token(attribute(host, "%s/%s/ports/%d/link_layer" % (CLASS_INFINIBAND, hca.name, port))) != "Ethernet":
+            if sysfs_values.token(attribute(host, "%s/%s/ports/%d/link_layer" % (CLASS_INFINIBAND, hca.name, port))) != "Ethernet":
                 continue
             name = hca.port_netdevs[at] if at < len(hca.port_netdevs) else ""
             members = [nic.name for nic in identity.nics if name and nic.bond == name]
@@ -107,7 +107,7 @@ def _ecn(host: Host, netdev: str) -> Tuple[Optional[Dict[str, List[int]]], str]:
         return None, "no %s: only the driver of OFED and DOCA has it" % root
     found: Dict[str, List[int]] = {}
     for point in ("np", "rp"):
-        flags = [parse.integer(attribute(host, "%s/roce_%s/enable/%d" % (root, point, priority))) for priority in range(PRIORITIES)]
+        flags = [sysfs_values.integer(attribute(host, "%s/roce_%s/enable/%d" % (root, point, priority))) for priority in range(PRIORITIES)]
         if any(flag not in (0, 1) for flag in flags):
             return None, "%s/roce_%s/enable is not eight times 0 or 1" % (root, point)
         found[point] = [priority for priority, flag in enumerate(flags) if flag]
@@ -120,7 +120,7 @@ def _cnp(host: Host, netdev: str, pci: Optional[str]) -> Tuple[Optional[Dict[str
     debug = "%s/%s/cc_params" % (DEBUGFS, pci)
     for source, dscp, priority in (("sysfs", root + "/cnp_dscp", root + "/cnp_802p_prio"),
                                    ("debugfs", debug + "/np_cnp_dscp", debug + "/np_cnp_prio")):
-        values = parse.integer(attribute(host, dscp)), parse.integer(attribute(host, priority))
+        values = sysfs_values.integer(attribute(host, dscp)), sysfs_values.integer(attribute(host, priority))
         if values[0] in range(DSCPS) and values[1] in range(PRIORITIES):
             return {"dscp": values[0] or 0, "priority": values[1] or 0}, source
     return None, "neither %s nor %s can be read" % (root, debug)
@@ -129,7 +129,8 @@ def _cnp(host: Host, netdev: str, pci: Optional[str]) -> Tuple[Optional[Dict[str
 def _rdma_cm(host: Host, hca: str, port: int) -> Tuple[Optional[Dict[str, Any]], str]:
     """What connections by RDMA-CM get that ask for nothing."""
     root = "%s/%s/ports/%d" % (CONFIGFS, hca, port)
-    mode, tos = parse.token(attribute(host, root + "/default_roce_mode")), parse.integer(attribute(host, root + "/default_roce_tos"))
+    mode = sysfs_values.token(attribute(host, root + "/default_roce_mode"))
+    tos = sysfs_values.integer(attribute(host, root + "/default_roce_tos"))
     if mode in _MODES and tos in range(256):
         return {"mode": mode, "tos": tos}, "configfs"
     if not host.exists(CONFIGFS):

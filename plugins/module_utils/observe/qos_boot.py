@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a NIC's QoS will be after a reboot: the settings file of railwright, its unit, and where the runtime is otherwise.
 
-Also the names and the grammar of that form, which ``areas/roce_qos_boot.py`` writes: one line an effect, one tab between
+Also the names and the grammar of that form, which ``areas/qos/boot.py`` writes: one line an effect, one tab between
 two words. Values are read back into the terms of ``facts["qos"]["nics"]``; a line that sets something else is left out.
 """
 
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .qos_dcb import OBJECTS, PRIORITIES
 
 DIRECTORY = "/etc/railwright/roce-qos"
@@ -74,7 +74,7 @@ def observe_boot_form(host: Host, netdev: str, told: Mapping[str, Any]) -> Dict[
 def _unit(host: Host, netdev: str) -> Optional[Dict[str, str]]:
     """What systemd says of the last run; None when it does not answer."""
     name = unit_of(netdev)
-    values = parse.key_values(host.run(("systemctl", "show", "-p", "ActiveState,Result", name), SECONDS).out)
+    values = sysfs_values.key_values(host.run(("systemctl", "show", "-p", "ActiveState,Result", name), SECONDS).out)
     state, result = values.get("ActiveState", ""), values.get("Result", "")
     return {"name": name, "state": state, "result": result} if _STATE.match(state) and _STATE.match(result) else None
 
@@ -82,7 +82,7 @@ def _unit(host: Host, netdev: str) -> Optional[Dict[str, str]]:
 def _profile(text: str) -> Optional[str]:
     for line in text.splitlines()[:4]:
         if line.startswith(PROFILE):
-            return parse.name(line[len(PROFILE):].partition(":")[0])
+            return sysfs_values.name(line[len(PROFILE):].partition(":")[0])
     return None
 
 

@@ -9,8 +9,8 @@ reason, never half a table that a check could believe.
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats.outside import read_json
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 TOOL = "dcb"
 SECONDS = 5.0
@@ -51,7 +51,7 @@ def dcbx_flags(host: Host, netdev: str) -> Tuple[str, ...]:
 
 
 def _reason(text: str) -> str:
-    return parse.token(text.strip().partition("\n")[0][:120]) or "failed"
+    return sysfs_values.token(text.strip().partition("\n")[0][:120]) or "failed"
 
 
 def _document(text: str) -> Optional[Dict[str, Any]]:

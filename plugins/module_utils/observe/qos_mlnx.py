@@ -7,8 +7,8 @@ Asked only for what ``dcb`` did not tell: it takes a tenth of a second, and both
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .qos_dcb import DSCPS, OUTPUT_LIMIT, PRIORITIES
 
 TOOL = "mlnx_qos"
@@ -29,7 +29,7 @@ def read_mlnx_qos(host: Host, netdev: str) -> Tuple[Dict[str, Any], str]:
     result = host.run((TOOL, "-i", netdev), SECONDS)
     if result.rc != 0:
         text = (result.err or result.out).strip().rpartition("\n")[2]  # a Python traceback says it in its last line
-        return {}, "mlnx_qos: %s" % (parse.token(text[:120]) or "failed")
+        return {}, "mlnx_qos: %s" % (sysfs_values.token(text[:120]) or "failed")
     told = parse_mlnx_qos(result.out[:OUTPUT_LIMIT])
     return told, "mlnx_qos does not show it"
 

@@ -8,9 +8,9 @@ Asked in this order: packages, then the mlx5 driver's own version and place, and
 import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
-from . import parse
+from . import sysfs_values
 from .modules import module_index, module_path
 from .packages import DPKG_LIMIT, DPKG_STATUS
 from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name
@@ -44,7 +44,7 @@ def half_installed(host: Host) -> Optional[List[str]]:
     found: List[str] = []
     for state in _HALF.finditer(text):
         name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())
-        if name is not None and parse.is_name(name.group(1)):
+        if name is not None and sysfs_values.is_name(name.group(1)):
             found.append("%s (%s)" % (name.group(1), state.group(1)))
     return found
 
@@ -69,7 +69,7 @@ def _by_package(host: Host, kernel: Optional[str], packages: Mapping[str, str]) 
 def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """An OFED module has a version like 24.10-1.1.4; a module of the kernel has none, or 5.0-0 in old ones."""
     path = module_path(module_index(host, kernel), "mlx5_core")
-    version = parse.token(host.line("/sys/module/mlx5_core/version"))
+    version = sysfs_values.token(host.line("/sys/module/mlx5_core/version"))
     if path is None or not FOREIGN_PATH.search(path):
         return None
     return release_name(version) or "mlnx_ofed", version, "module " + path

@@ -9,8 +9,8 @@ MODULE_VERSION has neither on a kernel without CONFIG_MODULE_SRCVERSION_ALL (Deb
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .modules import module_index, module_path
 
 CORE = "mlx5_core"
@@ -53,7 +53,7 @@ def observe_modules(host: Host, kernel: Optional[str]) -> Tuple[StackModule, ...
         loaded: Optional[Tuple[Optional[str], Optional[str]]] = None
         if name in running:
             base = "/sys/module/%s/" % name
-            loaded = parse.token(host.line(base + "version")), parse.token(host.line(base + "srcversion"))
+            loaded = sysfs_values.token(host.line(base + "version")), sysfs_values.token(host.line(base + "srcversion"))
         if loaded is None and path is None:
             continue
         found.append(StackModule(name, path, loaded, _on_disk(host, kernel, name) if loaded is not None and path is not None else None))
@@ -68,7 +68,7 @@ def _on_disk(host: Host, kernel: Optional[str], name: str) -> Optional[Tuple[Opt
     for line in answer.out.splitlines():
         key, _colon, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
-    return parse.token(fields.get("version")), parse.token(fields.get("srcversion"))
+    return sysfs_values.token(fields.get("version")), sysfs_values.token(fields.get("srcversion"))
 
 
 def release_name(version: Optional[str]) -> Optional[str]:

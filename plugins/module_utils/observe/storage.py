@@ -8,8 +8,8 @@ RDMA off, GPFS where verbs are on, WEKA always), block devices from sysfs (NVMe 
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 MOUNTS = "/proc/mounts"
 _LIMIT = 16 * 1024 * 1024  # a container host may have ten thousand mounts
@@ -85,13 +85,13 @@ def _plain(path: str) -> str:
 def _nvme(host: Host) -> List[RdmaStorage]:
     return [
         RdmaStorage("NVMe over RDMA", name) for name in host.listdir("/sys/class/nvme")
-        if parse.is_name(name) and host.line("/sys/class/nvme/%s/transport" % name) == "rdma"]
+        if sysfs_values.is_name(name) and host.line("/sys/class/nvme/%s/transport" % name) == "rdma"]
 
 
 def _scsi(host: Host) -> List[RdmaStorage]:
     found: List[RdmaStorage] = []
     for name in host.listdir("/sys/class/scsi_host"):
-        kind = _SCSI.get(host.line("/sys/class/scsi_host/%s/proc_name" % name) or "") if parse.is_name(name) else None
+        kind = _SCSI.get(host.line("/sys/class/scsi_host/%s/proc_name" % name) or "") if sysfs_values.is_name(name) else None
         if kind is not None:
             found.append(RdmaStorage(kind, name))
     return found

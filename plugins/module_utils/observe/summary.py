@@ -6,7 +6,7 @@ From the facts object, or, for a plan, from those parts of it that cost no comma
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ..host import Host
+from ..host.host import Host
 from ..types import Identity
 from . import erdma
 from .boot import boot_facts, observe_boot

@@ -16,8 +16,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
 from ..formats.outside import read_json
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute
 from .qos_dcb import PRIORITIES, SECONDS, TOOL
 
@@ -62,7 +62,7 @@ def hca_counters(host: Host, hca: str, port: int, names: Sequence[str]) -> Dict[
         paths = ["%s/%s/%s" % (base, directory, each) for each in own for directory in ("counters", "hw_counters")]
         path = next((path for path in paths if host.exists(path)), None)
         if path is not None:
-            found[name] = parse.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
+            found[name] = sysfs_values.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
     return found
 
 
@@ -119,4 +119,4 @@ def _eight(values: Any) -> Optional[List[int]]:
 
 
 def _first_line(text: str) -> str:
-    return parse.token(text.strip().partition("\n")[0][:120]) or "failed"
+    return sysfs_values.token(text.strip().partition("\n")[0][:120]) or "failed"

@@ -7,8 +7,8 @@ It is never computed from an interface's MTU: the two differ exactly when someth
 import re
 from typing import Dict, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 
 PortKey = Tuple[str, int]
 
@@ -37,7 +37,7 @@ def parse_devinfo(text: str) -> Dict[PortKey, int]:
     for line in text.splitlines():
         hca_line, port_line, mtu_line = _HCA.match(line), _PORT.match(line), _ACTIVE_MTU.match(line)
         if hca_line:
-            hca, port = parse.name(hca_line.group(1)), None
+            hca, port = sysfs_values.name(hca_line.group(1)), None
         elif port_line:
             port = int(port_line.group(1))
         elif mtu_line and hca is not None and port is not None and int(mtu_line.group(1)) in MTUS:

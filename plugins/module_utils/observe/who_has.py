@@ -4,8 +4,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..host import Host
-from . import parse
+from ..host.host import Host
+from . import sysfs_values
 from .arp import ETHERTYPE, heard, holders, question, version_of
 from .devices import CLASS_NET, attribute, entries
 
@@ -29,12 +29,12 @@ def who_has(host: Host, wanted: Mapping[str, Sequence[str]]) -> Dict[str, Option
 
 def own_macs(host: Host) -> List[str]:
     """The kernel may answer for any interface on any other (``arp_ignore`` 0): our own answers are no stranger's."""
-    found = [parse.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name))) for name in entries(host, CLASS_NET)]
+    found = [sysfs_values.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name))) for name in entries(host, CLASS_NET)]
     return [mac for mac in found if mac is not None]
 
 
 def _ask(host: Host, netdev: str, addresses: Sequence[str], own: List[str]) -> Optional[Answers]:
-    mac = parse.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, netdev)))
+    mac = sysfs_values.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, netdev)))
     if mac is None or len(mac) != len("00:00:00:00:00:00"):
         return None
     versions = sorted({version_of(address) for address in addresses})

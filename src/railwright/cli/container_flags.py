@@ -153,7 +153,7 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
 
 def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:
     """One tree is one node: without an inventory by itself, with one as the node that --limit names."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look_at_tree
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look_at_tree
 
     tree = captured_tree(sysroot)
     if inventory is None:

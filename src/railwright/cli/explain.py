@@ -48,7 +48,7 @@ def gpudirect(inventory: OptionalInventory = None, limit: Limit = None, sysroot:
 
 
 def _captured(sysroot: Path, form: Format) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain_tree
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
 
     explanation = explain_tree(captured_tree(sysroot))
     if form is Format.JSON:

@@ -106,7 +106,7 @@ def lint(
 
 
 def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import parse as parse_output
+    from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse as parse_output
 
     found = parse_output(_bytes(file).decode("utf-8", "replace"))
     if form is Format.JSON:

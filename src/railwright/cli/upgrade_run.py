@@ -21,7 +21,7 @@ from railwright.inventory import GROUP, Inventory, load, override
 from railwright.lint.lint import build_specs
 from railwright.progress import elapsed_text, shown
 from railwright.runs import site_path
-from railwright.upgrade.begin import looked, no_room, ready
+from railwright.upgrade.admission import looked, no_room, ready
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Journal, State, create, newest, read_state, reopen
 from railwright.upgrade.lock import holder, locked

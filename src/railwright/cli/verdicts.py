@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import CHECK
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import UNIT
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import CHECK
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import UNIT
 from railwright.cli import console
 from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short

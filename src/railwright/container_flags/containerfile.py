@@ -11,7 +11,7 @@ import json
 import shlex
 from collections.abc import Sequence
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.repository_files import (
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.repository_files import (
     PREFERENCES,
     PREFIX,
     definition,

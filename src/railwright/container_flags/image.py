@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.repositories import fingerprint_key
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.repositories import fingerprint_key
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import PACKAGE, AiaccPackage, package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository, erdma_problem, repositories_of

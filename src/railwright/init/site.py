@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import DEFAULT_NCCL, NCCL_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, DEFAULT_QOS, NONE, QOS_PROFILES
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.rules import MTU_ALLOWED
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_key import MTU_ALLOWED
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, ROLES
 
 WIDTH = 110
 MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}

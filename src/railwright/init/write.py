@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 from railwright.exitcodes import InputError
 from railwright.init.site import site_text
 from railwright.writing import make_directories, usual_mode, write_atomic

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec, validate_site
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 from railwright.inventory import GROUP, Inventory, load
 from railwright.inventory_index import unread
 from railwright.lint.finding import LintFinding

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.inventory import GROUP, Inventory
 
 CONTROLLER = "localhost"

@@ -10,14 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import VARIABLES
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.nccl_overrides import (
-    NOT_FROM_FILE,
-    check_name,
-    check_value,
-)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import NOT_FROM_FILE, check_name, check_value
 from railwright.nccl.programs import judge_option
 from railwright.nccl.settings import NAME, Grammar, Setting
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import (
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
     NEVER_IN_NCCL,
     OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,
@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl imp
     VARIABLES,
     VERSION,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import nearest
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import nearest
 
 
 def explanation(name: str) -> dict[str, Any]:

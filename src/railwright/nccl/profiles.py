@@ -6,7 +6,10 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import (
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import finds_it
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_row import HCA, SOCKET
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import (
     DEFAULT_NCCL,
     GID_INDEX,
     NCCL_PROFILES,
@@ -14,9 +17,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics 
     nccl_profile,
     origins,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl_profile_row import HCA, SOCKET
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_gids import finds_it
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.exitcodes import InputError
 
 ON_THE_NODE = "the catalogue's rule; the node decides"

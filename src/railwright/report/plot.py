@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl_busbw import JUDGED_FROM
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.busbw import JUDGED_FROM
 from railwright.bench_progress import size_text
 from railwright.report.series import Plot, Points
 from railwright.report.text import printable, xml_text

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.counters import SEQUENCE
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_counters import (
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import SEQUENCE
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counter_verdicts import (
     CNP_HANDLED,
     CNP_IGNORED,
     CNP_SENT,

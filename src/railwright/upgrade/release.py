@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings, did_you_mean
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import BY_NAME
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import check_value
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import MISSING, type_name
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings, did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import check_value
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, type_name
 from railwright.exitcodes import InputError
 from railwright.inventory_yaml import STANDARD, compose, read
 from railwright.lint.finding import LintFinding

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.drain_kubernetes import NOTE
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import NOTE
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.upgrade.order import Rules, most_unavailable
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ai_site import H100, MakeSite, Site, ThisHost
-from ansible_collections.railwright.rdma.plugins.module_utils import ai_environment_manifest
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import manifest
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -18,7 +18,7 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 @pytest.fixture(autouse=True)
 def as_ourselves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """pytest's directories are not open to nobody; sums are remembered in the test's own directory."""
-    monkeypatch.setattr(ai_environment_manifest, "NOBODY", ME)
+    monkeypatch.setattr(manifest, "NOBODY", ME)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

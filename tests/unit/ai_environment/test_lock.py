@@ -6,15 +6,15 @@ import itertools
 import pytest
 from packaging.tags import cpython_tags
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_lock import (
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import (
     lock_of_wheels,
     lock_text,
     missing_wheels,
     parse_explicit,
     parse_lock,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.wheel_tags import Python, fits, wheel_of
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wheel_tags import Python, fits, wheel_of
 
 A, B = "a" * 64, "b" * 64
 PY311 = Python(11, "x86_64", (2, 36))

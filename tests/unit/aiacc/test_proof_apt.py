@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from aiacc_node import wishes
-from ansible_collections.railwright.rdma.plugins.module_utils import package_locks, package_module, package_proof
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
 from apt_world import MISSING, AptNode, Signer, build, sign
 
@@ -35,7 +37,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def prove(tmp_path: Path, debian: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    monkeypatch.setattr(package_proof, "observe_identity", lambda host, address: IDENTITY)
+    monkeypatch.setattr(dry_run, "observe_identity", lambda host, address: IDENTITY)
     monkeypatch.setattr(package_locks, "lock_holder", lambda *args: None)
 
     def run(depends: str, *, version: str = "1.0.2", digest: str | None = None) -> Any:
@@ -50,7 +52,7 @@ def prove(tmp_path: Path, debian: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         found = digest or hashlib.sha256(target.read_bytes()).hexdigest()
         before = node.tree()
         try:
-            return package_module.prove(node, wishes(artifact_pins={"aiacc_nccl_plugin_deb": found}), STEPS)
+            return packages.prove(node, wishes(artifact_pins={"aiacc_nccl_plugin_deb": found}), STEPS)
         finally:
             assert node.tree() == before
 

@@ -13,9 +13,9 @@ import pytest
 
 from aiacc_node import wishes
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import fits, is_release
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import parted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.package_module import parted
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.package_unsigned import check_unsigned
 
 FILE = b"a package"

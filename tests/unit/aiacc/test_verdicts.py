@@ -12,8 +12,8 @@ from aiacc_node import AiaccNode
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.aiacc import judge_aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 MakeNode = Callable[..., AiaccNode]
 PLUGIN = "/usr/local/lib/libnccl-net.so"

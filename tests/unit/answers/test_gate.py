@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from tests.hostile.honest import ANSWERS
 
-from ansible_collections.railwright.rdma.plugins.module_utils.adapter import plan_result
-from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
-from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look_at_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.drift import observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look_at_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import plan_result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import DANGEROUS, MESSAGE_LIMIT, OUTPUT_LIMIT, passed
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 TREES = sorted(path.name for path in NODES.iterdir() if path.is_dir())

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import cpu, kernel_modules, limits, nccl, packages, sysctl
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_modules
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import packages
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import cpu, limits, sysctl
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Nic
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 KERNEL = "6.1.0-26-amd64"
 INFINIBAND = ("ib_core", "ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm", "rdma_rxe")
@@ -70,7 +73,7 @@ class Node(TreeHost):
                 assert self.run(op.argv).ok
 
 
-AREAS: dict[str, ModuleType] = {area.NAME: area for area in (packages, kernel_modules, limits, sysctl, cpu, nccl)}
+AREAS: dict[str, ModuleType] = {area.NAME: area for area in (packages, kernel_modules, limits, sysctl, cpu, environment)}
 
 
 @pytest.fixture

@@ -7,8 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import cpu, kernel_modules, limits, nccl, packages, sysctl
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_modules
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import packages
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import cpu, limits, sysctl
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
@@ -16,7 +19,7 @@ NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 NAMES = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("area", [packages, kernel_modules, limits, sysctl, cpu, nccl], ids=lambda area: str(area.NAME))
+@pytest.mark.parametrize("area", [packages, kernel_modules, limits, sysctl, cpu, environment], ids=lambda area: str(area.NAME))
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("stack", ["inbox", "soft_roce"])
 def test_every_area_plans_every_capture(name: str, stack: str, area: ModuleType, make_spec: Callable[..., Spec]) -> None:
@@ -37,6 +40,6 @@ def test_an_infiniband_node_lists_its_eight_hcas(make_spec: Callable[..., Spec])
     rails = [{"name": f"rail{i}", "match": {"guid": hca.node_guid}} for i, hca in enumerate(identity.hcas)]
     assert len(rails) >= 8
     spec = make_spec(fabric="infiniband", rdma_stack="inbox", mtu=2044, rails=rails)
-    variables = dict(nccl.desired(spec, identity).variables)
+    variables = dict(environment.desired(spec, identity).variables)
     assert variables["NCCL_IB_HCA"] == "=" + ",".join(f"{hca.name}:{hca.ports[0]}" for hca in identity.hcas)
     assert "NCCL_IB_TC" not in variables

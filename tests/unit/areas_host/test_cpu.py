@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import cpu
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import cpu
 
 UNIT = "railwright-cpu-governor.service"
 PATH = f"/etc/systemd/system/{UNIT}"

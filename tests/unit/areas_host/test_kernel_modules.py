@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import kernel_modules
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_modules
 
 FILE = kernel_modules.BOOT_FILE
 KERNEL = "6.1.0-26-amd64"

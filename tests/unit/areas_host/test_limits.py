@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import limits
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import limits
 
 ALL = [
     f"file {limits.LOGIN_FILE}", f"file {limits.SYSTEM_FILE}", f"file {limits.USER_FILE}",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import nccl
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.files import HEADER
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import HEADER
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment as nccl
 
 CONF, PROFILE = "/etc/nccl.conf", "/etc/profile.d/railwright-nccl.sh"
 SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]

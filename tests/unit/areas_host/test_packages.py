@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.upgrades import COMMANDS, candidates
-from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 
 # The planner's Spec is Soft-RoCE: no firmware and no InfiniBand subnet, so none of the tools for them.
 STACK = ["rdma-core", "libibverbs1", "ibverbs-providers", "ibverbs-utils", "librdmacm1", "rdmacm-utils", "perftest"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import sysctl
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import sysctl
 
 FILE = sysctl.FILE
 NIC = {"rp_filter": "2", "arp_ignore": "2", "arp_announce": "2"}  # per RDMA NIC

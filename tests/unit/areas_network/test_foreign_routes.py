@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import foreign_routes
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends.model import TABLES
-from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import foreign_routes
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import TABLES
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
 
 if TYPE_CHECKING:
     from conftest import Node

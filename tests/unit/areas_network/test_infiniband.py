@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import ipoib, network, opensm
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import netplan, networkd, nm
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import ipoib, network
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import netplan, networkd, nm
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import opensm
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Nic
 
 if TYPE_CHECKING:

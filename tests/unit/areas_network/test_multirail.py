@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import ini
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import ini
 
 if TYPE_CHECKING:
     from collections.abc import Callable

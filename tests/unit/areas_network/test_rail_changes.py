@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import network
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import network
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import ini
-from ansible_collections.railwright.rdma.plugins.module_utils.host import recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import ini
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Nic
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import rxe
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import rxe
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.types import Change

@@ -10,7 +10,7 @@ from tests.fixtures.node_stacks import dkms as registered
 from tests.fixtures.node_stacks import kernel
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import observe_boot, release_key
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import Build, dkms_builds, make_log_tail, parse_status
 

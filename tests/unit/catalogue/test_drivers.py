@@ -15,9 +15,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers 
     minimum_driver,
     version_pins,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.versions import matches
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
-from ansible_collections.railwright.rdma.plugins.module_utils.versions import matches
 
 MakeSpec = Callable[..., Spec]
 MakeIdentity = Callable[..., Identity]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster, same_kernel_line
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster, same_kernel_line
 
 
 @pytest.fixture

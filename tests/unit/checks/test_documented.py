@@ -6,15 +6,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks import counters
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
 
 ROOT = Path(__file__).resolve().parents[3]
 NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),
-    *(PLUGINS / "module_utils").glob("*_node.py"),
-    *(PLUGINS / "module_utils/nccl_tests").glob("*.py"),
+    *(PLUGINS / "module_utils/measure").rglob("*.py"),
+    *(PLUGINS / "plugin_utils").rglob("*.py"),
     *(PLUGINS / "action").glob("*.py"),
 ]
 
@@ -29,4 +29,4 @@ def test_the_table_of_checks_is_the_code() -> None:
 
 def test_every_judged_counter_is_documented() -> None:
     table = (ROOT / "docs/reference/checks.md").read_text()
-    assert [name for name in counters.FAULTS + counters.SUSPECT if f"`{name}`" not in table] == []
+    assert [name for name in counter_verdicts.FAULTS + counter_verdicts.SUSPECT if f"`{name}`" not in table] == []

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import nccl_variables
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.ping import command, payload, probes
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Options, arguments, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Options, arguments, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import command, payload, probes
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import nccl_variables
 
 OPTIONS = Options(10, 1000, 1048576, 2, 60)
 

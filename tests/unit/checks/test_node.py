@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_plan, targets_of
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Nic, Problem, Verdict
 
 RAIL_CHECKS = {

@@ -16,7 +16,7 @@ import pytest
 from tests.fixtures import node_qos as tree_of
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.judge import Where
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, targets_of
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import (
     BREAKS,
@@ -27,14 +27,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain i
     judge_chain,
     judge_qos,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 Edit = Callable[[str, QosProfile], str | None]
 WRITERS = (tree_of.with_dcb, tree_of.with_mlnx_qos)

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import apply_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.rollback import roll_back
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan, make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback import roll_back
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from rooted import RootedHost
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.container_flags import rendered
 from railwright.container_flags.kubernetes import pod_name

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.containers import (
     cdi_spec,
     observe_cdi,

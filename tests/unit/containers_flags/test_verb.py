@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import railwright.run
-from ansible_collections.railwright.rdma.plugins.module_utils.container_look import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
 from railwright.cli.main import run
 from railwright.container_flags import FORMS
 from railwright.events import Collector, HostOutcome, RunOutcome

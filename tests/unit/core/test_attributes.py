@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, host_write, journal, restore_apply
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback import roll_back
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.rollback import roll_back
+from ansible_collections.railwright.rdma.plugins.module_utils.host import write
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import apply as restore_apply
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Op, remove_file, write_file
 from rooted import RootedHost, change
 
@@ -116,7 +118,7 @@ def test_a_file_system_without_attributes_is_fine(tmp_path: Path, file: Path, mo
     def none(_file: Any) -> list[str]:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    monkeypatch.setattr(host_write.os, "listxattr", none)
+    monkeypatch.setattr(write.os, "listxattr", none)
     applied(tmp_path, write_file("/etc/file", "new"))
     assert roll_back(RootedHost(tmp_path), entries(tmp_path)) == []
     assert file.read_text() == "old"
@@ -128,9 +130,9 @@ class Labels:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, has: dict[str, bytes], refused: str = "") -> None:
         self.given: dict[str, bytes] = {}
         self.refused = refused
-        monkeypatch.setattr(host_write.os, "listxattr", lambda file: [] if isinstance(file, int) and self.writing else list(has))
-        monkeypatch.setattr(host_write.os, "getxattr", lambda _file, name: has[name])
-        monkeypatch.setattr(host_write.os, "setxattr", self.give)
+        monkeypatch.setattr(write.os, "listxattr", lambda file: [] if isinstance(file, int) and self.writing else list(has))
+        monkeypatch.setattr(write.os, "getxattr", lambda _file, name: has[name])
+        monkeypatch.setattr(write.os, "setxattr", self.give)
         self.writing = True
 
     def give(self, _file: int, name: str, value: bytes) -> None:

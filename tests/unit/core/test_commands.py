@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.commands import check_brought, must, sums
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.commands import check_brought, must, sums
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 
 HOST = Host()
 ONE = hashlib.sha256(b"one").hexdigest()

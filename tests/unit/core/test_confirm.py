@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, confirm, journal, switch, take_back
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, confirm, journal, watchdog, watchdog_units
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, run, write_file
 from rooted import RootedHost
@@ -94,7 +94,7 @@ def test_an_applied_change_waits_and_is_kept_when_it_is_confirmed(node: Node, tm
     assert document(tmp_path)["state"] == "applied"
     assert left(tmp_path) == []
     assert (tmp_path / "etc/file").read_text() == "ours\n"
-    assert take_back.take_back(node, "r1") == "run r1: nothing to take back", "a timer that was too late does no harm"
+    assert watchdog.take_back(node, "r1") == "run r1: nothing to take back", "a timer that was too late does no harm"
     assert (tmp_path / "etc/file").exists()
 
 
@@ -103,8 +103,8 @@ def test_it_is_armed_before_the_first_effect_and_counts_anew_after_the_last(node
     applied(node, run(("cp", str(tmp_path / TIMER_FILE), str(seen)), (("true",),)))
     assert "OnActiveSec=20" in seen.read_text()
     assert node.systemctl == [
-        ("--no-reload", "enable", switch.TIMER), ("daemon-reload",), ("restart", switch.TIMER),
-        ("restart", switch.TIMER), ("stop", switch.SERVICE),
+        ("--no-reload", "enable", watchdog_units.TIMER), ("daemon-reload",), ("restart", watchdog_units.TIMER),
+        ("restart", watchdog_units.TIMER), ("stop", watchdog_units.SERVICE),
     ], "the old service ends last: killed in between, there is always somebody who takes it back"
 
 
@@ -118,7 +118,7 @@ def test_a_change_that_fails_leaves_nothing_armed(node: Node, tmp_path: Path) ->
     with pytest.raises(ApplyError):
         applied(node, FILE, run(("false",)))
     assert (document(tmp_path)["state"], left(tmp_path)) == ("rolled back", [])
-    assert ("stop", switch.TIMER) in node.systemctl
+    assert ("stop", watchdog_units.TIMER) in node.systemctl
 
 
 @pytest.mark.parametrize("verb", ["enable", "restart"])
@@ -134,7 +134,7 @@ def program(node: Node, tmp_path: Path, *flags: str) -> subprocess.CompletedProc
     """What the service runs, as a program of its own with no way to this repository, and with the test's directory for /."""
     code = tmp_path / "var/lib/railwright/confirm/code"
     start = (code / "__main__.py").read_text()
-    rooted = (f"from railwright_node import host\nhost.Host.path = lambda self, path: {node.root!r} + path\n"
+    rooted = (f"from railwright_node.host import host\nhost.Host.path = lambda self, path: {node.root!r} + path\n"
               "host.Host.run = lambda self, argv, timeout=30.0, stdin=None: host.Result(0, '', '')\n")
     (code / "__main__.py").write_text(rooted + start)
     return subprocess.run((sys.executable, "-I", "-B", *flags, str(code), "r1"), capture_output=True, text=True, check=False, cwd="/",
@@ -167,7 +167,7 @@ def test_an_apply_that_was_killed_is_taken_back_too(node: Node, tmp_path: Path) 
 
 def test_what_cannot_be_undone_is_named(node: Node, tmp_path: Path) -> None:
     applied(node, run(("true",), (("false",),)))
-    assert "in part: network: address of rail0 (eth1): false: exit 1" in take_back.take_back(node, "r1")
+    assert "in part: network: address of rail0 (eth1): false: exit 1" in watchdog.take_back(node, "r1")
     answer = confirm.outcome(node, "", "token-1")
     assert (answer["state"], len(answer["troubles"])) == ("rollback incomplete", 1)
 
@@ -203,10 +203,10 @@ def test_an_apply_whose_own_undo_dies_stays_armed(node: Node, tmp_path: Path, mo
     def dies(*_arguments: object) -> list[str]:
         raise MemoryError
 
-    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.transaction.roll_back", dies)
+    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction.roll_back", dies)
     with pytest.raises(MemoryError):
         applied(node, FILE, run(("false",)))
-    assert (document(tmp_path)["state"], ("stop", switch.TIMER) in node.systemctl) == ("applying", False)
+    assert (document(tmp_path)["state"], ("stop", watchdog_units.TIMER) in node.systemctl) == ("applying", False)
     assert program(node, tmp_path).returncode == 0
     assert not (tmp_path / "etc/file").exists()
     assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
@@ -216,7 +216,7 @@ def test_the_program_waits_for_an_apply_that_is_at_work(node: Node, tmp_path: Pa
     applied(node, FILE)
     with apply.exclusive(node):
         with pytest.raises(RailwrightError, match="another apply held"):
-            take_back.take_back(node, "r1", 0.3)
+            watchdog.take_back(node, "r1", 0.3)
         assert confirm.confirm(node, "", "token-1")["state"] == "unconfirmed"
         assert confirm.outcome(node, "", "another")["state"] == "applying", "who holds the lock may be the run that has written nothing yet"
     assert (tmp_path / "etc/file").exists()
@@ -245,21 +245,23 @@ def test_a_restore_point_that_waits_is_not_pruned(node: Node, tmp_path: Path) ->
 
 def test_the_copy_is_had_from_an_archive_as_ansible_makes_it(tmp_path: Path) -> None:
     """AnsiballZ: the modules were imported out of a zip file, and no file of theirs exists."""
-    source = Path(str(confirm.__file__)).parent
+    source = Path(str(confirm.__file__)).parents[1]
+    files = [part.replace(".", "/") for part in confirm.PARTS]
     archive = tmp_path / "payload.zip"
     with zipfile.ZipFile(archive, "w") as out:
-        out.writestr("package/__init__.py", "")
-        for part in (*confirm.PARTS, "confirm"):
+        for folder in ("", "apply/", "host/"):
+            out.writestr(f"package/{folder}__init__.py", "")
+        for part in (*files, "apply/confirm"):
             out.write(source / f"{part}.py", f"package/{part}.py")
-    script = (f"import sys, json; sys.path.insert(0, {str(archive)!r}); from package import confirm; "
-              "print(json.dumps({key.rpartition('/')[2]: text for key, text in confirm.code().items()}))")
+    script = (f"import sys, json; sys.path.insert(0, {str(archive)!r}); from package.apply import confirm; "
+              "print(json.dumps({key.partition('railwright_node/')[2]: text for key, text in confirm.code().items()}))")
     done = subprocess.run((sys.executable, "-I", "-B", "-c", script), capture_output=True, text=True, check=True, timeout=60)
     found = json.loads(done.stdout)
-    for part in confirm.PARTS:
+    for part in files:
         assert found[f"{part}.py"] == (source / f"{part}.py").read_text()
 
 
 @pytest.mark.parametrize(("path", "shown"), [("/usr/bin/python3", "/usr/bin/python3"), ("/opt/my %py/bin/p$", '"/opt/my %%py/bin/p$$"')])
 def test_the_interpreter_is_written_as_systemd_reads_it(path: str, shown: str) -> None:
-    text = switch.unit_texts("r1", 20, path)[f"{switch.UNITS}/{switch.SERVICE}"]
+    text = watchdog_units.unit_texts("r1", 20, path)[f"{watchdog_units.UNITS}/{watchdog_units.SERVICE}"]
     assert f"ExecStart={shown} -I -B /var/lib/railwright/confirm/code r1\n" in text

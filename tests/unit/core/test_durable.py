@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import host_write, journal
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Snapshot
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import journal
+from ansible_collections.railwright.rdma.plugins.module_utils.host import write
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Snapshot
 from rooted import RootedHost
 
 
@@ -21,7 +22,7 @@ class Disk:
         self.pending: set[str] = set()
         self.seen: set[str] = set()
         for name in ("mkdir", "link", "symlink", "rename", "unlink"):
-            monkeypatch.setattr(host_write.os, name, self.noted(getattr(os, name), -1 if name in ("mkdir", "unlink") else 1))
+            monkeypatch.setattr(write.os, name, self.noted(getattr(os, name), -1 if name in ("mkdir", "unlink") else 1))
         real = os.fsync
 
         def fsync(descriptor: int) -> None:
@@ -29,13 +30,13 @@ class Disk:
             self.pending = {path for path in self.pending if str(Path(path).parent) != directory}
             real(descriptor)
 
-        monkeypatch.setattr(host_write.os, "fsync", fsync)
+        monkeypatch.setattr(write.os, "fsync", fsync)
 
     def noted(self, real: Callable[..., None], place: int) -> Callable[..., None]:
         def call(*arguments: str, **more: int) -> None:
             real(*arguments, **more)
             path = arguments[0] if place < 0 else arguments[place]
-            if not Path(path).name.startswith(host_write.PREFIX):
+            if not Path(path).name.startswith(write.PREFIX):
                 self.pending.add(path)
                 self.seen.add(Path(path).name)
 
@@ -76,6 +77,6 @@ def test_a_directory_that_cannot_be_opened_is_no_reason_to_fail(tmp_path: Path, 
             raise PermissionError(13, "Permission denied", path)
         return real(path, flags, mode)
 
-    monkeypatch.setattr(host_write.os, "open", closed)
+    monkeypatch.setattr(write.os, "open", closed)
     RootedHost(tmp_path).write("/file", "x")
     assert (tmp_path / "file").read_text() == "x"

@@ -6,7 +6,7 @@ import pwd
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 
 WE = pwd.getpwuid(os.getuid()).pw_name
 

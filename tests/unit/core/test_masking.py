@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.railwright.rdma.plugins.module_utils.masking import HIDDEN, masked, masked_change, masked_text, secret_name
-from ansible_collections.railwright.rdma.plugins.module_utils.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN, masked, masked_change, masked_text, secret_name
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, set_value
 
 

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import nm
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.failure import failures_of
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerError
-from ansible_collections.railwright.rdma.plugins.module_utils.drain_kubernetes import parse_nodes, parse_pods
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import nm
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import outside
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import jsonfile
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import parse_json
-from ansible_collections.railwright.rdma.plugins.module_utils.preflight import version_tuple
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.versions import compare
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import failures_of
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import json_report
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import parse_json
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import version_tuple
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import parse_nodes, parse_pods
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
 from ansible_collections.railwright.rdma.plugins.module_utils.slurm_hostlist import expand
-from ansible_collections.railwright.rdma.plugins.module_utils.versions import compare
 
 DEEP = "[" * 100_000
 values = st.recursive(
@@ -93,7 +93,7 @@ HUGE = "1" * 5000
 
 def test_a_jobs_numbers_that_no_float_holds() -> None:
     report = {"results": [{"size": 10**400, "count": 1, "type": "float", "out_of_place": {"time": 10**400}}], "end_time": "x"}
-    assert jsonfile.parse_json(json.dumps(report)) == {"rows": [], "avg_busbw": None, "out_of_bounds": None, "complete": False}
+    assert json_report.parse_json(json.dumps(report)) == {"rows": [], "avg_busbw": None, "out_of_bounds": None, "complete": False}
     assert failures_of([{"rank": 1, "at": 10**400, "message": "x"}, {"rank": 1, "at": 2, "message": "y"}])[0]["message"] == "y"
     assert parse_json(json.dumps({"results": {"BW_average": 10**400}}), "write_bw") is None
     assert parse_json(DEEP, "write_bw") is None

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.lib.module_double import Module
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import ARGUMENTS, Below, run_below
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix_module import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.modules import rdma_hpcx, rdma_nccl_library
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 STEPS = ("unpack", "place", "link", "clean")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import host
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host import host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost
 
 
 def test_bytes_come_back_as_they_are(tmp_path: Path) -> None:

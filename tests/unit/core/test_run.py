@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import repo
-from ansible_collections.railwright.rdma.plugins.module_utils.host import CUT, Host
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import CUT, Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 
 HOST = Host()
 LONG = 30  # seconds of what must not be waited for
@@ -25,7 +25,7 @@ MODULE = """
 import contextlib, signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 host = Host()
 with host.shielded() if sys.argv[2] == "shielded" else contextlib.suppress():
     print(host.run(("sh", "-c", "echo $$ > " + sys.argv[1] + "; sleep %s; echo whole" % sys.argv[3])).out, end="")
@@ -146,7 +146,7 @@ def test_a_flood_does_not_fill_our_memory() -> None:
     """600 MB of a program of the job user had root's module at MemoryError."""
     script = """
 import resource
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
 print(Host().run(("sh", "-c", "head -c 600M /dev/zero"), 60).err)
 """

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import adapter
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.packages import NAME as PACKAGES
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback_module import run_name
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.packages import NAME as PACKAGES
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import run_name
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, Problem, write_file
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from rooted import change
 
 NOWHERE = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
@@ -48,9 +48,9 @@ class Module:
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, plan: Plan, **params: Any) -> Ended:
-    monkeypatch.setattr(adapter, "make_plan", lambda *_arguments: plan)
+    monkeypatch.setattr(state, "make_plan", lambda *_arguments: plan)
     with pytest.raises(Ended) as caught:
-        adapter.run_state(Module(**params))
+        state.run_state(Module(**params))
     return caught.value
 
 
@@ -108,8 +108,8 @@ def test_a_whole_plan_tells_nobody_to_keep_to_a_part(monkeypatch: pytest.MonkeyP
 def test_what_was_left_out_has_not_come_to_light_by_the_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     file = change(write_file("/nowhere/else", "x\n"), what="file")
     fresh = LINK._replace(what="something that a module brought")
-    monkeypatch.setattr(adapter, "apply_plan", lambda *_arguments: adapter.Applied("journal", (LINK, fresh), (), (LINK.key, fresh.key)))
-    monkeypatch.setattr(adapter, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
+    monkeypatch.setattr(state, "apply_plan", lambda *_arguments: state.Applied("journal", (LINK, fresh), (), (LINK.key, fresh.key)))
+    monkeypatch.setattr(state, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
     end = ended(monkeypatch, plan_of(LINK, file), check_mode=False, only=[file.key])
     assert [item["key"] for item in end.result["remaining"]] == [fresh.key]
     assert end.result["reboot_needed"] == [fresh.key]
@@ -119,8 +119,8 @@ def test_applies_of_one_second_that_nobody_named_have_two_names(monkeypatch: pyt
     """Of two controllers, or of a playbook and a rollback beside it."""
     names: list[str] = []
     monkeypatch.setattr("time.strftime", lambda *_arguments: "20260101T000000Z")
-    monkeypatch.setattr(adapter, "apply_plan", lambda *arguments: names.append(arguments[3]) or adapter.Applied("journal", ()))
-    monkeypatch.setattr(adapter, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
+    monkeypatch.setattr(state, "apply_plan", lambda *arguments: names.append(arguments[3]) or state.Applied("journal", ()))
+    monkeypatch.setattr(state, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
     for _controller in range(2):
         ended(monkeypatch, plan_of(LINK), check_mode=False)
     names.append(run_name(Module(check_mode=False)))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, remove_file, run, set_value, write_file
 from rooted import RootedHost, change
 

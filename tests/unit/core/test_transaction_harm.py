@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal, take_back
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal, watchdog
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, remove_file, run, set_value, write_file
 from rooted import RootedHost, change
@@ -214,7 +214,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_apply(host: RootedHost, tm
 
 def test_what_a_killed_writer_left_goes_when_it_is_taken_back(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = cut_off(host, tmp_path, monkeypatch)
-    assert take_back.take_back(host, "dead") == "run dead was taken back; the node is as it was before"
+    assert watchdog.take_back(host, "dead") == "run dead was taken back; the node is as it was before"
     assert not left.exists()
     assert (tmp_path / "etc/.railwright-of-others").exists()
 

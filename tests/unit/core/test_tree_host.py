@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 
 
 @pytest.fixture

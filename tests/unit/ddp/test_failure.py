@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.failure import cause, children, failures_of, last_words, status
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause, children, failures_of, last_words, status
 
 PLAN = {"timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 1}}}
 RECORDED = """\

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.judge import document, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import document, judge
 
 PLAN = {"hosts": ["node1", "node2"], "processes": {"node1": 2, "node2": 2}, "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64,
         "timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 2}}}

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp import node
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import Share, command, environment
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import processes, rundir
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import node
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import Share, command, environment
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import processes, run_directory
 from command_lines import PLANTED
 
 TORCH = """
@@ -123,8 +123,8 @@ def test_a_variable_of_the_ranks_is_in_no_command_line() -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(rundir, "ROOT", str(tmp_path))
-    monkeypatch.setattr(rundir, "BASE", str(tmp_path / "bench"))
+    monkeypatch.setattr(run_directory, "ROOT", str(tmp_path))
+    monkeypatch.setattr(run_directory, "BASE", str(tmp_path / "bench"))
     return tmp_path / "bench" / "ddp-test"
 
 

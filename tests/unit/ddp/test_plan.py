@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_ddp import finished, plan
-from ansible_collections.railwright.rdma.plugins.module_utils.ddp.launch import command, environment, share_from
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, environment, share_from
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None,

@@ -11,12 +11,12 @@ from tests.fixtures.node_stacks import kernel
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status, proc_modules
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Identity, Nic, Problem
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 KERNEL = "6.1.0-26-amd64"
 DOCA = "25.10.OFED.25.10.1.7.1"

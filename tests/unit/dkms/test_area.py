@@ -8,11 +8,11 @@ import pytest
 from tests.fixtures.node_stacks import kernel
 from tests.unit.dkms.conftest import DOCA, KERNEL, RELEASE, Node
 
-from ansible_collections.railwright.rdma.plugins.module_utils.apply import carry_out
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
-from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import check_expected
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import check_expected
 from ansible_collections.railwright.rdma.plugins.module_utils.types import PACKAGE_WHAT
 
 WHAT = f"modules of the doca stack built for {KERNEL}"

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import drain_kubernetes as kubernetes
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerAway, SchedulerError
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError
 from kubernetes_double import Cluster, KubectlHost
 
 RUN = "railwright upgrade 20261121T180000Z-upgrade-1"

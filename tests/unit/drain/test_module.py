@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import drain_module
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerAway, SchedulerError, tool
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import drain
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError, tool
 from module_double import Module
 from slurm_double import SlurmHost
 
@@ -21,13 +21,13 @@ PARAMS = {"mode": "look", "scheduler": "slurm", "nodes": ["n1"], "reason": RUN, 
 @pytest.fixture
 def slurm(monkeypatch: pytest.MonkeyPatch) -> SlurmHost:
     host = SlurmHost({"n1": ("IDLE", "")})
-    monkeypatch.setattr(drain_module, "Host", lambda: host)
+    monkeypatch.setattr(drain, "Host", lambda: host)
     return host
 
 
 def call(*, check_mode: bool = False, **params: Any) -> dict[str, Any]:
     given = {**PARAMS, **params}
-    return Module(given, check_mode=check_mode).call(drain_module.run_drain)
+    return Module(given, check_mode=check_mode).call(drain.run_drain)
 
 
 def test_modes(slurm: SlurmHost) -> None:
@@ -61,7 +61,7 @@ def test_commands_that_are_missing() -> None:
 def test_a_scheduler_that_comes_back_in_time(slurm: SlurmHost) -> None:
     slurm.away = 2
     naps: list[float] = []
-    answer, changed = drain_module.patiently(lambda: drain_module.act(slurm, "look", PARAMS), 30.0, naps.append, lambda: sum(naps))
+    answer, changed = drain.patiently(lambda: drain.act(slurm, "look", PARAMS), 30.0, naps.append, lambda: sum(naps))
     assert (answer[0].state, changed, naps) == ("available", False, [5.0, 5.0])
 
 
@@ -72,7 +72,7 @@ def test_patience_ends() -> None:
         raise SchedulerAway("nobody there")
 
     with pytest.raises(SchedulerAway):
-        drain_module.patiently(away, 12.0, naps.append, lambda: sum(naps))
+        drain.patiently(away, 12.0, naps.append, lambda: sum(naps))
     assert naps == [5.0, 5.0]
 
 
@@ -81,7 +81,7 @@ def test_what_waiting_does_not_mend_is_said_at_once() -> None:
         raise SchedulerError("cannot be read")
 
     with pytest.raises(SchedulerError, match="cannot be read"):
-        drain_module.patiently(broken, 1000.0, lambda _seconds: pytest.fail("waited"))
+        drain.patiently(broken, 1000.0, lambda _seconds: pytest.fail("waited"))
 
 
 def test_a_tool_is_found_where_sites_put_it(tmp_path: Path) -> None:

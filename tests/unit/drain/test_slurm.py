@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import drain_slurm as slurm
-from ansible_collections.railwright.rdma.plugins.module_utils.drain import SchedulerAway, SchedulerError, Seen
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import slurm
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError, Seen
 from slurm_double import SlurmHost
 
 RUN = "railwright upgrade 20261121T180000Z-upgrade-1"

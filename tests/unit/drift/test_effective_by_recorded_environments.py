@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import effective as observe_effective
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.effective import (
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_environment as observe_effective
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import (
     LOGIN,
     SHELLS,
     SHOW,

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.area_list import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import severities
-from ansible_collections.railwright.rdma.plugins.module_utils.drift import KINDS, doubled, observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.effective import SHOW
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, doubled, observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import SHOW
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 ROCE8 = {
     "fabric": "roce",

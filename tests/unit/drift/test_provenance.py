@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.provenance import RPM, SHOW, UNKNOWN, Origin, origins
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
 

@@ -19,13 +19,13 @@ import pytest
 from tests.fixtures.node_text import OS_RELEASE
 from tests.fixtures.node_tree import Device, Port, Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import erdma
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import erdma
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma_wire import planned_wire
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Identity, Op
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 KERNEL = "5.15.0-130-generic"
 GPU = Gpu("0000:1b:00.0", "0x2330", 0)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import erdma
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma_load import BOOT_FILE, OPTIONS_FILE
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.files import MARK
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import MARK
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import erdma
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.modules import BOOT_FILE, OPTIONS_FILE
 
 MakePlanner = Callable[..., Any]
 KERNEL = "5.15.0-130-generic"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import dkms, stack
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, stack
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_stack
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import Build
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.node_tree import Device, Port, Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_mode import letter_of_type
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma_driver import (
     driver_facts,
     eadm_version,
@@ -21,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma_driv
     references,
     users,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import letter_of_type
 
 KERNEL = "6.1.0-47-amd64"
 FILE = "updates/dkms/erdma.ko"

@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import (
+    artifact_of,
+    build_script,
+    dkms_conf,
+    has_mad,
+    source_of,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_mode import mode_of
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source import artifact_of, build_script, dkms_conf, has_mad, source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import mode_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec, validate_site
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Identity, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 from railwright.artifact_rows import rows_for
 
 MakeSpec = Callable[..., Spec]

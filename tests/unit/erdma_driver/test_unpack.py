@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import erdma_unpack
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_source import Source
-from ansible_collections.railwright.rdma.plugins.module_utils.erdma_unpack import clean, look, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import unpack as erdma_unpack
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import Source
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.unpack import clean, look, unpack, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 
 PUBLIC = "elastic-rdma-drivers-commit"
 TREE = {

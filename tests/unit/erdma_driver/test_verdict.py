@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma_mode import judge_erdma_mode, judge_erdma_modes, wire_letter
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Identity, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 
 MakeSpec = Callable[..., Spec]
 PLATFORM = Platform("ubuntu", "22.04", "jammy", ("debian",), "Ubuntu 22.04", "debian", "apt")

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from railwright.cli.main import run as railwright
 from railwright.report import write_report

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.check_node import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma import judge_erdma
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma import gid_index, mode_of_node
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import observe_summary, stack_summary
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 TREES = ("erdma2", "erdma-gpu", "erdma-default", "erdma-mainline")
 EBMGN7EX = "ecs.ebmgn7ex.32xlarge"

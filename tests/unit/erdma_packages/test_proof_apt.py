@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import package_module, package_proof
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import Proof
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from apt_world import MISSING, AptNode, Signer, build, sign
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needed and not on this machine: {', '.join(MISSING)}")
@@ -70,12 +71,12 @@ class World:
             "erdma_repository_fingerprint": self.signer.fingerprints["right"]}
         spec, findings = build_spec(values, "node1")
         assert spec is not None, findings
-        return package_module.prove(self.node, spec, [{"area": "packages", "state": state, "names": list(names)}])
+        return packages.prove(self.node, spec, [{"area": "packages", "state": state, "names": list(names)}])
 
 
 @pytest.fixture
 def world(tmp_path: Path, place: tuple[Path, Signer], monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(package_proof, "observe_identity", lambda *_arguments: IDENTITY)
+    monkeypatch.setattr(dry_run, "observe_identity", lambda *_arguments: IDENTITY)
     return World(tmp_path / "node", *place)
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import repositories
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import repository_files as text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repositories
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files as text
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import INBOX, PLACES, inbox_provider
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository, repositories_of
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_platform
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import Case, check_keys
-from ansible_collections.railwright.rdma.plugins.module_utils.preflight import Evidence, preflight_problems
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Case, check_keys
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import Evidence, preflight_problems
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 

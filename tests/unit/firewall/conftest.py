@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import firewall
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall import firewall
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Nic, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 RECORDED = Path(__file__).parent / "recorded"
 DEBIAN = Platform("debian", "12", "bookworm", (), "Debian GNU/Linux 12", "debian", "apt")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall_firewalld import RECORD
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall_nft import RULES, SCRIPT, UNIT
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.units import DIRECTORY
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import DIRECTORY
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall.firewalld import RECORD
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall.nftables import RULES, SCRIPT, UNIT
 
 Make = Callable[..., Any]
 RULE = 'rule family="ipv4" source address="%s" protocol value="tcp" accept'

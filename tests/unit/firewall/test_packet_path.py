@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import iptables, nftables
-from ansible_collections.railwright.rdma.plugins.module_utils.packet_path import ALL_PORTS, Packets, by_family, covered, fate, merged, span
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.packet_filter import (
+    ALL_PORTS,
+    Packets,
+    by_family,
+    covered,
+    fate,
+    merged,
+    span,
+)
 
 TCP = Packets("eth0", "tcp", ALL_PORTS, ("192.0.2.11/32", "192.0.2.12/32"))
 ROCE = Packets("eth1", "udp", (4791, 4791), ("192.0.2.0/24",))

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.firewall import judge_firewall
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import iptables
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.match import match_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 
 Make = Callable[..., Any]
 

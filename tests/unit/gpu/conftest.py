@@ -12,16 +12,17 @@ from tests.fixtures import node_gpu
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import cuda, gpu_driver, nccl_library
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import cuda, gpu_driver
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import library
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 KERNEL = "6.8.0-85-generic"
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
 SWITCH = "0000:06:00.0"
-AREAS: dict[str, ModuleType] = {area.NAME: area for area in (gpu_driver, cuda, nccl_library)}
+AREAS: dict[str, ModuleType] = {area.NAME: area for area in (gpu_driver, cuda, library)}
 UNIT = re.compile(r"(nvidia-[a-z]+)\.service")
 
 

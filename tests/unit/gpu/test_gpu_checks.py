@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpu import judge_gpus
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 SWITCHES = ("0000:04:00.0",)
 HEALTHY = {

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.fixtures.node_text import OS_RELEASE
 
-from ansible_collections.railwright.rdma.plugins.module_utils.area_list import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import cuda_for_driver
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 
 AREA = "nccl_library"
 REPOSITORY = {"nccl_install": "repository", "cuda_version": "13.0"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.fixtures import node_gpu
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, module_users, smi_rows
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import gpudirect
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpudirect
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Hca, Identity
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 MODERN, OLD = "6.8.0-85-generic", "4.18.0-553.el8_10.x86_64"
 OPEN, PROPRIETARY = "Dual MIT/GPL", "NVIDIA"

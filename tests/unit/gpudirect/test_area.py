@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import gpudirect
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpudirect import BOOT_FILE, DROP_IN
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpudirect
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect import BOOT_FILE, DROP_IN
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import dkms_builds
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_choice import Choice, Evidence, HcaSeen, choose
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_words import numbers, spoken, turing_or_newer
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers, spoken, turing_or_newer
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.gpudirect import Choice, Evidence, HcaSeen, choose
 
 MLX5 = (HcaSeen("mlx5_0", "mlx5_core"), HcaSeen("mlx5_1", "mlx5_core"))
 MODERN = {"CONFIG_DMA_SHARED_BUFFER": "y", "CONFIG_PCI_P2PDMA": "y", "CONFIG_INFINIBAND_ON_DEMAND_PAGING": "y"}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain, needed_source
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_explain import explain, needed_source
 from railwright.cli import console
 from railwright.cli.explain import show
 from railwright.cli.main import run as run_command

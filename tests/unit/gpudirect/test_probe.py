@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import dmabuf_probe
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_options import kernel_options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.peermem_build import observe_build

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import gdr_traffic, perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import rail_views
-from ansible_collections.railwright.rdma.plugins.module_utils.gdr_pairs import Pair, near_pairs
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr, perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs import Pair, near_pairs
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Options
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Verdict
 from railwright.cli.session import verdict_codes
 from railwright.exitcodes import ExitCode
@@ -41,7 +41,7 @@ HELP_DMABUF = HELP + "      --use_cuda_dmabuf Use CUDA DMA-BUF for GPUDirect RDM
     ],
 )
 def test_what_this_perftest_can_is_read_in_its_own_help(text: str, path: str, lacking: str | None) -> None:
-    assert gdr_traffic.missing_in(text, path) == lacking
+    assert gdr.missing_in(text, path) == lacking
 
 
 # The stand-in listens as ib_write_bw does, and prints its table; what it was called with goes to a file.
@@ -111,7 +111,7 @@ class Machine(Host):
         return (self.root / "calls").read_text().splitlines()
 
     def measure(self, path: str = "dmabuf", minimum: float | None = None, pairs: tuple[Pair, ...] = (PAIR,)) -> list[Verdict]:
-        return gdr_traffic.measure(self, "node1", path, pairs, OPTIONS, self.port, minimum)
+        return gdr.measure(self, "node1", path, pairs, OPTIONS, self.port, minimum)
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_without_perftest_it_is_unproven_too(machine: Machine) -> None:
 
 def test_a_name_that_is_no_device_never_becomes_a_command() -> None:
     with pytest.raises(Exception, match="is no name of an RDMA device"):
-        gdr_traffic.command(Host(), PAIR._replace(hca="../x"), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+        gdr.command(Host(), PAIR._replace(hca="../x"), "dmabuf", "ib_write_bw", OPTIONS, 18515)
 
 
 def test_it_runs_where_the_hca_is() -> None:
@@ -200,9 +200,9 @@ def test_it_runs_where_the_hca_is() -> None:
         def which(self, tool: str) -> str | None:
             return "/usr/bin/" + tool
 
-    words = gdr_traffic.command(Numa(), PAIR._replace(numa_node=1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+    words = gdr.command(Numa(), PAIR._replace(numa_node=1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
     assert words[:5] == ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "numactl", "-N", "1"]
-    assert "numactl" not in gdr_traffic.command(Numa(), PAIR._replace(numa_node=-1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+    assert "numactl" not in gdr.command(Numa(), PAIR._replace(numa_node=-1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
 
 
 def doca8(nodes: Path, make_spec: Callable[..., Any]) -> list[Pair]:

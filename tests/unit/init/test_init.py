@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS, KEYS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from railwright.exitcodes import InputError
 from railwright.init import files, write_inventory
 from railwright.inventory import load

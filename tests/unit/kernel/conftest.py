@@ -15,15 +15,15 @@ from tests.fixtures.node_stacks import kernel as installed
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status, proc_modules
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.apply import carry_out
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import kernel
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import installed_kernels, observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 OLD, NEW, NEWER = "6.1.0-18-amd64", "6.1.0-26-amd64", "6.1.0-27-amd64"
 EL_OLD, EL_NEW = "5.14.0-427.13.1.el9_4.x86_64", "5.14.0-570.12.1.el9_6.x86_64"
@@ -102,7 +102,7 @@ class Node(TreeHost):
         return super().run(argv, timeout, stdin)
 
     def _edit(self, path: str, what: str, word: str) -> Result:
-        values = parse.key_values(self.read(path))
+        values = sysfs_values.key_values(self.read(path))
         name, _equals, value = word.partition("=")
         values = {key: old for key, old in values.items() if key != name} | ({name: value} if what == "set" else {})
         self.tree.write(path[1:], "# GRUB Environment Block\n" + "".join(f"{key}={value}\n" for key, value in values.items()))
@@ -114,7 +114,7 @@ class Node(TreeHost):
         paths = ["/etc/default/grub"] + ["/etc/default/grub.d/" + name for name in self.listdir("/etc/default/grub.d")]
         default = "0"
         for path in paths:
-            default = parse.key_values(self.read(path)).get("GRUB_DEFAULT", default)
+            default = sysfs_values.key_values(self.read(path)).get("GRUB_DEFAULT", default)
         self.tree.write("boot/grub/grub.cfg", menu_text(releases, "${saved_entry}" if default == "saved" else default))
 
     def install(self, release: str, *, headers: bool = True, modules: Sequence[str] = MODULES) -> None:

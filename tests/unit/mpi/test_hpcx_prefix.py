@@ -15,7 +15,9 @@ from tests.lib.starter_host import StarterHost
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import (
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import (
     Wanted,
     as_result,
     clean,
@@ -25,10 +27,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.hpcx_prefix import
     unpack,
     wanted,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 MPIRUN = '#!/bin/sh\n[ -n "$OPAL_PREFIX" ] && echo "mpirun (Open MPI) 4.1.9a1"\n'
 

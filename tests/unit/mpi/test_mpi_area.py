@@ -8,13 +8,13 @@ import pytest
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.area_list import AREAS
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import mpi
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.mpi import hpcx_artifact
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 VENDORS = "3:4.1.9a1-1.2510046"
 

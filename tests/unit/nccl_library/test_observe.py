@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_library
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary, library_version, nccl_libraries
 from nccl_files import elf

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import nccl_prefix, nccl_prefix_node
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_prefix import Wanted, as_result, build_jobs, gencode, in_place, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import nccl_libraries
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix import nccl, nccl_install
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Wanted, as_result, build_jobs, gencode, in_place, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from nccl_files import elf, source, wheel
 
 H100 = Gpu("0000:1b:00.0", "0x2330", 0)
@@ -83,10 +83,10 @@ class Site:
     def make(self) -> Wanted:
         """The steps of prefix_make.yml and the link."""
         library = self.look()
-        nccl_prefix_node.unpack(self.host, library)
-        nccl_prefix_node.build(self.host, library)
-        nccl_prefix_node.place(self.host, library)
-        nccl_prefix_node.link(self.host, library)
+        nccl_install.unpack(self.host, library)
+        nccl_install.build(self.host, library)
+        nccl_install.place(self.host, library)
+        nccl_install.link(self.host, library)
         return library
 
     def files(self) -> dict[str, str]:
@@ -100,8 +100,8 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeSite:
-    monkeypatch.setattr(nccl_prefix, "CACHE", str(tmp_path / "node/cache/nccl"))
-    monkeypatch.setattr(nccl_prefix_node, "CACHE", str(tmp_path / "node/cache/nccl"))
+    monkeypatch.setattr(nccl, "CACHE", str(tmp_path / "node/cache/nccl"))
+    monkeypatch.setattr(nccl_install, "CACHE", str(tmp_path / "node/cache/nccl"))
     (tmp_path / "node/cache").mkdir(parents=True)
     return lambda host=None, gpus=(H100,), **values: Site(tmp_path / "node", host or GpuHost(), values, gpus)
 
@@ -150,7 +150,7 @@ def test_another_release_comes_beside_and_the_link_goes_over(site: MakeSite, tmp
     assert [row.version for row in nccl_libraries(older.host, prefix=str(older.prefix)) if row.origin == "prefix"] == ["2.29.7", "2.30.7"]
     back = as_result(first.look(), first.host)
     assert (back["missing"], back["needed"]) == (False, True)
-    nccl_prefix_node.link(first.host, first.look())
+    nccl_install.link(first.host, first.look())
     assert (first.prefix / "current").readlink() == Path("2.30.7-cu13")
 
 
@@ -186,7 +186,7 @@ def test_what_is_not_the_wanted_release_leaves_the_node_as_it_was(site: MakeSite
     with pytest.raises(RailwrightError) as error:
         there.make()
     assert str(error.value).startswith(said)
-    nccl_prefix_node.clean(there.host, there.look())
+    nccl_install.clean(there.host, there.look())
     assert [item for item in sorted(there.root.rglob("*")) if item not in before] == [there.root / "opt"] * (defect != "checksum")
 
 
@@ -209,10 +209,10 @@ def test_two_nodes_may_share_the_prefix(site: MakeSite, tmp_path: Path) -> None:
     assert "/" not in other.look().node
     for there in (one, other):
         there.bring(tmp_path / "w.whl")
-        nccl_prefix_node.unpack(there.host, there.look())
+        nccl_install.unpack(there.host, there.look())
     for there in (one, other):
-        nccl_prefix_node.place(there.host, there.look())
-        nccl_prefix_node.link(there.host, there.look())
+        nccl_install.place(there.host, there.look())
+        nccl_install.link(there.host, there.look())
     assert sorted(path.name for path in one.prefix.iterdir()) == ["2.30.7-cu13", "current"]
     assert in_place(one.host, one.look())
 
@@ -289,7 +289,7 @@ def test_what_cannot_be_had_is_refused_with_one_line(site: MakeSite, host: GpuHo
 
 
 def test_a_compiler_that_is_missing_is_named(site: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_prefix, "TOOLS", (("make", "make"), ("no-such-compiler", "g++ (EL: gcc-c++)")))
+    monkeypatch.setattr(nccl, "TOOLS", (("make", "make"), ("no-such-compiler", "g++ (EL: gcc-c++)")))
     with pytest.raises(RailwrightError, match=r"nccl_install source needs g\+\+ \(EL: gcc-c\+\+\): not on this node"):
         site(GpuHost(toolkit="13.0"), nccl_install="source").look()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import (
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
     NEVER_IN_NCCL,
     OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,

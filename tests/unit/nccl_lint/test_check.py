@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import (
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
     NEVER_IN_NCCL,
     OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,
     REMOVED,
     VARIABLES,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
 from railwright.cli.main import run as railwright
 from railwright.nccl.check import Source, check_prefixes, check_source, check_together
 from railwright.nccl.explain import explanation

@@ -9,9 +9,9 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_tests import arguments_of, plan, planned_by, wishes
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.keys_nccl import NCCL_TESTS
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judged
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_nccl import NCCL_TESTS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from bench_nodes import seen
 from bench_nodes import wishes as wanted
 from nccl_tables import table

@@ -11,9 +11,9 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.gpus import compute_capability
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build_look
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import toolchain
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 
 NVCC_130 = """nvcc: NVIDIA (R) Cuda compiler driver
@@ -47,7 +47,7 @@ def tree(tmp_path: Path) -> Make:
 def test_nvcc_130_as_recorded(tree: Make) -> None:
     path = "/usr/local/cuda/bin/nvcc"
     host = tree({path: ""}, {(path, "--version"): NVCC_130, (path, "--list-gpu-code"): CODES_130})
-    found = build_look.find_nvcc(host, None)
+    found = toolchain.find_nvcc(host, None)
     assert found is not None
     assert (found["path"], found["home"], found["version"]) == (path, "/usr/local/cuda", "13.0")
     assert found["codes"][0] == "sm_75"
@@ -57,7 +57,7 @@ def test_nvcc_130_as_recorded(tree: Make) -> None:
 def test_an_old_nvcc_lists_its_gpus_in_the_help_only_from_documentation(tree: Make) -> None:
     path = "/usr/local/cuda/bin/nvcc"
     host = tree({path: ""}, {(path, "--version"): "Cuda compilation tools, release 11.0, V11.0.194\n", (path, "--help"): HELP})
-    found = build_look.find_nvcc(host, None)
+    found = toolchain.find_nvcc(host, None)
     assert found is not None
     assert found["codes"] == ["sm_70", "sm_80"]
 
@@ -85,14 +85,14 @@ def test_the_cuda_of_the_inventory_then_the_nodes_default_then_the_newest(
     tree(dict.fromkeys(paths, ""))
     host = Several(str(tmp_path))
     host.versions = {path: path.split("/")[3].partition("-")[2] or "12.6" for path in paths}
-    found = build_look.find_nvcc(host, wanted)
+    found = toolchain.find_nvcc(host, wanted)
     assert found is not None
     assert found["home"] == expected
 
 
 def test_no_nvcc_and_one_that_does_not_start(tree: Make) -> None:
-    assert build_look.find_nvcc(tree({}), None) is None
-    assert build_look.find_nvcc(tree({"/usr/local/cuda/bin/nvcc": ""}), None) is None
+    assert toolchain.find_nvcc(tree({}), None) is None
+    assert toolchain.find_nvcc(tree({"/usr/local/cuda/bin/nvcc": ""}), None) is None
 
 
 def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
@@ -100,10 +100,10 @@ def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
     cache = f"\tlibnccl.so.2 (libc6,x86-64) => {system}\n"
     host = tree({f"{prefix}/lib/libnccl.so.2": NCCL, f"{prefix}/include/nccl.h": "", system: NCCL, "/usr/include/nccl.h": ""},
                 {("ldconfig", "-p"): cache})
-    first = build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)
+    first = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)
     assert first["nccl"] == {"library": system, "include": "/usr/include", "version": "2.30.7", "origin": "ldconfig"}
     assert first["library_path"] == []
-    wheel = build_look.look(host, "x86_64", None, "/opt/railwright/nccl", "prefix", None)
+    wheel = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", "prefix", None)
     assert wheel["nccl"]["include"] == f"{prefix}/include"
     assert wheel["library_path"] == [f"{prefix}/lib"]
 
@@ -111,12 +111,12 @@ def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
 def test_the_loaders_short_name_of_a_system_with_merged_usr(tree: Make) -> None:
     short = "/lib/x86_64-linux-gnu/libnccl.so.2"
     host = tree({short: NCCL, "/usr/include/nccl.h": ""}, {("ldconfig", "-p"): f"\tlibnccl.so.2 (libc6,x86-64) => {short}\n"})
-    assert build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["nccl"]["include"] == "/usr/include"
+    assert toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["nccl"]["include"] == "/usr/include"
 
 
 def test_a_library_without_its_header_builds_nothing_but_runs(tree: Make) -> None:
     library = "/opt/railwright/nccl/2.30.7/lib/libnccl.so.2"
-    seen = build_look.look(tree({library: NCCL}), "x86_64", None, "/opt/railwright/nccl", None, None)
+    seen = toolchain.look(tree({library: NCCL}), "x86_64", None, "/opt/railwright/nccl", None, None)
     assert seen["nccl"] is None
     assert seen["library_path"] == ["/opt/railwright/nccl/2.30.7/lib"]
 
@@ -129,7 +129,7 @@ def test_openmpi_in_a_prefix_as_recorded(tree: Make) -> None:
     prefix = "/opt/openmpi"
     names = ("bin/mpirun", "bin/mpicc", "include/mpi.h", "lib/libmpi.so")
     host = tree({f"{prefix}/{name}": "" for name in names}, {("mpirun", "--version"): OMPI, ("mpicc", "-show"): SHOW.format(prefix)})
-    found = build_look.find_mpi(host, prefix)
+    found = toolchain.find_mpi(host, prefix)
     assert found == {"kind": "openmpi5", "version": "5.0.11", "include": f"{prefix}/include", "library": f"{prefix}/lib/libmpi.so",
                      "directory": f"{prefix}/lib"}
 
@@ -143,7 +143,7 @@ def test_debians_openmpi_from_documentation(tree: Make) -> None:
                  ("mpicc.openmpi", "-show"): f"gcc -I{home}/include -I{home}/include/openmpi -L{home}/lib -lmpi\n",
                  ("mpicc", "-show"): "gcc -I/elsewhere -lmpich\n"})
     (Path(host.root) / "usr/bin/mpirun.openmpi").chmod(0o755)
-    found = build_look.find_mpi(host, None)
+    found = toolchain.find_mpi(host, None)
     assert found is not None
     assert (found["kind"], found["include"], found["library"]) == ("openmpi4", f"{home}/include", f"{home}/lib/libmpi.so")
 
@@ -154,14 +154,14 @@ def test_mpich_of_debian_is_called_libmpich_from_documentation(tree: Make) -> No
                                                    "/usr/lib/x86_64-linux-gnu/libmpich.so"), "")
     host = tree(files, {("mpirun", "--version"): version, ("mpicc.mpich", "-show"):
                         "gcc -Wl,-z,relro -I/usr/include/x86_64-linux-gnu/mpich -L/usr/lib/x86_64-linux-gnu -lmpich\n"})
-    found = build_look.find_mpi(host, "/usr")
+    found = toolchain.find_mpi(host, "/usr")
     assert found is not None
     assert (found["kind"], found["library"]) == ("mpich", "/usr/lib/x86_64-linux-gnu/libmpich.so")
 
 
 def test_an_mpi_without_compiler_runs_and_does_not_build(tree: Make) -> None:
     host = tree({"/usr/lib64/openmpi/bin/mpirun": ""}, {("mpirun", "--version"): OMPI})
-    seen = build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, "/usr/lib64/openmpi")
+    seen = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, "/usr/lib64/openmpi")
     assert seen["mpi"] is None
     assert seen["library_path"] == ["/usr/lib64/openmpi/lib"]
 
@@ -175,14 +175,14 @@ SMI = ("nvidia-smi", "--query-gpu=pci.bus_id,compute_cap", "--format=csv,noheade
 
 def test_the_driver_knows_a_gpus_capability_from_documentation(tree: Make) -> None:
     host = tree(gpu("0x3182"), {SMI: "00000000:1B:00.0, 10.3\n"})
-    [found] = build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"]
+    [found] = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"]
     assert found == {"pci": "0000:1b:00.0", "device_id": "0x3182", "capability": "10.3"}
 
 
 @pytest.mark.parametrize("answer", ["", "00000000:1B:00.0, [N/A]\n", "No devices were found\n", "00000000:2B:00.0, 8.0\n"])
 def test_without_its_word_the_catalogue_knows_or_nobody(tree: Make, answer: str) -> None:
     host = tree(gpu("0x2330"), {SMI: answer})
-    assert build_look.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"][0]["capability"] == "9.0"
+    assert toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"][0]["capability"] == "9.0"
 
 
 @pytest.mark.parametrize(("device", "capability"), [
@@ -200,8 +200,8 @@ def library(path: str, origin: str) -> NcclLibrary:
 def test_directories_of_the_system_are_never_named() -> None:
     """In LD_LIBRARY_PATH they would come before what a program was linked to find elsewhere."""
     for standard in ("/usr/lib64", "/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"):
-        assert build_look.library_path([library(f"{standard}/libnccl.so.2", "prefix")], standard, None) == []
-    assert build_look.library_path([library("/n/lib/libnccl.so.2", "prefix")], "/m/lib", {"home": "/usr/local/cuda"}) == [
+        assert toolchain.library_path([library(f"{standard}/libnccl.so.2", "prefix")], standard, None) == []
+    assert toolchain.library_path([library("/n/lib/libnccl.so.2", "prefix")], "/m/lib", {"home": "/usr/local/cuda"}) == [
         "/n/lib", "/m/lib", "/usr/local/cuda/lib64"]
 
 
@@ -222,7 +222,7 @@ class Ldd(TreeHost):
 def test_what_the_loader_would_not_find(tmp_path: Path, said: str, missing: list[str]) -> None:
     host = Ldd(str(tmp_path))
     host.said = said
-    assert build_look.unresolved(host, "/x", ["/n/lib"]) == missing
+    assert toolchain.unresolved(host, "/x", ["/n/lib"]) == missing
 
 
 @pytest.mark.parametrize("rc", [124, 125])
@@ -230,4 +230,4 @@ def test_a_loader_without_an_end_is_no_sign_that_nothing_is_missing(tmp_path: Pa
     host = Ldd(str(tmp_path))
     host.rc = rc
     with pytest.raises(RailwrightError, match="ldd /x: why not"):
-        build_look.unresolved(host, "/x", ["/n/lib"])
+        toolchain.unresolved(host, "/x", ["/n/lib"])

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build, build_look, build_node
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build, install, toolchain
 
 HOST = Host()
-US = build_node.Account("", None, 0)
+US = install.Account("", None, 0)
 MAKEFILE = r"""
 default: $(BUILDDIR)/all_reduce_perf $(BUILDDIR)/all_gather_perf
 $(BUILDDIR)/%_perf:
@@ -61,7 +61,7 @@ class Site:
         }
 
     def build(self, planned: dict[str, Any]) -> dict[str, Any]:
-        return build_node.Builder(HOST, US, "n1", planned).run(str(self.archive))
+        return install.Builder(HOST, US, "n1", planned).run(str(self.archive))
 
     def left(self) -> list[str]:
         """What lies in the cache and beside the build."""
@@ -71,8 +71,8 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(build_node, "CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(build_node, "SPACE", 1)
+    monkeypatch.setattr(install, "CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(install, "SPACE", 1)
     monkeypatch.setenv("SECRET", "the token of the operator")
     return Site(tmp_path)
 
@@ -80,7 +80,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def test_it_is_built_and_carries_its_checksums(site: Site) -> None:
     made = site.build(site.planned(site.source()))
     assert set(made["manifest"]["programs"]) == {"all_reduce_perf", "all_gather_perf"}
-    state = build_look.state(HOST, str(site.directory))
+    state = toolchain.state(HOST, str(site.directory))
     assert state["manifest"] == made["manifest"]
     assert build.is_whole(state, {"key": "0123456789ab"})
     assert made["manifest"]["builder"] == "n1"
@@ -95,7 +95,7 @@ def test_everybody_may_run_it_whatever_roots_umask_is(site: Site) -> None:
     before = os.umask(0o077)
     try:
         site.build(site.planned(site.source()))
-        build_node.pack(HOST, str(site.directory), str(site.root / "packed.tar.gz"))
+        install.pack(HOST, str(site.directory), str(site.root / "packed.tar.gz"))
     finally:
         os.umask(before)
     assert (site.root / "packed.tar.gz").stat().st_mode & 0o777 == 0o644, "the login user fetches it"
@@ -117,7 +117,7 @@ def test_a_failed_compile_shows_its_last_20_lines_and_leaves_nothing(site: Site)
         site.build(site.planned(site.source(f"default:\n{lines}\n\t@false\n")))
     said = str(error.value).splitlines()
     assert said[0] == "nccl-tests could not be built (make ended with 2):"
-    assert len(said) == 1 + build_node.LINES
+    assert len(said) == 1 + install.LINES
     assert "line 29 of the compiler" in said
     assert "Error 1" in said[-1] or "Leaving directory" in said[-1]
     assert site.left() == [".here"]
@@ -129,7 +129,7 @@ def test_the_first_causes_are_shown_when_many_compilers_ended_at_once(site: Site
         site.build(site.planned(site.source(f"default:\n\t@echo 'ld: cannot find -lmpi'\n{lines}\n\t@false\n")))
     said = str(error.value).splitlines()
     assert said[1] == "ld: cannot find -lmpi"
-    assert len(said) == 1 + build_node.LINES
+    assert len(said) == 1 + install.LINES
 
 
 def test_libraries_of_mpi_are_linked_with_what_lies_beside_them(site: Site) -> None:
@@ -182,14 +182,14 @@ def test_what_was_changed_is_replaced_as_a_whole(site: Site) -> None:
     site.build(planned)
     with (site.directory / "all_reduce_perf").open("a", encoding="utf-8") as stream:
         stream.write("more")
-    assert not build.is_whole(build_look.state(HOST, str(site.directory)), planned["recipe"])
+    assert not build.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
     site.build(planned)
-    assert build.is_whole(build_look.state(HOST, str(site.directory)), planned["recipe"])
+    assert build.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
     assert site.left() == [".here", "2.19.6-0123456789ab"]
 
 
 def test_too_little_room_is_said_before_anything_is_done(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_node, "SPACE", 1 << 60)
+    monkeypatch.setattr(install, "SPACE", 1 << 60)
     with pytest.raises(RailwrightError, match=r"MiB free, and a build needs"):
         site.build(site.planned(site.source()))
 
@@ -197,14 +197,14 @@ def test_too_little_room_is_said_before_anything_is_done(site: Site, monkeypatch
 def packed(site: Site) -> tuple[dict[str, Any], dict[str, str], Path]:
     made = site.build(site.planned(site.source()))
     archive = str(site.root / "swept/cache/packed.tar.gz")
-    result = {**build_node.pack(HOST, str(site.directory), archive), "archive": archive}
+    result = {**install.pack(HOST, str(site.directory), archive), "archive": archive}
     return result, made["manifest"]["programs"], site.root / "other/2.19.6-0123456789ab"
 
 
 def test_a_copy_is_the_builders_to_the_byte(site: Site) -> None:
     result, programs, target = packed(site)
-    build_node.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
-    build_node.verify(HOST, str(target), programs)
+    install.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
+    install.verify(HOST, str(target), programs)
     assert (target / "manifest.json").read_bytes() == (site.directory / "manifest.json").read_bytes()
     assert not Path(result["archive"]).exists()
     assert [path.name for path in target.parent.iterdir()] == [target.name]
@@ -215,14 +215,14 @@ def test_a_copy_that_was_changed_on_the_way_is_refused(site: Site) -> None:
     with Path(result["archive"]).open("ab") as stream:
         stream.write(b"\0")
     with pytest.raises(RailwrightError, match=r"has the sha256"):
-        build_node.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
+        install.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
     assert not target.parent.exists()
 
 
 def test_a_copy_with_other_programs_than_the_manifest_says_is_refused(site: Site) -> None:
     result, programs, target = packed(site)
     with pytest.raises(RailwrightError, match=r"does not hold the programs of the build: all_gather_perf$"):
-        build_node.unpack(HOST, result["archive"], result["sha256"], str(target), {**programs, "all_gather_perf": "0" * 64})
+        install.unpack(HOST, result["archive"], result["sha256"], str(target), {**programs, "all_gather_perf": "0" * 64})
     assert list(target.parent.iterdir()) == []
 
 
@@ -231,13 +231,13 @@ def test_verify_names_what_is_not_the_builders(site: Site) -> None:
     (site.directory / "all_gather_perf").write_text("another", encoding="utf-8")
     (site.directory / "all_reduce_perf").unlink()
     with pytest.raises(RailwrightError, match=r"all_gather_perf is another one, all_reduce_perf is missing$"):
-        build_node.verify(HOST, str(site.directory), programs)
+        install.verify(HOST, str(site.directory), programs)
 
 
 def test_root_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "user", staticmethod(lambda: 0))
-    assert build_node.compile_account(HOST, "root").name == "nobody"
-    assert build_node.compile_account(HOST, None).uid not in (None, 0)
-    assert build_node.compile_account(HOST, "no-such-user").name == "nobody"
+    assert install.compile_account(HOST, "root").name == "nobody"
+    assert install.compile_account(HOST, None).uid not in (None, 0)
+    assert install.compile_account(HOST, "no-such-user").name == "nobody"
     monkeypatch.setattr(Host, "user", staticmethod(lambda: 1000))
-    assert build_node.compile_account(HOST, "root").uid is None
+    assert install.compile_account(HOST, "root").uid is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import build
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build
 
 SOURCE = build.Source("2.19.6", "https://mirror.example/nccl-tests.tar.gz", "a" * 64, None)
 WISHES = build.Wishes("build", None, False, "auto", ("all_reduce",), SOURCE)

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.dumps import collected, conf_settings, judge_topo_files
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.nccl_xml import GRAPHS, TOPOLOGY, Unreadable, read_file, rendered
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import collected, conf_settings, judge_topo_files
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.topology_xml import (
+    GRAPHS,
+    TOPOLOGY,
+    Unreadable,
+    read_file,
+    rendered,
+)
 
 TOPO = """\
 <system version="1">

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import job, processes, rundir
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.collect import collect, fitting
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.job import Launch, begin, poll, run_probe, stop
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.look import Wanted, ask_cuda, networks, program
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import job, processes, run_directory
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import collect, fitting
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.job import Launch, begin, poll, run_probe, stop
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.readiness import Wanted, ask_cuda, networks, program
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
 from nccl_tables import table
 
 HOST = Host()
@@ -40,12 +40,12 @@ HEAD = TEXT[:TEXT.index(f"{GIB:>12}")]  # up to the row of 512 MiB
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(rundir, "ROOT", str(tmp_path / "railwright"))
-    monkeypatch.setattr(rundir, "BASE", str(tmp_path / "railwright" / "bench"))
+    monkeypatch.setattr(run_directory, "ROOT", str(tmp_path / "railwright"))
+    monkeypatch.setattr(run_directory, "BASE", str(tmp_path / "railwright" / "bench"))
     monkeypatch.setattr(processes, "TERM_S", 0.5)
     monkeypatch.setattr(job, "GRACE_S", 1.5)
     name = f"job-{os.getpid()}"
-    rundir.prepare(HOST, name, USER, "n1 slots=2\n")
+    run_directory.prepare(HOST, name, USER, "n1 slots=2\n")
     yield name
     processes.stop_marked(HOST, name, OURS)
 
@@ -82,7 +82,7 @@ def settled(run: str, count: int, seconds: float = 10.0) -> bool:
 
 def collected(run: str, name: str = "all_reduce") -> dict[str, Any]:
     found = collect(HOST, run, USER, [name])
-    assert not Path(rundir.directory_of(run)).exists()
+    assert not Path(run_directory.directory_of(run)).exists()
     return dict(found["jobs"][0])
 
 
@@ -113,7 +113,7 @@ def test_a_standin_that_is_killed_half_way(tmp_path: Path, run: str) -> None:
 
 def aged(run: str, seconds: float) -> None:
     """Nobody has asked for the run for so long."""
-    record = Path(rundir.record_of(run))
+    record = Path(run_directory.record_of(run))
     record.write_text(f"{time.monotonic() - seconds:.0f} {record.read_text().split()[1]}\n")
 
 
@@ -169,7 +169,7 @@ def test_secrets_of_the_controller_and_of_the_json_file_stay_where_they_are(
     tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VAULT_TOKEN", "hunter2")
-    directory = rundir.directory_of(run)
+    directory = run_directory.directory_of(run)
     document = {"env": ["TOKEN=hunter3"], "args": ["--password=hunter4"], "results": [], "version": "2.19.6"}
     (tmp_path / "out.json").write_text(json.dumps(document))
     path = standin(tmp_path, "env", f"cp {tmp_path}/out.json {directory}/all_reduce.json")
@@ -182,7 +182,7 @@ def test_secrets_of_the_controller_and_of_the_json_file_stay_where_they_are(
 
 
 def test_logs_are_reduced_to_what_is_judged(tmp_path: Path, run: str) -> None:
-    directory = rundir.directory_of(run)
+    directory = run_directory.directory_of(run)
     lines = ["n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA", "n1:1:2 [0] NCCL INFO threadThresholds 8/8/64",
              "n1:1:2 [0] NCCL INFO Using network IB", "\x1b[31mn1:1:2 [0] x.cc:1 NCCL WARN bad\x07"]
     path = standin(tmp_path, *(f"printf '%s\\n' '{line}' >> {directory}/nccl.all_reduce.n1.7.log" for line in lines),
@@ -194,9 +194,9 @@ def test_logs_are_reduced_to_what_is_judged(tmp_path: Path, run: str) -> None:
 
 def test_logs_of_many_ranks_do_not_fill_our_memory(tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job user writes them, as many and as large as it likes."""
-    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.collect.FILE_LIMIT", 1000)
+    monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect.FILE_LIMIT", 1000)
     (tmp_path / "log").write_text("NCCL WARN bad\n" * 50)
-    directory = rundir.directory_of(run)
+    directory = run_directory.directory_of(run)
     begin(HOST, launch(run, standin(tmp_path, f"for rank in 1 2 3 4; do cp {tmp_path}/log {directory}/nccl.all_reduce.n1.$rank.log; done")))
     ended(run)
     assert 900 < len(collected(run)["log"]) <= 1000
@@ -214,7 +214,7 @@ def test_too_many_lines_leave_one_of_each_connection() -> None:
 
 def test_the_probe_answers_for_every_place(run: str) -> None:
     """Two in place of the ranks, started by a shell in place of a launcher."""
-    script = f"{rundir.directory_of(run)}/probe.py"
+    script = f"{run_directory.directory_of(run)}/probe.py"
     found = run_probe(HOST, launch(run, "sh", "-c", f"echo noise; python3 -I {script} & python3 -I {script}; wait", name="probe"))
     assert (found["status"], len(found["answers"])) == (0, 2)
     assert found["reason"] == "noise"
@@ -226,7 +226,7 @@ def test_a_launcher_that_fails_says_its_last_line(run: str) -> None:
 
 
 def test_the_directory_is_the_users_alone_and_holds_the_probe(run: str) -> None:
-    directory = Path(rundir.directory_of(run))
+    directory = Path(run_directory.directory_of(run))
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     assert (directory / "hosts").read_text() == "n1 slots=2\n"
     assert "cuInit" in (directory / "probe.py").read_text()
@@ -235,14 +235,14 @@ def test_the_directory_is_the_users_alone_and_holds_the_probe(run: str) -> None:
 def test_another_run_that_is_at_work_is_not_disturbed(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, standin(tmp_path, "sleep 60")))
     with pytest.raises(RailwrightError, match=f"another run is on this node: {run}"):
-        rundir.prepare(HOST, "second", USER, "")
+        run_directory.prepare(HOST, "second", USER, "")
     stop(HOST, run, USER, None)
     with pytest.raises(RailwrightError, match="try again in five minutes"):
-        rundir.prepare(HOST, "second", USER, "")  # it may be between two jobs
+        run_directory.prepare(HOST, "second", USER, "")  # it may be between two jobs
     aged(run, 300)
-    rundir.prepare(HOST, "second", USER, "")
-    assert not Path(rundir.directory_of(run)).exists(), "what a dead run left is taken away"
-    assert not Path(rundir.record_of(run)).exists()
+    run_directory.prepare(HOST, "second", USER, "")
+    assert not Path(run_directory.directory_of(run)).exists(), "what a dead run left is taken away"
+    assert not Path(run_directory.record_of(run)).exists()
 
 
 def test_what_a_forsaken_run_left_in_a_session_of_its_own_is_ended(tmp_path: Path, run: str) -> None:
@@ -251,57 +251,57 @@ def test_what_a_forsaken_run_left_in_a_session_of_its_own_is_ended(tmp_path: Pat
     ended(run)
     aged(run, 200)
     with pytest.raises(RailwrightError, match="another run is on this node"):
-        rundir.prepare(HOST, "second", USER, "")
+        run_directory.prepare(HOST, "second", USER, "")
     assert processes.marked(HOST, run, OURS), "its controller may be slow"
     aged(run, 300)
-    rundir.prepare(HOST, "second", USER, "")
+    run_directory.prepare(HOST, "second", USER, "")
     assert not processes.marked(HOST, run, OURS)
 
 
 def test_ranks_that_another_node_started_are_nobodys_to_end(run: str) -> None:
-    started = processes.start(HOST, ["sleep", "60"], USER, {}, rundir.directory_of(run) + "/x", 60, run)
+    started = processes.start(HOST, ["sleep", "60"], USER, {}, run_directory.directory_of(run) + "/x", 60, run)
     assert settled(run, 3), "keeper, timeout, sleep"
     aged(run, 3000)
     with pytest.raises(RailwrightError, match="another run is on this node"):
-        rundir.prepare(HOST, "second", USER, "")
+        run_directory.prepare(HOST, "second", USER, "")
     assert processes.alive(HOST, started)
     aged(run, 8 * 86400)
-    rundir.prepare(HOST, "second", USER, "")
+    run_directory.prepare(HOST, "second", USER, "")
     assert not processes.alive(HOST, started), "no job may take so long"
 
 
 def test_what_the_user_dates_into_the_future_holds_nobody_up(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, standin(tmp_path, "setsid sleep 60 &", "sleep 0.2")))
     ended(run)
-    for path in (rundir.directory_of(run) + "/all_reduce.log.lease", rundir.directory_of(run)):
+    for path in (run_directory.directory_of(run) + "/all_reduce.log.lease", run_directory.directory_of(run)):
         os.utime(path, (time.time() + 86400,) * 2)
     aged(run, 300)
-    rundir.prepare(HOST, "second", USER, "")
+    run_directory.prepare(HOST, "second", USER, "")
     assert not processes.marked(HOST, run, OURS)
 
 
 def test_what_the_user_dates_to_this_moment_again_and_again_holds_nobody_up(run: str) -> None:
     aged(run, 300)
-    os.utime(rundir.directory_of(run))
-    rundir.prepare(HOST, "second", USER, "")
-    assert not Path(rundir.directory_of(run)).exists()
+    os.utime(run_directory.directory_of(run))
+    run_directory.prepare(HOST, "second", USER, "")
+    assert not Path(run_directory.directory_of(run)).exists()
 
 
 def test_a_run_that_has_ended_is_none_though_its_directory_and_a_process_stay(run: str) -> None:
-    (Path(rundir.directory_of(run)) / "of the job's own").mkdir()
+    (Path(run_directory.directory_of(run)) / "of the job's own").mkdir()
     stop(HOST, run, USER, None)
     assert collect(HOST, run, USER, [])["left"] == ["of the job's own"]
-    started = processes.start(HOST, ["sleep", "60"], USER, {}, rundir.directory_of(run) + "/x", 60, run)
+    started = processes.start(HOST, ["sleep", "60"], USER, {}, run_directory.directory_of(run) + "/x", 60, run)
     assert settled(run, 3)
-    rundir.prepare(HOST, "second", USER, "")
+    run_directory.prepare(HOST, "second", USER, "")
     assert not processes.alive(HOST, started)
 
 
 @pytest.mark.parametrize("text", ["", "99999999999 1\n", "x 1\n", "1 1", "1 2\n", "nan 1\n"])
 def test_a_record_that_is_none_or_of_the_future_is_no_run(run: str, text: str) -> None:
-    assert rundir.recorded(HOST, run) is not None
-    Path(rundir.record_of(run)).write_text(text)
-    assert rundir.recorded(HOST, run) is None
+    assert run_directory.recorded(HOST, run) is not None
+    Path(run_directory.record_of(run)).write_text(text)
+    assert run_directory.recorded(HOST, run) is None
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a/b", "all-reduce;x"])
@@ -309,7 +309,7 @@ def test_names_that_are_no_names(run: str, name: str) -> None:
     with pytest.raises(RailwrightError, match="no name of"):
         begin(HOST, launch(run, "true", name=name))
     with pytest.raises(RailwrightError, match="no name of"):
-        rundir.directory_of(name)
+        run_directory.directory_of(name)
 
 
 def test_a_job_that_was_not_started_here(run: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.jsonfile import parse_json, stripped
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json, stripped
 
 HEAD = (
     '{"version":%d,"start_time":"2026-11-21 07:23:51","args":["all_reduce_perf","-J","\\/tmp\\/o.json"],"env":["TOKEN=abc","X=a\\"b"],'

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl_busbw import one_node, ring_floor
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.jsonfile import parse_json, stripped
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.judge import judge_run, judged_busbw
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json, stripped
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.busbw import one_node, ring_floor
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import judge_run, judged_busbw
 
 GIB = 1 << 30
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.launch import (
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import (
     COLLECTIVES,
     LAUNCHERS,
     PURPOSES,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import mount
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import mount
 
 SOURCE, PATH = "nfs1:/export/nccl-tests", "/shared/nccl-tests"
 UNIT = "/etc/systemd/system/shared-nccl\\x2dtests.mount"

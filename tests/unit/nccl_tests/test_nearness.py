@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.nearness import gpus_of_ranks, judge_near, judge_topology
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.transport import parse_log, summary
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.affinity import gpus_of_ranks, judge_near, judge_topology
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import parse_log, summary
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")

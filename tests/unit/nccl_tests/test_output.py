@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import TYPES, parse
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import TYPES, parse
 from nccl_tables import STYLES, header, left, table
 
 LOG = "node1:4711:4712 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.output import TYPES, parse
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import TYPES, parse
 from nccl_printer import LEFT, SHAPES, Row, Run, columns, footer, header, left_of, line, number, text
 
 INFO = "node1:4711:4712 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.probe import MARK, SCRIPT, answers, as_dict, no_device
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import MARK, SCRIPT, answers, as_dict, no_device
 
 # What a test wants of libcuda and libnccl: exit codes and devices. It writes through the pointers that the script passes.
 STANDIN = """

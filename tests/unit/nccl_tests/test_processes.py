@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import SEARCH_PATH, Host
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import processes
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.launch import LAUNCHERS, Job, command
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.processes import (
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import SEARCH_PATH, Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import processes
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import LAUNCHERS, Job, command
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import (
     FORSAKEN,
     Started,
     alive,

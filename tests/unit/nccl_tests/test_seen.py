@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_jobs import Node, plan_run
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.seen import usable
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import usable
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
 from bench_nodes import node, seen, wishes
 
 JSON = st.recursive(

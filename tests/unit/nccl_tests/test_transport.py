@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.transport import judge, network, parse_log, summary, way_of
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import judge, network, parse_log, summary, way_of
 
 USING = "node1:12:34 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_10:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n"
 NETWORK = "node1:12:34 [0] NCCL INFO Using network IB\n"

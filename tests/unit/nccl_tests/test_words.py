@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.words import LINE, TAIL, clean, one_line, reason, tail
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import LINE, TAIL, clean, one_line, reason, tail
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.fixtures.node_pci import numa_nodes
 from tests.fixtures.node_text import OS_RELEASE
 from tests.fixtures.node_tree import Device, Port, Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.affinity import (
     CLASSES,
     Place,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import adapter
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 
 MakeTree = Callable[[dict[str, str]], TreeHost]
@@ -56,7 +56,8 @@ def test_nobody_has_it(make_tree: MakeTree, files: dict[str, str]) -> None:
 
 def test_on_a_live_system() -> None:
     """A child with a clean environment, under a parent that has the variable."""
-    code = "from ansible_collections.railwright.rdma.plugins.module_utils.adapter import connection_address\nprint(connection_address())\n"
+    code = ("from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import connection_address\n"
+            "print(connection_address())\n")
     environ = {key: value for key, value in os.environ.items() if key != "SSH_CONNECTION"}
     environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     parent = (
@@ -72,4 +73,4 @@ def test_on_a_live_system() -> None:
 
 def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
-    assert adapter.connection_address() == "192.0.2.2"
+    assert state.connection_address() == "192.0.2.2"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity, observe_platform, observe_virtual
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.match import match_rail
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rail
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 

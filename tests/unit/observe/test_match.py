@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import nccl, network
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import network
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.match import match_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 MakeTree = Callable[[Mapping[str, str]], TreeHost]
 NODES = Path(__file__).parents[2] / "fixtures/nodes"
@@ -50,7 +51,7 @@ def test_erdma_by_pci_is_a_whole_rail_for_every_area() -> None:
     desired = network.desired(spec, identity)
     assert [(rail.netdev, rail.mtu) for rail in desired.rails] == [("eth1", 8500), ("eth2", 8500)]
     assert network.problems(spec, identity, desired) == []
-    variables = dict(nccl.desired(spec, identity).variables)
+    variables = dict(environment.desired(spec, identity).variables)
     assert variables["NCCL_IB_HCA"] == "=erdma_0:1,erdma_1:1"
     assert variables["NCCL_IB_GID_INDEX"] == "-1"
 
@@ -105,7 +106,7 @@ MAC_A, MAC_B = "52:54:00:00:00:0a", "52:54:00:00:00:0b"
 
 
 def bootstrap(host: TreeHost, *rails: tuple[str, str], address: str | None = None) -> str | None:
-    return nccl.management_interface(spec_of("roce", *rails), observe_identity(host, address))
+    return environment.management_interface(spec_of("roce", *rails), observe_identity(host, address))
 
 
 @pytest.mark.parametrize("upper", ["vmbr0", "eno1.100", "mgmt"])

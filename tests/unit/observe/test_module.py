@@ -9,9 +9,9 @@ import pytest
 import yaml
 from tests.lib.module_double import Module
 
-from ansible_collections.railwright.rdma.plugins.module_utils import facts_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import facts as facts_module
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import RPM_FORMAT, installed_packages, query_packages

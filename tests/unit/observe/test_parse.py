@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import par
     ],
 )
 def test_enumerations_lose_their_number(text: str | None, value: str | None) -> None:
-    assert parse.enum_text(text) == value
+    assert sysfs_values.enum_text(text) == value
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_enumerations_lose_their_number(text: str | None, value: str | None) -> 
     ],
 )
 def test_rates_are_numbers(text: str | None, value: float | None) -> None:
-    assert parse.rate_gbps(text) == value
-    assert type(parse.rate_gbps(text)) is type(value)
+    assert sysfs_values.rate_gbps(text) == value
+    assert type(sysfs_values.rate_gbps(text)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -68,24 +68,24 @@ def test_rates_are_numbers(text: str | None, value: float | None) -> None:
     ],
 )
 def test_integers_are_hexadecimal_or_decimal(text: str | None, value: int | None) -> None:
-    assert parse.integer(text) == value
+    assert sysfs_values.integer(text) == value
 
 
 def test_guids_and_gids_keep_their_spelling() -> None:
-    assert parse.guid("B8CE:f603:00ab:cdef\n") == "B8CE:f603:00ab:cdef"
-    assert parse.guid("b8ce:f603:00ab") is None
-    assert parse.gid("fe80:0000:0000:0000:b8ce:f603:00ab:cdef") == "fe80:0000:0000:0000:b8ce:f603:00ab:cdef"
-    assert parse.gid("fe80::b8ce:f603:00ab:cdef") is None
+    assert sysfs_values.guid("B8CE:f603:00ab:cdef\n") == "B8CE:f603:00ab:cdef"
+    assert sysfs_values.guid("b8ce:f603:00ab") is None
+    assert sysfs_values.gid("fe80:0000:0000:0000:b8ce:f603:00ab:cdef") == "fe80:0000:0000:0000:b8ce:f603:00ab:cdef"
+    assert sysfs_values.gid("fe80::b8ce:f603:00ab:cdef") is None
 
 
 def test_natural_order() -> None:
     names = ["mlx5_10", "mlx5_2", "mlx5_bond_0", "erdma_1", "mlx5_1", "1", "10", "2"]
-    assert sorted(names, key=parse.natural_key) == ["1", "2", "10", "erdma_1", "mlx5_1", "mlx5_2", "mlx5_10", "mlx5_bond_0"]
+    assert sorted(names, key=sysfs_values.natural_key) == ["1", "2", "10", "erdma_1", "mlx5_1", "mlx5_2", "mlx5_10", "mlx5_bond_0"]
 
 
 @pytest.mark.parametrize("text", ["../../etc/passwd", "eth0/../lo", "..", ".", "", "eth 0", "eth0\x00", "é", "-rf", "x" * 65, "{{ x }}"])
 def test_what_a_node_says_never_becomes_a_path(text: str) -> None:
-    assert parse.name(text) is None
+    assert sysfs_values.name(text) is None
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_what_a_node_says_never_becomes_a_path(text: str) -> None:
     ],
 )
 def test_the_innermost_pci_function_counts(path: str | None, address: str | None) -> None:
-    assert parse.last_pci_address(path) == address
+    assert sysfs_values.last_pci_address(path) == address
 
 
 def test_macs_in_guids() -> None:
-    assert parse.mac_of_guid("0216:3eff:fe11:2201") == "00:16:3e:11:22:01"
-    assert parse.mac_of_guid("b8ce:f603:00ab:cdef") is None
-    assert parse.mac_of_guid(None) is None
+    assert sysfs_values.mac_of_guid("0216:3eff:fe11:2201") == "00:16:3e:11:22:01"
+    assert sysfs_values.mac_of_guid("b8ce:f603:00ab:cdef") is None
+    assert sysfs_values.mac_of_guid(None) is None
 
 
 def test_key_values_take_quotes_off_and_leave_garbage_out() -> None:
     text = "ID=ubuntu\nNAME='Ubuntu'\nPRETTY_NAME=\"Ubuntu 24.04\"\n# ID=x\nno equals\nBAD=\x00\nEMPTY=\n"
-    assert parse.key_values(text) == {"ID": "ubuntu", "NAME": "Ubuntu", "PRETTY_NAME": "Ubuntu 24.04", "EMPTY": ""}
+    assert sysfs_values.key_values(text) == {"ID": "ubuntu", "NAME": "Ubuntu", "PRETTY_NAME": "Ubuntu 24.04", "EMPTY": ""}

@@ -14,7 +14,7 @@ from tests.fixtures import node_qos as tree_of
 from tests.fixtures.node_tree import Tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_dcb import OBJECTS, read_dcb

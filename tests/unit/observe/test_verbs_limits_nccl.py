@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host, Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gids import port_guid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpudirect import observe_gpudirect
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import observe_hcas

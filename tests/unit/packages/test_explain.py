@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_packages import words_of
-from ansible_collections.railwright.rdma.plugins.module_utils import package_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder, lock_holder
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_state import Hold, all_installed, held, unfinished
-from ansible_collections.railwright.rdma.plugins.module_utils.package_locks import Holder, lock_holder
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import size_of
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof_apt import _EXACT, _INST, _REMV, _TROUBLE
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof_dnf import parse_table
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import size_of
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_apt import _EXACT, _INST, _REMV, _TROUBLE
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_dnf import parse_table
 from packages_nodes import BOOKWORM, ROCKY, Node
 
 # Written from what dnf 4.14 prints when its output is no terminal; the wide name and the replaced package are its own layout.
@@ -100,31 +100,31 @@ APT_FAILED = {
 
 
 def test_a_failed_step_is_one_line_and_the_log_of_the_build_that_broke(node: Node, monkeypatch: pytest.MonkeyPatch, identity: Any) -> None:
-    monkeypatch.setattr(package_module, "observe_identity", lambda *_arguments: identity(BOOKWORM))
-    (line,) = package_module.explain_failure(node, words_of(APT_FAILED)).splitlines()
+    monkeypatch.setattr(packages, "observe_identity", lambda *_arguments: identity(BOOKWORM))
+    (line,) = packages.explain_failure(node, words_of(APT_FAILED)).splitlines()
     assert line == ("the package step failed: dpkg: error processing package mlnx-ofed-kernel-dkms (--configure): installed "
                     "mlnx-ofed-kernel-dkms package post-installation script subprocess returned error exit status 1; E: Sub-process "
                     "/usr/bin/dpkg returned an error code (1). Packages may be half changed: look at it with a new plan")  # fmt: skip
     looped = {"msg": "One or more items failed", "results": [{"failed": False}, APT_FAILED | {"failed": True}]}
-    assert package_module.explain_failure(node, words_of(looped)) == line
+    assert packages.explain_failure(node, words_of(looped)) == line
     log = "".join(f"line {n}\n" for n in range(90)) + "error: no member named x\n"
     node.put("/var/lib/dkms/mlnx-ofed-kernel/25.10/build/make.log", log)
     Path(node.root, "var/lib/dkms/mlnx-ofed-kernel/25.10/source").symlink_to("/usr/src/mlnx-ofed-kernel-25.10")
     node.put("/usr/src/mlnx-ofed-kernel-25.10/dkms.conf", "")
-    lines = package_module.explain_failure(node, words_of(APT_FAILED)).splitlines()
+    lines = packages.explain_failure(node, words_of(APT_FAILED)).splitlines()
     assert lines[1] == "DKMS could not build mlnx-ofed-kernel 25.10 for 6.1.0-26-amd64; the end of its make.log:"
     assert lines[-1] == "error: no member named x"
-    assert len(lines) == 2 + package_module.LOG_LINES
+    assert len(lines) == 2 + packages.LOG_LINES
 
 
 def test_the_steps_before_a_package_file_and_after_it() -> None:
     steps = [{"state": "present", "names": ["a"]}, {"state": "file", "names": ["/f"]}, {"state": "present", "names": ["b"]}]
-    assert package_module.parted(steps, after_file=False) == (steps[:2], steps[2:])
-    assert package_module.parted(steps, after_file=True) == (steps[2:], [])
+    assert packages.parted(steps, after_file=False) == (steps[:2], steps[2:])
+    assert packages.parted(steps, after_file=True) == (steps[2:], [])
     plain = [steps[0], steps[2]]
-    assert package_module.parted(plain, after_file=False) == (plain, [])
-    assert package_module.parted(plain, after_file=True) == ([], [])
-    assert package_module.parted([], after_file=False) == ([], [])
+    assert packages.parted(plain, after_file=False) == (plain, [])
+    assert packages.parted(plain, after_file=True) == ([], [])
+    assert packages.parted([], after_file=False) == ([], [])
 
 
 def test_who_holds_dnf_by_its_pid_file(node: Node) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import extract, fingerprints, packets
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import extract, fingerprints, packets
 
 gpg_wanted = pytest.mark.skipif(shutil.which("gpg") is None, reason="this machine has no gpg to compare with")
 

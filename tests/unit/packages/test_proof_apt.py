@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import package_locks, package_module, package_proof
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.package_proof import Proof
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Identity, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from apt_world import MISSING, AptNode, Signer, build, sign
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needed and not on this machine: {', '.join(MISSING)}")
@@ -79,7 +81,7 @@ class World:
         (staged / "doca").write_bytes(self.signer.key(self.key))
         made = [{"area": "packages", "state": "absent", "names": list(absent)}] if absent else []
         made += [{"area": "packages", "state": "present", "names": list(names)}] if names else []
-        return package_module.prove(self.node, self.spec(**values), steps or made, download=download)
+        return packages.prove(self.node, self.spec(**values), steps or made, download=download)
 
     def refusal(self, *names: str, **values: Any) -> str:
         before = self.node.tree()
@@ -94,7 +96,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, repositories: tuple[Path, Signer], monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(package_proof, "observe_identity", lambda *_arguments: IDENTITY)
+    monkeypatch.setattr(dry_run, "observe_identity", lambda *_arguments: IDENTITY)
     return World(tmp_path / "node", repositories)
 
 

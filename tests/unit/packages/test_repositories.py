@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import packages, repositories
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import repository_files as text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import packages, repositories
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files as text
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import INDEX_SIGNED
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
-from ansible_collections.railwright.rdma.plugins.module_utils.host_write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.openpgp import fingerprints
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import fingerprints
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.package_downloads import downloads, needs_proof
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity
 from packages_nodes import NOBLE, ROCKY, SLES, Node, whats

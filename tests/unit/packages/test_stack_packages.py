@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import packages
-from ansible_collections.railwright.rdma.plugins.module_utils.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import packages
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity
 from packages_nodes import BOOKWORM, ROCKY, TRIXIE, Node, whats

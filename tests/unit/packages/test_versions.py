@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.versions import compare, direction, matches
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.versions import compare, direction, matches
 
 DEBIAN = [
     "44.0-2", "44.0-2+deb12u1", "44.0-10", "1:44.0-2", "0:44.0-2", "44.0~rc1-1", "44.0~~-1", "44.0", "44.0-0", "44.0a-1", "44-1",

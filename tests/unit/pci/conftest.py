@@ -12,12 +12,12 @@ import pytest
 from tests.fixtures.node_pci import ACS_AT, EXPRESS_AT, hgx_pair, numa_nodes
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import pci_tuning
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import pci
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import EXTENDED_ACS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Hca, Identity, Nic, Op, Platform
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 HCAS = ("0000:13:00.0", "0000:2b:00.0")
 GPUS = ("0000:14:00.0", "0000:2c:00.0")
@@ -176,12 +176,12 @@ class Planner:
     def __init__(self, machine: Machine, identity: Identity, spec: Spec) -> None:
         self.machine, self.identity, self.spec = machine, identity, spec
 
-    def _seen(self) -> tuple[pci_tuning.Desired, pci_tuning.Observed]:
-        wanted = pci_tuning.desired(self.spec, self.identity)
-        return wanted, pci_tuning.observe(self.machine, wanted)
+    def _seen(self) -> tuple[pci.Desired, pci.Observed]:
+        wanted = pci.desired(self.spec, self.identity)
+        return wanted, pci.observe(self.machine, wanted)
 
     def plan(self) -> list[Change]:
-        changes = pci_tuning.plan(*self._seen())
+        changes = pci.plan(*self._seen())
         assert all(change.area == "pci_tuning" and change.why and change.source for change in changes)
         return changes
 
@@ -189,10 +189,10 @@ class Planner:
         return [change.what for change in self.plan()]
 
     def conflicts(self) -> list[str]:
-        return [problem.message for problem in pci_tuning.conflicts(*self._seen())]
+        return [problem.message for problem in pci.conflicts(*self._seen())]
 
     def notes(self) -> list[str]:
-        return pci_tuning.notes(*self._seen())
+        return pci.notes(*self._seen())
 
     def converge(self) -> list[str]:
         """Apply; what is left afterwards."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel_args import GRUB_FILE, RECORD, grub_text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel_args import GRUB_FILE, RECORD, grub_text
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 
 from .conftest import OLD_GRUB, Machine, Planner

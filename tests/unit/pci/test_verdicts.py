@@ -12,11 +12,11 @@ from tests.fixtures.node_firmware import HEALTHY, config_table, flash_query
 from tests.fixtures.node_pci import DOWNSTREAM, MIB, config_space, resource
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 HCA, GPU, PORT, UPSTREAM = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0", "0000:11:00.0"
 CHECKS = ("pci.", "firmware.")

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import perftest_node
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.bandwidth import Limits
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options
 
 TOOL = """#!{python}
 import socket, sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import figure, parse_json, parse_table, reason
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import figure, parse_json, parse_table, reason
 
 # Recorded shape of Debian 12's ib_write_bw (4.5-0.17) with -D: the peak is 0.00 then.
 BW_45 = """\

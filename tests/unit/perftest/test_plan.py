@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.perftest import Measurement, Options, arguments, life_time, pairs, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import (
+    Measurement,
+    Options,
+    arguments,
+    life_time,
+    pairs,
+    plan_tests,
+)
 
 OPTIONS = Options(10, 1000, 1048576, 2, 60)
 

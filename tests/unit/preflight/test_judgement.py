@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
-from ansible_collections.railwright.rdma.plugins.module_utils.preflight import (
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import (
     Evidence,
     observe_preflight,
     preflight_problems,
     preflight_warnings,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 NOW = float(calendar.timegm((2026, 11, 20, 12, 0, 0)))
 GOOD = Evidence(uid=0, free_mb={"/": 9000, "/var": 9000}, clock=NOW, sent=NOW, received=NOW + 1, synchronised=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import nccl
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import NCCL_PROFILES, nccl_profile
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
 from profile_trees import Tree
 from railwright.cli import console
 from railwright.cli.main import run
@@ -142,8 +142,8 @@ def test_what_is_said_of_a_host_is_what_its_plan_writes(
     """On a captured node (written from documented formats): the same names, and the same values where no node is needed for them."""
     node = Tree(captured, tmp_path)
     spec = node.spec(nccl_profile=name, **values)
-    wanted = nccl.desired(spec, observe_identity(node.host))
-    written = dict(nccl.variables_of(wanted, nccl.observe(node.host, wanted)))
+    wanted = environment.desired(spec, observe_identity(node.host))
+    written = dict(environment.variables_of(wanted, environment.observe(node.host, wanted)))
     rows = of_host(spec)["variables"]
     assert {row["name"]: row["value"] for row in rows if row["value"] is not None} == {
         key: value for key, value in written.items() if key in [row["name"] for row in rows if row["value"] is not None]}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.nccl_gid import judge_nccl_gid
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_gids import automatic
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.match import match_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import automatic
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from profile_trees import Tree
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import fabrics
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import NCCL_PROFILES, nccl_profile
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl_profile_row import NcclVariable
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
-from ansible_collections.railwright.rdma.plugins.module_utils.spec import check_nccl_env
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue import profiles
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_row import NcclVariable
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import check_nccl_env
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 RAIL = {"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}, "address": "198.51.100.11/25"}
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
@@ -84,7 +84,7 @@ def test_a_row_with_a_variable_that_nccl_no_longer_reads_is_refused(
     variable: NcclVariable, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stale = NCCL_PROFILES[0]._replace(variables=(variable,))
-    monkeypatch.setattr(fabrics, "NCCL_PROFILES", (stale, *NCCL_PROFILES[1:]))
+    monkeypatch.setattr(profiles, "NCCL_PROFILES", (stale, *NCCL_PROFILES[1:]))
     assert check_nccl_env.nccl_profile("roce") == stale
     ((severity, key, message),) = judge("roce")
     assert (severity, key) == ("error", "nccl_profile")

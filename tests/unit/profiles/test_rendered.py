@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import NCCL_PROFILES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
 from profile_trees import LIBRARY, Tree
 
 MLX5 = "=" + ",".join(f"mlx5_{i}:1" for i in range(8))

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.cut import CONSENT, NEEDS, NOT_ASKED, cut_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import Plan, make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.selection import CONSENT, NEEDS, NOT_ASKED, cut_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     PRESENT,
     Change,
@@ -22,6 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     set_value,
     write_file,
 )
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 DEBIAN = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
 IDENTITY = Identity("node1", DEBIAN, "6.1.0", "x86_64", "3.11", None, (), (), ())

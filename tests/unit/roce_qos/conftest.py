@@ -18,17 +18,17 @@ from tests.fixtures.double_of_dcb import Dcb, Driver
 from tests.fixtures.double_of_mlnx_qos import MlnxQos
 from tests.fixtures.node_tree import ip_addr
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import roce_qos
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import roce_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import qos_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Problem
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 PROFILE = QOS_PROFILES[0]
 CM = "/sys/kernel/config/rdma_cm"

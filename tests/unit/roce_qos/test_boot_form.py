@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from tests.fixtures.double_of_dcb import Driver
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
-from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import lines_of, sets, with_boot
 

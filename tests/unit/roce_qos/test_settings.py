@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos_settings import (
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import (
     PARTS,
     NicWish,
     Setting,

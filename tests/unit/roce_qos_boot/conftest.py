@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import roce_qos_boot as boot
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos_settings import directory, run, value
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import boot
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import directory, run, value
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import enable_link
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.apply import carry_out, fail
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import roce_qos_boot as boot
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.backends import evidence
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.files import HEADER
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos_settings import value
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.roce_qos_script import SCRIPT, SCRIPT_TEXT
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out, fail
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import HEADER
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import evidence
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import boot
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_script import SCRIPT, SCRIPT_TEXT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import value
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import TEMPLATE, device_unit, enable_link, escape, unit_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from tests.fixtures import node_qos as tree_of
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos_settings import PARTS, NicWish, settings
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.roce_qos_boot import BootNic, settings_text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot import BootNic, settings_text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import PARTS, NicWish, settings
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost, recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import enable_link, lines_of, sets, unit_of, with_boot

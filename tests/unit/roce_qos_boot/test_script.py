@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.roce_qos_boot import settings_text
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.roce_qos_script import SCRIPT_TEXT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot import settings_text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_script import SCRIPT_TEXT
 
 from .conftest import NIC
 

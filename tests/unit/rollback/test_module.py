@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal, rollback_module
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import rollback
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, write_file
 from module_double import Module
 from rooted import RootedHost
@@ -25,15 +26,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "etc/kept").write_text("original\n")
     (tmp_path / "var/lib/dpkg/status").write_text(DPKG % ("dpkg", "1") + DPKG % ("a", "1"))
-    monkeypatch.setattr(rollback_module, "Host", lambda: RootedHost(tmp_path))
-    monkeypatch.setattr(rollback_module, "observe_identity", lambda *_arguments: IDENTITY)
+    monkeypatch.setattr(rollback, "Host", lambda: RootedHost(tmp_path))
+    monkeypatch.setattr(rollback, "observe_identity", lambda *_arguments: IDENTITY)
     return tmp_path
 
 
 def ask(mode: str, *, check: bool = False, **more: Any) -> dict[str, Any]:
     params = {"mode": mode, "to": "r1", "force": [], "expected": None, "run_id": "r2", "record": None, "rows": None, "confirm_seconds": 0,
               "confirm_token": None, "spec": SPEC}  # fmt: skip
-    return Module({**params, **more}, check_mode=check).call(rollback_module.run_rollback)
+    return Module({**params, **more}, check_mode=check).call(rollback.run_rollback)
 
 
 def changed(root: Path, disruption: str = "link") -> None:
@@ -108,7 +109,7 @@ def test_packages_before_and_after(root: Path) -> None:
 def test_check_mode_and_other_package_managers_keep_no_record(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("packages_before", check=True)["record"] == ""
     other = IDENTITY._replace(platform=PLATFORM._replace(package_manager="zypper"))
-    monkeypatch.setattr(rollback_module, "observe_identity", lambda *_arguments: other)
+    monkeypatch.setattr(rollback, "observe_identity", lambda *_arguments: other)
     assert ask("packages_before")["record"] == ""
     assert ask("packages_after", record="")["packages_changed"] == []
     assert not (root / "var/lib/railwright").exists()

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, remove_file, run, set_value, write_file
 from rooted import RootedHost
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import apply, journal, restore_apply, restore_look, restore_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.restore_plan import Rollback, plan_rollback
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import apply as restore_apply
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan, points
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback.plan import Rollback, plan_rollback
 from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     Change,
     Identity,
@@ -71,7 +73,7 @@ def planned(root: Path, to: str, force: Sequence[str] = ()) -> Rollback:
 
 def back(root: Path, to: str, run_id: str = "r", force: Sequence[str] = ()) -> restore_apply.Done:
     rollback = planned(root, to, force)
-    assert restore_plan.refused(rollback, None) is None
+    assert plan.refused(rollback, None) is None
     return restore_apply.carry_out(RootedHost(root), rollback, run_id, "apt", 1.0, None, force)
 
 
@@ -163,7 +165,7 @@ def test_what_somebody_else_changed_is_refused_by_name(root: Path) -> None:
     before = tree(root)
     rollback = planned(root, "b")
     assert sorted(problem.subject for problem in rollback.problems) == ["/etc/kept", "/etc/value"]
-    why = restore_plan.refused(rollback, None) or ""
+    why = plan.refused(rollback, None) or ""
     assert "--force /etc/kept" in why
     assert "by the operator" not in why, "contents may be secrets"
     assert tree(root) == before
@@ -286,12 +288,12 @@ def test_an_unknown_run_changes_nothing(root: Path) -> None:
 def test_what_waits_for_its_confirmation_is_not_touched(root: Path) -> None:
     first(root)
     done(root, "b", change(write_file("/etc/kept", "by b\n")), state=journal.UNCONFIRMED)
-    assert "waits for its confirmation" in (restore_plan.refused(planned(root, "a"), None) or "")
+    assert "waits for its confirmation" in (plan.refused(planned(root, "a"), None) or "")
 
 
 def test_a_plan_that_has_grown_is_refused(root: Path) -> None:
     first(root)
-    assert "plan diverged" in (restore_plan.refused(planned(root, "a"), []) or "")
+    assert "plan diverged" in (plan.refused(planned(root, "a"), []) or "")
 
 
 def test_a_gap_between_restore_points_is_refused(root: Path) -> None:
@@ -309,7 +311,7 @@ def test_the_list_counts_and_says_what_was_undone(root: Path) -> None:
     first(root)
     second(root)
     back(root, "b")
-    rows = restore_look.runs(journal.points(RootedHost(root)), {})
+    rows = points.runs(journal.points(RootedHost(root)), {})
     assert [(row["run"], row["state"], row["files"], row["values"]) for row in rows] == [
         ("r", "applied", 2, 1), ("b", "undone", 2, 1), ("a", "applied", 2, 1)]
 

@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import (
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, QOS_PROFILES, qos_profile
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec, errors_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import (
     DEFAULT_NCCL,
     NCCL_PROFILES,
     nccl_profile,
     nccl_variables,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nccl import (
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
     NEVER_IN_NCCL,
     OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,
     REMOVED,
     VARIABLES,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, QOS_PROFILES, qos_profile
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.nccl_overrides import check_overrides
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import FABRICS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import check_overrides
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
 

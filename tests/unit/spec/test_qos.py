@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.fabrics import nccl_variables
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile, site_profile
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.check_qos import check_custom
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import MISSING
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import nccl_variables
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_qos import check_custom
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
 

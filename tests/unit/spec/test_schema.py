@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical, wanted_sysctls
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import KEYS, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.unknown import role_of
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.values import MISSING, check_key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.unknown import role_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, check_key
 
 
 def test_names_are_unique_and_owned() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import ssh_mesh_text as texts
-from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh_node import Account, expanded
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files as texts
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.node import Account, expanded
 
 KEY = "ssh-ed25519 " + "B" * 68 + " railwright-mesh generation=1 serial=1"
 MEMBERS = [

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.fixtures.node_stacks import UBUNTU_KERNEL
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import stack
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result, TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import stack
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 RELEASE = "3.2.2"  # of the captured node

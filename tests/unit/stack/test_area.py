@@ -10,9 +10,9 @@ from tests.fixtures.node_stacks import UBUNTU_KERNEL
 from tests.fixtures.node_text import dpkg_status
 from tests.unit.stack.conftest import IMAGE, Node
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import stack
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import check_expected
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import stack
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import check_expected
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
 
 IN_USE = "kernel modules of doca in use"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.storage import rdma_storage
 
 MOUNTS = [

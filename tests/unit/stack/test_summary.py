@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.unit.stack.conftest import NODES
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import observe_summary, stack_summary
 

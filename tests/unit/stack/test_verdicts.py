@@ -12,10 +12,10 @@ from tests.fixtures.node_stacks import DOCA_DKMS, HALF_NEXT, UBUNTU_KERNEL
 from tests.unit.stack.conftest import NODES
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_stack
-from ansible_collections.railwright.rdma.plugins.module_utils.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 Facts = dict[str, Any]
 NEWER = "6.8.0-90-generic"

@@ -4,7 +4,7 @@
 from typing import Any
 
 from railwright.events import HostOutcome, RunOutcome
-from railwright.upgrade.begin import looked, no_room, ready
+from railwright.upgrade.admission import looked, no_room, ready
 from railwright.upgrade.judge import ending, unavailable
 from railwright.upgrade.order import Rules
 from railwright.upgrade.site import leftovers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.schema import BY_NAME
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from railwright.exitcodes import ExitCode, InputError
 from railwright.upgrade.release import PINS, Release, ReleaseError, read_release
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils import upgrade_lease, upgrade_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade, upgrade_lease
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade_lease import PATH, Lease, give_back, read, take
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.package_locks import Holder
-from ansible_collections.railwright.rdma.plugins.module_utils.upgrade_lease import PATH, Lease, give_back, read, take
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder
 from module_double import Module
 
 OURS = Lease("20261121T180000Z-upgrade", "head1", "alice", "2026-11-21T18:00:00Z")
@@ -209,14 +209,14 @@ def test_a_look_changes_nothing_and_says_what_would_be(node: Node) -> None:
 
 
 def call(node: Node, monkeypatch: pytest.MonkeyPatch, mode: str, *, check: bool = False, **more: Any) -> dict[str, Any]:
-    monkeypatch.setattr(upgrade_module, "Host", lambda: node)
+    monkeypatch.setattr(upgrade, "Host", lambda: node)
     params = {"mode": mode, "run": OURS.run, "controller": OURS.controller, "user": OURS.user, "now": 1_795_284_000.0, "take_over": False}
-    return Module({**params, "step": "preflight", **more}, check_mode=check).call(upgrade_module.run_upgrade)
+    return Module({**params, "step": "preflight", **more}, check_mode=check).call(upgrade.run_upgrade)
 
 
 @pytest.fixture(autouse=True)
 def no_package_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upgrade_module, "lock_holder", lambda _host, _manager: None)
+    monkeypatch.setattr(upgrade, "lock_holder", lambda _host, _manager: None)
 
 
 def test_the_module_takes_and_gives_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_the_module_in_check_mode(node: Node, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_apply_that_a_killed_controller_left_behind_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = node.lock(upgrade_module.LOCK)
+    held = node.lock(upgrade.LOCK)
     assert held is not None
     found = call(node, monkeypatch, "lease")
     assert "another apply is at work" in found["busy"]
@@ -244,7 +244,7 @@ def test_an_apply_that_a_killed_controller_left_behind_is_waited_for(node: Node,
 
 def test_so_is_a_package_manager(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     holders = {"dnf": Holder("/var/lib/rpm/.rpm.lock", 4711, "dnf upgrade")}
-    monkeypatch.setattr(upgrade_module, "lock_holder", lambda _host, manager: holders.get(manager))
+    monkeypatch.setattr(upgrade, "lock_holder", lambda _host, manager: holders.get(manager))
     assert call(node, monkeypatch, "lease")["busy"] == "/var/lib/rpm/.rpm.lock is held by process 4711 (dnf upgrade)"
 
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carry out a plan as one transaction: in order, journalled, undone as a whole on failure."""
+
+import contextlib
+import time
+from itertools import islice
+from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import RailwrightError
+from ..host.host import Host
+from ..observe.dkms import make_log_tail
+from ..plan.plan import Plan, check_expected, make_plan, without_consent
+from ..spec.model import Spec
+from ..types import Change, Op
+from .confirm import Switch, begin_wait, held, refuse_pending
+from .journal import APPLIED, ROOT, Journal, mark_interrupted, prune
+from .transaction import exclusive, fail, undone_on_error
+
+__all__ = ["Applied", "apply_plan", "carry_out", "consent_message", "exclusive", "fail", "refuse", "settle"]
+
+
+class Applied(NamedTuple):
+    """What an apply left behind."""
+
+    restore_point: str  # path of the journal on the node; empty when there was nothing to do
+    remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
+    interrupted: Tuple[str, ...] = ()  # journals of earlier applies that died half-way
+    reboots: Tuple[str, ...] = ()  # keys of the changes that wait for a reboot now
+    unconfirmed: str = ""  # the run that the node takes back unless it is confirmed
+
+
+SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
+
+
+def apply_plan(
+    host: Host, spec: Spec, plan: Plan, run_id: str, areas: Optional[Sequence[str]] = None, expected: Optional[Sequence[str]] = None,
+    switch: Optional[Switch] = None,
+) -> Applied:
+    """Make the state changes of ``plan``; return what it left behind. The caller holds ``exclusive``.
+
+    Refuses before anything changes: problems, changes without consent, changes that
+    ``expected`` (the keys of the plan that was shown) does not hold, packages that are
+    still missing. Raises RailwrightError then, ApplyError when an effect failed.
+    ``switch``: a change of networking waits for the controller's confirmation afterwards.
+    """
+    refuse(spec, plan, expected)
+    changes = [change for change in plan.changes if not change.external]
+    if not changes:
+        return Applied("", (), (), reboots_of(plan.changes))
+    refuse_pending(host)
+    try:
+        interrupted = mark_interrupted(host)
+    except OSError as error:
+        raise RailwrightError("cannot write below %s: %s; nothing was changed" % (ROOT, error.strerror)) from error
+    with host.shielded():
+        journal = Journal(host, run_id, switch.token if switch is not None else "")
+        with held(host, journal, changes, switch) as armed, undone_on_error(host, journal):
+            carry_out(host, changes, journal)
+            remaining, reboots = settle(host, spec, plan, areas, journal)
+            journal.reboots = reboots
+            if armed:
+                begin_wait(host, journal)
+            else:
+                journal.close(APPLIED)
+        with contextlib.suppress(OSError):  # too many restore points are no reason to fail an apply that held
+            prune(host)
+    return Applied(journal.path, remaining, tuple(interrupted), reboots, journal.run_id if armed else "")
+
+
+def reboots_of(changes: Sequence[Change]) -> Tuple[str, ...]:
+    return tuple(change.key for change in changes if change.needs_reboot)
+
+
+def refuse(spec: Spec, plan: Plan, expected: Optional[Sequence[str]], *, check: bool = False) -> None:
+    """Raise when the plan must not be carried out at all; in check mode packages may be missing, nothing has installed them."""
+    if plan.problems:
+        raise RailwrightError("; ".join("%s: %s: %s" % (problem.area, problem.subject, problem.message) for problem in plan.problems))
+    check_expected(plan.changes, expected)
+    left = [change for change in plan.changes if change.package is not None]
+    if left and not check:
+        raise RailwrightError("the package step did not do its work, nothing was changed: %s" % ", ".join(
+            "%s is %s, not %s" % (change.package, change.before or "absent", change.after or "absent") for change in left))
+    unwanted = without_consent(plan.changes, spec.consent)
+    if unwanted:
+        raise RailwrightError(consent_message(unwanted))
+
+
+def consent_message(changes: Sequence[Change]) -> str:
+    """What is refused, why, and what to write where to allow it."""
+    classes = sorted({change.disruption for change in changes})
+    return "refused without consent: %s. To allow it, put %s into the inventory's consent list." % (
+        "; ".join("%s (%s)" % (change.key, change.disruption) for change in changes), " and ".join(classes))
+
+
+def carry_out(host: Host, changes: Sequence[Change], journal: Journal) -> None:
+    """Every effect in order. Of refreshes with nothing but files between them the last one is run; the journal names them all."""
+    effects = [(change, op) for change in changes for op in change.ops]
+    for index, (change, op) in enumerate(effects):
+        try:
+            entry = journal.record(change.key, op, change.disruption)
+            if not comes_again(op, (later for _change, later in islice(effects, index + 1, None))):
+                execute(host, op)
+        except (OSError, RailwrightError) as error:
+            fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
+        journal.done(entry)
+
+
+def comes_again(op: Op, later: Iterable[Op]) -> bool:
+    """A refresh (a command without an undo) that is repeated before any command or value could miss it."""
+    if op.kind != "run" or op.undo:
+        return False
+    for other in later:
+        if other.kind not in ("write", "remove"):
+            return other.kind == "run" and (other.argv, other.undo) == (op.argv, ())
+    return False
+
+
+def settle(
+    host: Host, spec: Spec, plan: Plan, areas: Optional[Sequence[str]], journal: Journal
+) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]:
+    """Look again until nothing of the plan is left, for a bounded time; else take it all back.
+
+    Returns changes that the plan could not show: loading a module may bring a device
+    to light that has needs of its own. They are for the next plan, not for this one. And what waits for a reboot.
+    """
+    deadline = time.monotonic() + SETTLE_SECONDS
+    planned = [change.key for change in plan.changes]
+    while True:
+        again = make_plan(host, spec, areas, plan.management).changes
+        found = [change for change in again if not change.external]
+        left = [change for change in found if change.key in planned]
+        if not left:
+            return tuple(found), reboots_of(again)
+        if time.monotonic() > deadline:
+            fail(host, journal, "did not hold: " + "; ".join(
+                "%s is %r, wanted %r" % (change.key, change.before, change.after) for change in left))
+        time.sleep(0.5)
+
+
+def execute(host: Host, op: Op) -> None:
+    """One effect. Raises OSError or RailwrightError with the node's own words."""
+    if op.kind == "write":
+        host.write(op.path, op.content, op.mode)
+    elif op.kind == "remove":
+        host.remove(op.path)
+    elif op.kind == "value":
+        host.set_value(op.path, op.content)
+    elif op.kind == "run":
+        result = host.run(op.argv, timeout=op.seconds)
+        if not result.ok:
+            raise RailwrightError("%s: exit %d: %s" % (" ".join(op.argv), result.rc, (result.err or result.out).strip()[-2000:]))
+    else:
+        raise RailwrightError("unknown effect %r" % op.kind)
+
+
+def describe(error: Exception, op: Op) -> str:
+    if isinstance(error, OSError):
+        place = error.filename if isinstance(error.filename, str) else op.path  # the journal's file may be the one that failed
+        return "%s %s: %s" % (op.kind, place or op.path, error.strerror)
+    return str(error)
+
+
+def build_log(host: Host, op: Op) -> str:
+    """What the compiler said, where DKMS failed: its own message only names the file."""
+    if op.kind != "run" or op.argv[:2] != ("dkms", "install"):
+        return ""
+    module, _slash, version = op.argv[2].partition("/")
+    tail = make_log_tail(host, module, version)
+    return "" if tail is None else "\nThe end of its make.log:\n" + tail

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The dead man's switch as it lies on the node: a timer, the service that it starts, and the code that this one runs.
+
+The timer is a unit file that is enabled, and no transient one: a node that reboots meanwhile
+starts it again, and counts from there. All of it goes as soon as nothing waits any more.
+"""
+
+import contextlib
+import json
+from typing import Any, Dict, Optional
+
+from ..errors import RailwrightError
+from ..host.host import Host
+from .journal import load
+
+STATE = "/var/lib/railwright"
+BASE = STATE + "/confirm"  # root's alone: what lies here runs as root
+PENDING = BASE + "/pending.json"
+CODE = BASE + "/code"
+PACKAGE = CODE + "/railwright_node"
+FOLDERS = (CODE, PACKAGE, PACKAGE + "/apply", PACKAGE + "/host")
+TIMER = "railwright-take-back.timer"
+SERVICE = "railwright-take-back.service"
+UNITS = "/etc/systemd/system"
+HEADER = "# Managed by railwright (railwright.rdma): here only as long as a change waits for its confirmation.\n"
+# Accuracy: systemd's own is a minute. RemainAfterElapse: a timer that has done its work must not look armed.
+TIMER_TEXT = HEADER + """[Unit]
+Description=Take back railwright's run %(run)s unless its controller confirms it
+
+[Timer]
+OnActiveSec=%(seconds)d
+AccuracySec=500ms
+RemainAfterElapse=no
+
+[Install]
+WantedBy=timers.target
+"""
+# After a reboot the managers must have set what is to be taken back. Simple, so that no boot waits for it. Its timer is gone by then: what
+# it fails of (a full disk, the kernel that kills it for memory, a fault of ours) must not leave the change for ever, so it tries again.
+SERVICE_TEXT = HEADER + """[Unit]
+Description=Take back railwright's run %(run)s, which nobody confirmed
+After=network.target network-online.target openibd.service
+
+[Service]
+Type=simple
+ExecStart=%(python)s -I -B %(code)s %(run)s
+Restart=on-failure
+RestartSec=60
+"""
+
+
+def unit_texts(run: str, seconds: int, python: str) -> Dict[str, str]:
+    values = {"run": run, "seconds": seconds, "python": word(python), "code": CODE}
+    return {"%s/%s" % (UNITS, TIMER): TIMER_TEXT % values, "%s/%s" % (UNITS, SERVICE): SERVICE_TEXT % values}
+
+
+def word(text: str) -> str:
+    """One word of a command line as systemd reads it; a plain path stays as it is."""
+    if all(char.isalnum() or char in "/._-+" for char in text):
+        return text
+    for char, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        text = text.replace(char, escaped)
+    return '"%s"' % text
+
+
+def systemctl(host: Host, *words: str) -> None:
+    """Raises RailwrightError with systemd's own words."""
+    result = host.run(("systemctl",) + words, timeout=60.0)
+    if not result.ok:
+        raise RailwrightError("systemctl %s: exit %d: %s" % (" ".join(words), result.rc, (result.err or result.out).strip()[-500:]))
+
+
+def pending(host: Host) -> Optional[Dict[str, Any]]:
+    """What the node waits for: run, token, seconds. None when it waits for nothing."""
+    return load(host, PENDING)
+
+
+def alive(host: Host) -> bool:
+    """The timer runs, or what it started is at work (or waits for the lock)."""
+    states = host.run(("systemctl", "is-active", TIMER, SERVICE)).out.split()
+    return bool({"active", "activating", "deactivating"}.intersection(states))
+
+
+def note_pending(host: Host, document: Dict[str, Any]) -> None:
+    host.write(PENDING, json.dumps(document, indent=1, sort_keys=True) + "\n", 0o600)
+
+
+def disarm(host: Host, *, service: bool = True) -> None:
+    """Nothing waits any more. The journal says so already, so whatever fails here can do no harm: the program finds nothing to take back.
+
+    ``service`` False: that is us.
+    """
+    for words in (("stop", TIMER),) + ((("stop", SERVICE),) if service else ()) + (("--no-reload", "disable", TIMER),):
+        host.run(("systemctl",) + words, timeout=60.0)
+    for path in unit_texts("", 0, ""):
+        with contextlib.suppress(OSError):
+            host.remove(path)
+    host.run(("systemctl", "daemon-reload"), timeout=60.0)
+    for directory in reversed(FOLDERS):
+        for name in host.listdir(directory):
+            with contextlib.suppress(OSError):
+                host.remove("%s/%s" % (directory, name))
+        with contextlib.suppress(OSError):
+            host.rmdir(directory)
+    with contextlib.suppress(OSError):
+        host.remove(PENDING)
+        host.rmdir(BASE)

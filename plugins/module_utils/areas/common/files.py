@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that railwright owns whole: how they are marked, looked at and planned.
+
+Every such file starts with the same line, so that a person who opens it knows who
+writes it, and so that we can tell our own file from one that somebody put there first.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ...host.host import Host
+from ...types import Change, Op, write_file
+
+MARK = "# Managed by railwright"
+HEADER = MARK + " (railwright.rdma): the next apply overwrites changes made here.\n"
+
+
+class FileState(NamedTuple):
+    """What is at a path now; ``text`` is None when nothing (readable) is."""
+
+    path: str
+    text: Optional[str]
+    mode: Optional[int]
+
+    @property
+    def foreign(self) -> bool:
+        """Somebody else wrote this file."""
+        return bool(self.text) and not is_ours(self.text or "")
+
+
+def is_ours(text: str) -> bool:
+    if text.startswith("#!"):
+        text = text.partition("\n")[2]  # a script's first line is its interpreter
+    return text.startswith(MARK)
+
+
+def observe_file(host: Host, path: str) -> FileState:
+    return FileState(path, host.read(path), host.mode(path))
+
+
+def plan_file(
+    area: str, state: FileState, content: str, why: str, source: str, mode: int = 0o644, then: Tuple[Op, ...] = (), disruption: str = "none"
+) -> List[Change]:
+    """The change that makes a file hold exactly ``content``; ``then`` makes a daemon notice it.
+
+    The permission bits count too: a file that its readers may not open is as bad as none.
+    """
+    if state.text == content and state.mode == mode:
+        return []
+    what = "file " + state.path
+    ops = (write_file(state.path, content, mode),) + tuple(then)
+    if state.text == content:
+        return [Change(area, what, {"mode": octal(state.mode)}, {"mode": octal(mode)}, disruption, why, source, ops)]
+    if state.foreign:
+        why += "; the file there was not written by railwright, its content is kept in the restore point"
+    return [Change(area, what, state.text, content, disruption, why, source, ops)]
+
+
+def later_files(host: Host, directories: Sequence[str], name: str) -> List[str]:
+    """The .conf files of a drop-in directory that are read after ``name`` and so win over it, in order.
+
+    All of sysctl.d, limits.d and systemd read by name, whatever the directory; a file in
+    an earlier one of ``directories`` hides those of the same name in later ones.
+    """
+    paths: Dict[str, str] = {}
+    for directory in directories:
+        for found in host.listdir(directory):
+            if found.endswith(".conf") and found > name:
+                paths.setdefault(found, "%s/%s" % (directory, found))
+    return [paths[found] for found in sorted(paths)]
+
+
+def octal(mode: Optional[int]) -> Optional[str]:
+    return None if mode is None else "0%03o" % mode

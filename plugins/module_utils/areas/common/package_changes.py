@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From wanted and installed packages to Changes: the same rules for the stack, the GPU driver and CUDA.
+
+A wanted version is exact, a glob (``3.2.3*``) or None (any). Going back to an older one is a
+``downgrade``; a package that somebody holds and that must change is a conflict, because the
+package manager would refuse it half-way through the step.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...formats.versions import direction
+from ...observe.package_state import Hold
+from ...types import DISRUPTIONS, PACKAGE_WHAT, PRESENT, Change, Problem
+
+
+def plan_packages(area: str, wanted: Sequence[Any], installed: Mapping[str, str], family: str, disruption: str = "none") -> List[Change]:
+    """One change for each wanted package that is missing or has another version.
+
+    ``wanted`` are rows with name, version, why and source (and optionally a disruption of their own, for
+    another version than the installed one); ``disruption`` is that of rows that say nothing.
+    """
+    changes: List[Change] = []
+    seen: List[str] = []
+    for row in wanted:
+        if row.name in seen:
+            continue
+        seen.append(row.name)
+        found = installed.get(row.name)
+        if found is not None and (row.version is None or direction(found, row.version, family) == 0):
+            continue
+        own = getattr(row, "disruption", disruption)
+        changes.append(Change(
+            area, PACKAGE_WHAT + row.name, found, row.version or PRESENT, change_class(found, row.version, family, own),
+            row.why, row.source, ()))
+    return changes
+
+
+def change_class(found: Optional[str], wanted: Optional[str], family: str, disruption: str) -> str:
+    """The disruption of going from ``found`` to ``wanted``: none where there was nothing, at least ``downgrade`` where it goes back."""
+    if found is None:
+        return "none"
+    if wanted is not None and direction(found, wanted, family) < 0:
+        return heavier(disruption, "downgrade")
+    return disruption
+
+
+def heavier(one: str, other: str) -> str:
+    return max((one, other), key=DISRUPTIONS.index)
+
+
+def plan_removals(
+    area: str, names: Sequence[str], installed: Mapping[str, str], why: str, source: str, disruption: str = "none"
+) -> List[Change]:
+    """One change for each of ``names`` that is installed."""
+    return [
+        Change(area, PACKAGE_WHAT + name, installed[name], None, disruption, why, source, ())
+        for name in names if name in installed]
+
+
+def hold_conflicts(area: str, changes: Sequence[Change], holds: Sequence[Hold]) -> List[Problem]:
+    """Packages that must change and that somebody holds."""
+    by_name: Dict[str, Hold] = {hold.name: hold for hold in holds}
+    found: List[Problem] = []
+    for change in changes:
+        hold = by_name.get(change.package or "")
+        if hold is not None and change.before is not None:
+            found.append(Problem(area, change.what, "is held at %s by %s and must become %s; lift the hold: %s" % (
+                change.before, hold.by, change.after or "absent", hold.lift)))
+    return found
+
+
+def missing_database(area: str, manager: str) -> Problem:
+    return Problem(area, "package database", "cannot be read (%s); what is installed is not known" % manager)
+
+
+def names_of(rows: Sequence[Any]) -> Tuple[str, ...]:
+    return tuple(row.name for row in rows)

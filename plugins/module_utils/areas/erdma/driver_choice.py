@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which eRDMA driver a node gets: Alibaba's from source, the one of Alibaba's that is there, or the kernel's own. Pure.
+
+``dkms``: ours to build. ``kept``: a driver with modes that somebody else brought (an image, the vendor's installer, a
+distribution of Alibaba's): its mode is ours, the driver itself is not. ``mainline``: the kernel's own, which has no modes and is
+taken by itself only where its devices show that they are what the inventory wants.
+"""
+
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+from ...host.host import Host
+from ...observe.dkms import Build
+from ...observe.erdma_driver import Driver
+from ...rules.erdma_mode import LEAVE, LETTERS, MAINLINE, MODES, NODE_TYPES, OFED, RAW_TYPES
+from .source import MARK, directory
+
+DKMS, KEPT = "dkms", "kept"
+OUT = "erdma_driver: dkms, which has modes"
+
+
+class Choice(NamedTuple):
+    """``version``: of the driver that DKMS is to have, for ``dkms``. ``problem``: why nothing of it can be."""
+
+    kind: str
+    reason: str
+    version: Optional[str] = None
+    problem: Optional[str] = None
+
+
+def choose(wanted: str, version: Optional[str], mode: str, driver: Driver, ours: Sequence[str]) -> Choice:
+    """``wanted`` is erdma_driver, ``version`` the release that the inventory asks for (None: any); ``ours``: what we gave DKMS before."""
+    if wanted == LEAVE:
+        return Choice(LEAVE, "erdma_driver is leave")
+    if wanted == MAINLINE:
+        return Choice(MAINLINE, "erdma_driver is mainline", None, mainline_problem(mode, driver))
+    if version is None and ours:
+        return Choice(DKMS, "DKMS has it from an earlier apply", ours[-1])
+    if version is None and (driver.alibabas or foreign_builds(driver, ours)):
+        return Choice(KEPT, "Alibaba's driver is there already")
+    if wanted == "auto" and version is None and mode != OFED and proven(mode, driver):
+        return Choice(MAINLINE, "the kernel's own driver has its devices as %s" % NODE_TYPES[LETTERS[mode]])
+    return Choice(DKMS, "the driver with modes is not there", version)
+
+
+def proven(mode: str, driver: Driver) -> bool:
+    """Every device of the loaded mainline driver is of the wanted kind; without a device nothing is proven."""
+    return driver.loaded and not driver.alibabas and bool(driver.types) and not wrong_types(mode, driver)
+
+
+def wrong_types(mode: str, driver: Driver) -> List[str]:
+    return [name for name, kind in driver.types if kind != NODE_TYPES[LETTERS[mode]]]
+
+
+def mainline_problem(mode: str, driver: Driver) -> Optional[str]:
+    """Why the kernel's own driver is not what the inventory wants, in one line."""
+    if mode == OFED:
+        return "mode ofed needs Alibaba's driver: the kernel's own does not load on top of MLNX_OFED; use erdma_mode: compat, or %s" % OUT
+    if not driver.there:
+        return "this kernel has no module erdma; use a newer kernel, or %s" % OUT
+    if driver.loaded and not driver.alibabas and wrong_types(mode, driver):
+        found = dict(driver.types)
+        names = wrong_types(mode, driver)
+        return "%s reads `%s` with the kernel's own driver, and mode %s needs `%s`; use erdma_mode: %s on every node, or %s" % (
+            ", ".join(names), RAW_TYPES.get(found[names[0]], found[names[0]]), mode, RAW_TYPES[NODE_TYPES[LETTERS[mode]]],
+            other_mode(mode), OUT)
+    return None
+
+
+def other_mode(mode: str) -> str:
+    """The first mode of the other letter."""
+    return next(name for name in MODES if LETTERS[name] != LETTERS[mode])
+
+
+def our_versions(host: Host, builds: Sequence[Build]) -> List[str]:
+    """Versions that DKMS has and whose dkms.conf we wrote, in DKMS' order."""
+    found: List[str] = []
+    for build in builds:
+        if build.version not in found and (host.read(directory(build.version) + "/dkms.conf") or "").startswith(MARK):
+            found.append(build.version)
+    return found
+
+
+def foreign_builds(driver: Driver, ours: Sequence[str]) -> List[str]:
+    """Versions that DKMS has from somebody else."""
+    return sorted({build.version for build in driver.builds if build.version not in ours})
+
+
+def in_the_way(choice: Choice, driver: Driver, ours: Sequence[str]) -> Optional[str]:
+    """Another one's driver in DKMS, where ours or the kernel's own is wanted. Its package would fight for it."""
+    others = foreign_builds(driver, ours)
+    if choice.kind not in (DKMS, MAINLINE) or not others:
+        return None
+    wanted = "erdma/%s" % choice.version if choice.kind == DKMS else "the kernel's own driver"
+    return "DKMS has %s from somebody else, and %s is wanted; unset erdma_driver and erdma_driver_version to keep it, or %s" % (
+        ", ".join("erdma/" + version for version in others), wanted,
+        "take it off first (its package, or: %s)" % "; ".join("dkms remove erdma/%s --all" % version for version in others))
+
+
+def installed_here(driver: Driver, kernel: str, version: Any) -> Optional[Build]:
+    """What DKMS has of a version for this kernel."""
+    return next((build for build in driver.builds if build.version == version and build.kernel == kernel), None)

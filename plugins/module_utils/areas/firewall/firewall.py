@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host's firewall lets the cluster's nodes in: all TCP on the bootstrap interface, and UDP 4791 on rails of Soft-RoCE.
+
+Where no firewall runs, or nothing of it stops them, nothing is changed. No firewall is installed, enabled, flushed or put
+into another order; what others wrote stays. Each front end is told in its own words (``firewall_*.py``), the kernel's
+chains say whether it is needed (``rules/packet_filter.py``).
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...host.host import Host
+from ...observe.firewall import OWNERS, chains_owned, observe_firewall
+from ...rules.packet_filter import CLOSED, OPEN, UNKNOWN, Fate
+from ...spec.model import Spec
+from ...types import Change, Identity, Problem
+from . import firewalld as firewall_firewalld
+from . import nftables as firewall_nft
+from . import ufw as firewall_ufw
+from .openings import ANYWHERE, Opening, bootstrap_interface, openings, worst
+
+NAME = "firewall"
+MANAGED = ("nftables", "firewalld", "ufw")
+WAY_OUT = "or set firewall_manage: false"
+SAID = {
+    "iptables": "railwright does not write iptables rules: let them in there (iptables -I INPUT ... -j ACCEPT, and in the rules that are "
+                "loaded at boot), move to nftables, firewalld or ufw, " + WAY_OUT,
+}
+
+
+class Desired(NamedTuple):
+    """``openings`` are empty where nothing is to be opened or the peers are not known; ``unknown`` names nodes without an address."""
+
+    manage: bool
+    backend: str
+    interface: Optional[str]
+    openings: Tuple[Opening, ...]
+    unknown: Tuple[str, ...]
+
+
+class Observed(NamedTuple):
+    facts: Dict[str, Any]
+    nftables: Optional[firewall_nft.NftState]
+    ufw: Optional[firewall_ufw.UfwState]
+    firewalld: Optional[firewall_firewalld.FirewalldState]
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    unknown = () if spec["firewall_peers"] else tuple(spec["firewall_derived"]["unknown"])
+    return Desired(bool(spec["firewall_manage"]), spec["firewall_backend"], bootstrap_interface(spec, identity), openings(spec, identity),
+                   unknown)
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    if not desired.manage:
+        return Observed({"runs": [], "chains": [], "missing": None}, None, None, None)
+    facts = observe_firewall(host)
+    runs = facts["runs"]
+    return Observed(
+        facts, firewall_nft.observe(host) if "nftables" in runs else None, firewall_ufw.observe(host) if "ufw" in runs else None,
+        firewall_firewalld.observe(host, desired.openings) if "firewalld" in runs else None)
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
+    if not desired.manage or not desired.openings or desired.unknown:
+        return changes
+    for owner in _chosen(desired):
+        chains = chains_owned(observed.facts, owner)
+        if owner == "nftables" and observed.nftables is not None and chains is not None:
+            changes += firewall_nft.plan(NAME, desired.openings, chains, observed.nftables)
+        elif owner == "ufw" and observed.ufw is not None and chains is not None:
+            changes += firewall_ufw.plan(NAME, desired.openings, chains, observed.ufw)
+        elif owner == "firewalld" and observed.firewalld is not None:
+            changes += firewall_firewalld.plan(NAME, desired.openings, chains, observed.firewalld)
+    return changes
+
+
+def _chosen(desired: Desired) -> Tuple[str, ...]:
+    return MANAGED if desired.backend == "auto" else (desired.backend,)
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return []
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    if not desired.manage:
+        return []
+    if not desired.openings or desired.unknown:
+        return _unknown_peers(desired, observed)
+    found = []
+    for owner in OWNERS:
+        if owner in _chosen(desired):
+            continue
+        fate = worst(chains_owned(observed.facts, owner) or [], desired.openings)
+        if fate.status == CLOSED:
+            how = SAID.get(owner, "firewall_backend is %s: set it to auto or %s, %s" % (desired.backend, owner, WAY_OUT))
+            found.append(Problem(NAME, owner, "stops the cluster's nodes (%s); %s" % (fate.by, how)))
+    return found
+
+
+def _unknown_peers(desired: Desired, observed: Observed) -> List[Problem]:
+    """Only where a firewall would stop somebody: elsewhere nobody needs to know."""
+    probe = Opening(desired.interface or "", "tcp", 0, (ANYWHERE,))
+    fate = worst(observed.facts["chains"] or [], (probe,))
+    blind = observed.facts["chains"] is None and observed.facts["runs"]
+    if fate.status == OPEN and not blind:
+        return []
+    runs = " and ".join(observed.facts["runs"])
+    if desired.interface is None:
+        return [Problem(NAME, "bootstrap_interface", "%s runs on this node, and the interface of NCCL's bootstrap and of MPI is not known; "
+                        "set bootstrap_interface to one that the node has, %s" % (runs, WAY_OUT))]
+    whose = " of " + ", ".join(desired.unknown[:5]) if desired.unknown else ""
+    return [Problem(NAME, "firewall_peers", "%s runs on this node, and no address%s can be derived from the inventory (ansible_host is an "
+                    "IP address, rails have addresses, ssh_mesh_addresses); set firewall_peers, %s" % (runs, whose, WAY_OUT))]
+
+
+def notes(desired: Desired, observed: Observed) -> List[str]:
+    if not desired.manage:
+        return ["firewall: left alone (firewall_manage: false)"]
+    facts = observed.facts
+    said: List[str] = []
+    if facts["missing"]:
+        said.append("firewall: the kernel's rules cannot be read: %s" % facts["missing"])
+    if not facts["runs"]:
+        return said or ["firewall: none runs on this node, nothing is to be opened"]
+    if desired.backend not in ("auto",) + tuple(facts["runs"]):
+        said.append("firewall: firewall_backend is %s, and it does not run on this node" % desired.backend)
+    if not desired.openings or desired.unknown:
+        return said
+    fates = {owner: _fate(facts, owner, desired.openings) for owner in facts["runs"] if facts["chains"] is not None}
+    if facts["chains"] is not None and all(fate.status == OPEN for fate in fates.values()):
+        return said + ["firewall: %s lets the cluster's nodes in" % " and ".join(facts["runs"])]
+    said += ["firewall: whether %s lets the cluster's nodes in cannot be judged: %s" % (owner, fate.by)
+             for owner, fate in sorted(fates.items()) if fate.status == UNKNOWN and owner not in _chosen(desired)]
+    return said + _shared_zones(observed)
+
+
+def _fate(facts: Mapping[str, Any], owner: str, wanted: Sequence[Opening]) -> Fate:
+    return worst([chain for chain in facts["chains"] if chain["owner"] == owner], wanted)
+
+
+def _shared_zones(observed: Observed) -> List[str]:
+    """A rich rule holds for a whole zone: firewalld cannot say it of one interface."""
+    if observed.firewalld is None:
+        return []
+    state = observed.firewalld
+    others = {zone: [name for name in names if state.zones.get(name) != zone] for zone, names in state.shared.items()}
+    return ["firewall: zone %s of firewalld holds %s too, where the rules for the cluster's nodes hold as well; put the bootstrap "
+            "interface into a zone of its own to tell them apart" % (zone, ", ".join(names))
+            for zone, names in sorted(others.items()) if names]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node's firewall must let in so that a job runs: the area opens it, the checks judge it. Pure.
+
+All TCP of the cluster's nodes on the interface of NCCL's bootstrap and of MPI: their ports are whatever the kernel hands
+out (NCCL src/misc/socket.cc binds port 0), so no list of ports is enough. Soft-RoCE's packets pass the host's firewall like
+any others, so there UDP 4791 on the rails too. A hardware HCA takes its packets off the wire before the kernel sees them.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...rules.packet_filter import ALL_PORTS, CLOSED, OPEN, PROTOCOLS, UNKNOWN, Fate, Packets, by_family, fate, merged, span
+from ...spec.match import match_rails
+from ...spec.model import Spec
+from ...types import Identity
+from ..nccl.environment import management_interface
+
+ROCE_PORT = 4791  # IANA: roce; 4789 is VXLAN
+ANYWHERE = "0.0.0.0/0"
+
+
+class Opening(NamedTuple):
+    """Peers of one family of addresses on one interface. ``port`` 0: all."""
+
+    interface: str
+    protocol: str
+    port: int
+    sources: Tuple[str, ...]
+
+    @property
+    def packets(self) -> Packets:
+        return Packets(self.interface, self.protocol, (self.port, self.port) if self.port else ALL_PORTS, self.sources)
+
+    @property
+    def family(self) -> str:
+        return self.packets.family
+
+    def words(self) -> str:
+        port = " port %d" % self.port if self.port else ""
+        return "%s: %s%s from %s" % (self.interface, self.protocol, port, ", ".join(self.sources))
+
+    def conditions(self) -> List[Dict[str, Any]]:
+        """As a rule of ours asks it, in the form of the facts object."""
+        asked = [("iif", [self.interface]), ("saddr", list(self.sources)), ("protocol", [self.protocol])]
+        if self.port:
+            asked.append(("dport", [str(self.port)]))
+        return [{"what": what, "not": False, "in": values} for what, values in asked]
+
+
+def peers_of(spec: Spec) -> Tuple[str, ...]:
+    """The inventory's list, else what the controller found in the inventory."""
+    return tuple(spec["firewall_peers"] or spec["firewall_derived"]["peers"])
+
+
+def bootstrap_interface(spec: Spec, identity: Identity) -> Optional[str]:
+    """Where NCCL's bootstrap and MPI go; a name that the node has no interface of is none."""
+    wanted = spec["bootstrap_interface"] or management_interface(spec, identity)
+    return wanted if wanted in [nic.name for nic in identity.nics] else None
+
+
+def openings(spec: Spec, identity: Identity) -> Tuple[Opening, ...]:
+    groups = by_family(peers_of(spec))
+    interface = bootstrap_interface(spec, identity)
+    found = [Opening(interface, "tcp", 0, group) for group in groups] if interface is not None else []
+    return tuple(found + [Opening(rail, "udp", ROCE_PORT, group) for rail in software_rails(spec, identity) for group in groups])
+
+
+def software_rails(spec: Spec, identity: Identity) -> List[str]:
+    if spec.rdma_stack != "soft_roce":
+        return []
+    return sorted({target.netdev for target in match_rails(spec, identity)[0] if target.netdev is not None})
+
+
+def worst(chains: Sequence[Mapping[str, Any]], wanted: Sequence[Opening]) -> Fate:
+    """What is stopped before what cannot be judged; open when all of it comes in."""
+    found = [fate(chains, opening.packets) for opening in wanted]
+    for status in (CLOSED, UNKNOWN):
+        for item in found:
+            if item.status == status:
+                return item
+    return Fate(OPEN, "")
+
+
+def same(conditions: Sequence[Mapping[str, Any]]) -> Tuple[Any, ...]:
+    """Equal for conditions that mean the same; the family of addresses follows from the addresses."""
+    found = []
+    for item in conditions:
+        values: List[Any] = list(item["in"])
+        if item["what"] == "saddr":
+            values = merged([place for place in map(span, values) if place is not None])
+        elif item["what"] == "protocol":  # nft prints the number where /etc/protocols is missing (no netbase)
+            values = [PROTOCOLS.get(value, value) for value in values]
+        if item["what"] != "family":
+            found.append((item["what"], item["not"], tuple(sorted(values))))
+    return tuple(sorted(set(found)))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ufw: allow rules with our comment, before the site's own, by ufw's own commands: it keeps them over reloads and reboots.
+
+What is there is read from the lines in which ufw remembers a rule (`### tuple ###` in user.rules), and from the live chains.
+"""
+
+import ipaddress
+import re
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...host.host import Host
+from ...observe.nftables import COMMENT
+from ...rules.packet_filter import OPEN
+from ...types import Change, run
+from .openings import Opening, same, worst
+
+FILES = ("/etc/ufw/user.rules", "/etc/ufw/user6.rules")
+SETTINGS = "/etc/default/ufw"
+LIVE = ("ufw-user-input", "ufw6-user-input")
+WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
+SOURCE = "NCCL src/misc/socket.cc (port 0); ufw(8); inventory: firewall_peers"
+_TUPLE = re.compile(r"### tuple ### allow (tcp|udp) (any|[0-9]+) \S+ any (\S+) in_(\S+) comment=([0-9a-f]+)\Z")
+_MARK = COMMENT.encode().hex()
+
+
+class Entry(NamedTuple):
+    """One rule of ours."""
+
+    interface: str
+    protocol: str
+    port: int
+    source: str
+
+    def words(self) -> str:
+        return Opening(self.interface, self.protocol, self.port, (self.source,)).words()
+
+    def rule(self) -> Tuple[str, ...]:
+        port: Tuple[str, ...] = ("port", str(self.port)) if self.port else ()
+        return ("allow", "in", "on", self.interface, "proto", self.protocol, "from", self.source, "to", "any") + port
+
+    def add(self) -> Tuple[str, ...]:
+        return ("ufw", "prepend") + self.rule() + ("comment", COMMENT)
+
+    def delete(self) -> Tuple[str, ...]:
+        return ("ufw", "delete") + self.rule()
+
+
+class UfwState(NamedTuple):
+    entries: Tuple[Entry, ...]
+    ipv6: bool
+
+
+def observe(host: Host) -> UfwState:
+    found = [entry for path in FILES for text in (host.read(path) or "").splitlines() for entry in [entry_of(text)] if entry is not None]
+    ipv6 = not any(text.strip().lower() == "ipv6=no" for text in (host.read(SETTINGS) or "").splitlines())
+    return UfwState(tuple(found), ipv6)
+
+
+def entry_of(text: str) -> Optional[Entry]:
+    found = _TUPLE.match(text.strip())
+    if found is None or found.group(5) != _MARK:
+        return None
+    try:
+        source = str(ipaddress.ip_network(found.group(3)))
+    except ValueError:
+        return None
+    return Entry(found.group(4), found.group(1), 0 if found.group(2) == "any" else int(found.group(2)), source)
+
+
+def plan(area: str, openings: Sequence[Opening], chains: Sequence[Mapping[str, Any]], state: UfwState) -> List[Change]:
+    """Without IPv6 ufw lets none in and refuses rules for it: that is the site's wish."""
+    mine = [opening for opening in openings if state.ipv6 or opening.family == "ipv4"]
+    if not state.entries and worst(chains, mine).status == OPEN:
+        return []
+    wanted = [Entry(opening.interface, opening.protocol, opening.port, source) for opening in mine for source in opening.sources]
+    missing = [entry for entry in wanted if entry not in state.entries]
+    stale = [entry for entry in state.entries if entry not in wanted]
+    # What comes first: a network that took the place of two must not leave a moment without either.
+    ops = [run(entry.add(), (entry.delete(),)) for entry in missing] + [run(entry.delete(), (entry.add(),)) for entry in stale]
+    if ops:
+        return [Change(area, "rules for the cluster's nodes in ufw", _words(state.entries) or None, _words(wanted), "none", WHY, SOURCE,
+                       tuple(ops))]
+    if not _live(wanted, chains):
+        return [Change(area, "ufw's rules loaded", False, True, "none", "they are in ufw's file, and no longer in the kernel", SOURCE,
+                       (run(("ufw", "reload")),))]
+    return []
+
+
+def _words(entries: Sequence[Entry]) -> List[str]:
+    return sorted(entry.words() for entry in entries)
+
+
+def _live(wanted: Sequence[Entry], chains: Sequence[Mapping[str, Any]]) -> bool:
+    found: Set[Any] = {same(rule["if"]) for chain in chains if chain["chain"] in LIVE for rule in chain["rules"]}
+    return all(same(Opening(*entry[:3], sources=(entry.source,)).conditions()) in found for entry in wanted)

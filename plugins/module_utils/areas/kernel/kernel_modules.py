@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernel modules of the stack: loaded now, and at every boot (modules-load.d).
+
+Drivers (mlx5_ib, erdma …) come by udev with their device; listed here is what no
+device asks for. In a container modules belong to the machine below: the boot file is
+written, what is loaded is not judged (see ``notes``).
+"""
+
+from typing import List, NamedTuple, Optional, Set, Tuple
+
+from ...catalogue.inbox import package_of_module
+from ...host.host import Host
+from ...observe.modules import available_modules, module_index
+from ...spec.model import Spec
+from ...types import Change, Identity, Problem, run
+from ..common.files import HEADER, FileState, observe_file, plan_file
+
+NAME = "kernel_modules"
+BOOT_FILE = "/etc/modules-load.d/railwright.conf"
+MODPROBE_DIRS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+HARDWARE = (
+    ("ib_core", "the RDMA core"),
+    ("ib_uverbs", "user space verbs: /dev/infiniband/uverbs*"),
+    ("rdma_ucm", "connection manager for user space: rping, perftest -R, UCX"),
+    ("ib_umad", "management datagrams: ibstat, ibdiagnet, opensm"),
+)
+IPOIB = ("ib_ipoib", "IP over InfiniBand: the rails have addresses")
+SOFT_ROCE = (
+    ("rdma_rxe", "software RoCE device"),
+    ("ib_uverbs", "user space verbs: /dev/infiniband/uverbs*"),
+    ("rdma_ucm", "connection manager for user space: rping, perftest -R, UCX"),
+)
+SOURCE = "rdma-core kernel-boot/modules (rdma.conf, infiniband.conf); modules-load.d(5)"
+
+
+FORBIDDING = ("/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true")
+
+
+class Module(NamedTuple):
+    """``package`` carries the module where the default kernel package leaves it out; the packages area asks for it."""
+
+    name: str
+    why: str
+    package: Optional[str]
+
+
+class Desired(NamedTuple):
+    """``live`` is False where the running kernel is not ours to change."""
+
+    modules: Tuple[Module, ...]
+    kernel: str
+    live: bool
+
+
+class Observed(NamedTuple):
+    """``known`` is None when the kernel's module list cannot be read. ``barred``: (module, file) pairs."""
+
+    file: FileState
+    loaded: Tuple[str, ...]
+    known: Optional[Tuple[str, ...]]
+    barred: Tuple[Tuple[str, str], ...]
+    other_kernels: Tuple[str, ...]
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    rows = list(SOFT_ROCE if spec.rdma_stack == "soft_roce" else HARDWARE)
+    if spec.fabric == "infiniband" and any(rail.address is not None for rail in spec.rails):
+        rows.append(IPOIB)
+    names = [name for name, _why in rows]
+    rows += [(name, "rdma_stack_extra_modules") for name in spec["rdma_stack_extra_modules"] if canonical(name) not in names]
+    return Desired(
+        tuple(Module(canonical(name), why, package_of_module(identity.platform, identity.kernel, canonical(name))) for name, why in rows),
+        identity.kernel, not identity.has("container"),
+    )
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    wanted = [module.name for module in desired.modules]
+    running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
+    others = [name for name in host.listdir("/lib/modules") if name != desired.kernel and host.exists("/lib/modules/%s/modules.dep" % name)]
+    return Observed(
+        observe_file(host, BOOT_FILE),
+        # A built-in module without parameters has no directory below /sys/module.
+        tuple(name for name in wanted if name in running or host.exists("/sys/module/" + name) or built_in(host, desired.kernel, name)),
+        kernel_has(host, desired.kernel, wanted),
+        tuple(barred_modules(host, wanted)),
+        tuple(others),
+    )
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    content = HEADER + "".join(module.name + "\n" for module in desired.modules)
+    changes = plan_file(NAME, observed.file, content, "modules that are loaded by hand are gone after a reboot", SOURCE)
+    if not desired.live:
+        return changes
+    for module in desired.modules:
+        if module.name not in observed.loaded:
+            changes.append(Change(
+                NAME, "module %s loaded" % module.name, False, True, "none", module.why, SOURCE,
+                (run(("modprobe", module.name), (("modprobe", "-r", module.name),)),),
+            ))
+    return changes
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return []
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    """Modules that this kernel does not have, or that the node forbids to load."""
+    found: List[Problem] = []
+    if not desired.live:
+        return found
+    missing = [module for module in desired.modules if module.name not in observed.loaded]
+    if missing and observed.known is None and observed.other_kernels:
+        return [Problem(NAME, "kernel " + desired.kernel, "the modules of the running kernel are not on disk any more (there: %s); "
+                        "reboot the node" % ", ".join(observed.other_kernels))]
+    if observed.known is not None:
+        found += [
+            Problem(NAME, "module " + module.name, "the running kernel %s has no module %s" % (desired.kernel, module.name))
+            for module in missing if module.name not in observed.known and module.package is None
+        ]
+    return found + [
+        Problem(NAME, "module " + name, "%s forbids to load %s, so it would be missing after a reboot; remove that line" % (path, name))
+        for name, path in observed.barred
+    ]
+
+
+def notes(desired: Desired, observed: Observed) -> List[str]:
+    if desired.live:
+        return []
+    return ["kernel_modules: this is a container, modules cannot be loaded here; only %s is managed" % BOOT_FILE]
+
+
+def canonical(name: str) -> str:
+    """modprobe takes ``-`` and ``_`` for the same; the kernel lists ``_``."""
+    return name.replace("-", "_")
+
+
+def kernel_has(host: Host, kernel: str, wanted: List[str]) -> Optional[Tuple[str, ...]]:
+    """Which of the modules the running kernel has, in whatever form; None when its list cannot be read."""
+    if not module_index(host, kernel):
+        return None
+    available = available_modules(host, kernel, wanted)
+    return tuple(name for name in wanted if name in available)
+
+
+def built_in(host: Host, kernel: str, name: str) -> bool:
+    return "/%s.ko\n" % name in (host.read("/lib/modules/%s/modules.builtin" % kernel) or "").replace("-", "_")
+
+
+def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
+    """``blacklist NAME`` (systemd-modules-load obeys it) and ``install NAME /bin/false`` lines for wanted modules."""
+    found: List[Tuple[str, str]] = []
+    seen: Set[str] = set()  # a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib
+    for directory in MODPROBE_DIRS:
+        for name in host.listdir(directory):
+            if not name.endswith(".conf") or name in seen:
+                continue
+            seen.add(name)
+            for line in (host.read("%s/%s" % (directory, name)) or "").splitlines():
+                words = line.split()
+                if len(words) < 2 or canonical(words[1]) not in wanted:
+                    continue
+                if words[0] == "blacklist" or (words[0] == "install" and words[-1] in FORBIDDING):
+                    found.append((canonical(words[1]), "%s/%s" % (directory, name)))
+    return found

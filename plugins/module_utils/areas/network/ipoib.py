@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""IPoIB: transport mode and MTU of the InfiniBand rails that carry an address.
+
+The mode comes before the MTU, as the kernel bounds one by the other and sets the MTU
+back when the mode changes. Both are in the manager's file that the network area writes;
+here they are set on the live interface.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ...host.host import Host
+from ...spec.match import match_rails
+from ...spec.model import Spec
+from ...types import Change, Identity, Problem, run, set_value
+from . import network
+from .model import RailWish
+
+NAME = "ipoib"
+MAX_MTU = {"datagram": 4092, "connected": 65520}  # kernel: IB MTU 4096 less the 4 byte header; IPOIB_CM_MTU less the header
+WHY_MODE = "both ends of a fabric need the same IPoIB transport"
+SOURCE = "kernel Documentation/infiniband/ipoib.rst; inventory: ipoib_mode, mtu"
+
+
+class Missing(NamedTuple):
+    """A rail whose port has no IPoIB interface yet."""
+
+    label: str
+
+
+class Desired(NamedTuple):
+    rails: Tuple[RailWish, ...]
+    missing: Tuple[Missing, ...]
+
+
+class Observed(NamedTuple):
+    """Per interface: mode, MTU and whether it is up."""
+
+    modes: Dict[str, Optional[str]]
+    mtus: Dict[str, Optional[str]]
+    up: Dict[str, bool]
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    if spec.fabric != "infiniband":
+        return Desired((), ())
+    rails = tuple(rail for rail in network.desired(spec, identity).rails if rail.kind == "infiniband")
+    targets, _problems = match_rails(spec, identity)
+    return Desired(rails, tuple(Missing(target.label) for target in targets if target.nic is None and target.rail.address is not None))
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    base = "/sys/class/net/"
+    names = [rail.netdev for rail in desired.rails]
+    flags = {name: host.line(base + name + "/flags") for name in names}
+    return Observed(
+        {name: host.line(base + name + "/mode") for name in names},
+        {name: host.line(base + name + "/mtu") for name in names},
+        {name: (flag or "").startswith("0x") and bool(int(flag or "0", 16) & 1) for name, flag in flags.items()},  # IFF_UP
+    )
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes = [Change(
+        NAME, "IPoIB interface of " + item.label, None, "present", "none",
+        "the rail has an address, and only an IPoIB interface can carry it; the next plan then sets its mode, MTU and address", SOURCE,
+        (run(("modprobe", "ib_ipoib"), (("modprobe", "-r", "ib_ipoib"),)),),
+    ) for item in desired.missing]
+    for rail in desired.rails:
+        mtu = observed.mtus[rail.netdev]
+        if mtu is None:
+            continue  # the interface went away since it was matched; the checks say so
+        disruption = "management" if rail.management else "link" if observed.up[rail.netdev] else "none"
+        mode = observed.modes[rail.netdev]
+        switch = mode is not None and mode != rail.mode
+        if switch and rail.mode is not None:
+            changes.append(Change(NAME, "mode of " + rail.label, mode, rail.mode, disruption, WHY_MODE, SOURCE,
+                                  (set_value("/sys/class/net/%s/mode" % rail.netdev, rail.mode),)))
+        if mtu != str(rail.mtu):
+            changes.append(network.mtu_change(NAME, rail, int(mtu), disruption))
+        elif switch:
+            # The kernel sets the MTU back with the mode, so it is set again after it; no difference of its own to show.
+            ops = changes[-1].ops + (run(("ip", "link", "set", "dev", rail.netdev, "mtu", mtu), (("true",),)),)
+            changes[-1] = changes[-1]._replace(ops=ops)
+    return changes
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    """A driver without connected mode has no ``mode`` file: it is in datagram mode, and stays there."""
+    return [
+        Problem(NAME, rail.label, "the driver of %s has no connected mode; set ipoib_mode: datagram and an mtu of at most %d" % (
+            rail.netdev, MAX_MTU["datagram"]))
+        for rail in desired.rails
+        if rail.mode == "connected" and observed.modes[rail.netdev] is None and observed.mtus[rail.netdev] is not None
+    ]
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return [
+        Problem(NAME, rail.label, "MTU %d is above %d, the largest in %s mode; lower mtu%s" % (
+            rail.mtu, MAX_MTU[rail.mode], rail.mode, " or set ipoib_mode: connected" if rail.mode == "datagram" else ""))
+        for rail in desired.rails if rail.mode in MAX_MTU and rail.mtu > MAX_MTU[rail.mode]
+    ]

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rails' interfaces: MTU, address, routes and link, now and after a reboot.
+
+Now: ``ip`` on the live interface. After a reboot: a file of whichever manager owns the
+interface (``backends/``). What an interface carries decides how much a change disturbs:
+``management`` on the interface that the controller comes in by, ``link`` on one that is
+up and has an address (or is meant to have none), else nothing: no traffic is cut.
+
+With ``network_manage_addresses: false`` somebody else configures the interface. Then
+no manager's file is written, and a udev rule sets the MTU whenever the device appears.
+InfiniBand: only rails with an address have an interface here; ``ipoib`` sets its mode
+and its live MTU, which the mode bounds.
+"""
+
+import ipaddress
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from ...host.host import Host
+from ...spec.match import RailTarget, match_rails
+from ...spec.model import Rail, Spec
+from ...types import Change, Identity, Nic, Op, Problem, run
+from . import duplicates, evidence, persistent
+from . import route_metrics as metrics
+from .foreign_routes import put_back, reachable
+from .manager import fights, owner
+from .managers import nm
+from .model import LinkState, Observed, RailWish, recorded_addresses
+from .persistent import Owned, carrying
+from .routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
+
+NAME = "network"
+SOURCE = "inventory: rails, mtu"
+WHY_MTU = "all ends of a fabric need one MTU: with different ones small messages pass and large ones hang (NCCL issue 1957)"
+WHY_ADDRESS = "the RoCE GID and the connection set-up of RDMA-CM come from the rail's address"
+WHY_ROUTE = "traffic from the rail's address must leave by the rail, and over its own gateway if it has one"
+
+
+class Desired(NamedTuple):
+    """``others`` are the interfaces of the node that are no rail: not ours to touch."""
+
+    rails: Tuple[RailWish, ...]
+    backend: str
+    manage_addresses: bool
+    others: Tuple[Nic, ...]
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    targets, _problems = match_rails(spec, identity)
+    manage = bool(spec["network_manage_addresses"])
+    rails = tuple(wish(target, target.nic, spec, identity) for target in targets if target.nic is not None and wants_netdev(spec, target))
+    names = [rail.netdev for rail in rails]
+    others = tuple(nic for nic in identity.nics if nic.name not in names and nic.kind != "loopback")
+    return Desired(rails, spec["network_backend"], manage, others)
+
+
+def wants_netdev(spec: Spec, target: RailTarget) -> bool:
+    """RDMA over InfiniBand needs no IP; without an address the IPoIB interface is nobody's business."""
+    return spec.fabric != "infiniband" or target.rail.address is not None
+
+
+def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> RailWish:
+    rail = target.rail
+    manage = bool(spec["network_manage_addresses"])
+    metric = route_metric(spec, rail, nic, identity)
+    siblings = [other for other in identity.nics if other.pci == nic.pci and other.kind == nic.kind]
+    return RailWish(
+        rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
+        str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
+        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None,
+        manage and (spec.source_routed(rail) or metric is not None), metric,
+    )
+
+
+def route_metric(spec: Spec, rail: Rail, nic: Nic, identity: Identity) -> Optional[int]:
+    """Only together with a table of the rail's own: what leaves from its address would go by the other interface otherwise."""
+    if spec.fabric != "erdma" or rail.address is None or nic.management or not spec["network_manage_addresses"]:
+        return None
+    if spec["network_source_routing"] == "false" or not metrics.kernel_can(identity.kernel):
+        return None
+    return spec["erdma_route_metric"] or None
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    return duplicates.observe(host, desired.rails, evidence.observe(host, desired.rails))
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    """Live values before the files: a manager that is told about a file takes off by itself what is no longer in it."""
+    changes: List[Change] = []
+    recorded = recorded_addresses(observed)
+    for rail in desired.rails:
+        if observed.link(rail).mtu is not None:
+            changes += live_changes(rail, observed, recorded.get(rail.rail, []))
+    if not desired.manage_addresses:
+        return changes + persistent.udev_changes(desired.rails, desired.others, observed)
+    changes += stale_rule_changes(desired, observed)
+    owned = owners(desired, observed)
+    changes += persistent.before_files(owned, observed)
+    changes += persistent.file_changes(owned, desired.others, observed)
+    return changes + persistent.after_files(owned, desired.others, observed)
+
+
+def owners(desired: Desired, observed: Observed) -> List[Owned]:
+    """The rails by the manager that owns them; rails without one are a conflict, not a change."""
+    groups: Dict[str, Owned] = {}
+    for rail in desired.rails:
+        backend, why = owner(rail, desired.backend, observed)
+        if backend is not None:
+            known = groups.get(backend)
+            groups[backend] = Owned(backend, (known.rails if known else ()) + (rail,), known.why if known else why)
+    return [groups[backend] for backend in sorted(groups)]
+
+
+def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> List[Change]:
+    link = observed.link(rail)
+    disruption = carrying(rail, observed)
+    changes: List[Change] = []
+    if rail.kind != "infiniband" and link.mtu != rail.mtu:
+        changes.append(mtu_change(NAME, rail, link.mtu, disruption))
+    if not link.up:
+        changes.append(link_change(rail))
+    if rail.address in link.bare:
+        changes.append(broadcast_change(rail, link, disruption))
+    stale = [address for address in recorded if address != rail.address and address in link.addresses]
+    moving = bool(stale) or (rail.address is not None and rail.address not in link.addresses)
+    found = [tuple(words.split()) for words in link.routes]
+    if moving:
+        kept = [address for address in link.addresses if address not in stale and address != rail.address]
+        after = ([rail.address] if rail.address is not None else []) + kept
+        changes.append(Change(NAME, "address of " + rail.label, ", ".join(link.addresses) or None, ", ".join(after) or None,
+                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link, found)))
+    if route_words(found) != route_words(wanted_routes(rail)):
+        ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
+        changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
+                              disruption, WHY_ROUTE, "inventory: rails (gateway), network_source_routing", ops))
+    return changes + metrics.changes(rail, observed, disruption)
+
+
+def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
+    """What is left of a rail that is gone or was another one of the list. The table goes unused with its last rule."""
+    if not observed.stale_rules:
+        return []
+    management = [nic.netdev for nic in desired.rails if nic.management] + [nic.name for nic in desired.others if nic.management]
+    classes = ["none" if rule.netdev is None else "management" if rule.netdev in management else "link" for rule in observed.stale_rules]
+    rules = [(rule.address, str(rule.table)) for rule in observed.stale_rules]
+    ops = tuple(run(del_rule(*rule), (add_rule(*rule),)) for rule in rules)
+    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, persistent.highest(classes),
+                   "no rail of this host has this table any more", "inventory: rails", ops)]
+
+
+def link_change(rail: RailWish) -> Change:
+    device = ("ip", "link", "set", "dev", rail.netdev)
+    return Change(NAME, "link of " + rail.label, "down", "up", "management" if rail.management else "none",
+                  "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
+
+
+def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Change:
+    device = ("ip", "link", "set", "dev", rail.netdev, "mtu")
+    return Change(area, "MTU of " + rail.label, before, rail.mtu, disruption, WHY_MTU, SOURCE,
+                  (run(device + (str(rail.mtu),), (device + (str(before),),)),))
+
+
+def foreign_ops(rail: RailWish, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
+    """(first, last) around a change that may take off the last address. The first is undone last: it puts back all routes of others."""
+    back = tuple(put_back(rail.netdev, words) for words in link.foreign)
+    if not back:
+        return (), ()
+    kept = tuple(run(put_back(rail.netdev, words), (("true",),)) for words in reachable(link.foreign, rail.address))
+    return (run(("true",), back),), kept
+
+
+def address_ops(rail: RailWish, stale: List[str], link: LinkState, found: List[Tuple[str, ...]]) -> Tuple[Op, ...]:
+    """Our old address off, the new one on, and the rail's routes through it all.
+
+    In this order, since the kernel takes off with an address those of its subnet that were
+    added later, and with the last address all routes of the interface. So routes that go
+    are taken away before, those that stay are put back after, here and in the undo alike.
+    """
+    device, present = ("dev", rail.netdev), link.addresses
+    first, last = foreign_ops(rail, link) if stale else ((), ())
+    # The default route after its subnet's: the kernel takes no gateway that it cannot reach yet.
+    staying = [route for route in wanted_routes(rail) if route in found and route[0] != "from"]
+    back = tuple(add_argv(rail, route) for route in staying)
+    ops = list(first) + list(extra_routes(rail, found))
+    metrics = dict(link.metrics)
+    ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev, metrics.get(address)), *back))
+            for address in stale]
+    if rail.address is not None and rail.address not in present:
+        host_part = str(ipaddress.ip_interface(rail.address).ip)
+        # flush and not del: it is no error when the address never got there, and it takes off this address alone.
+        undo: Tuple[str, ...] = ("ip", "addr", "flush", *device, "to", host_part)
+        if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
+            undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
+        ops.append(run(add_address(rail.address, rail.netdev, own_metric(rail)), (undo,)))
+    return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
+
+
+def broadcast_change(rail: RailWish, link: LinkState, disruption: str) -> Change:
+    """For an address that somebody added by hand: the kernel cannot give it its broadcast address later."""
+    address = rail.address or ""
+    first, last = foreign_ops(rail, link)
+    device = ("dev", rail.netdev)
+    ops = (
+        run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
+        run(add_address(address, rail.netdev, own_metric(rail)), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
+    )
+    return Change(NAME, "broadcast address of " + rail.label, None, "of " + address, disruption,
+                  "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
+                  first + ops + last)
+
+
+def own_metric(rail: RailWish) -> Optional[str]:
+    return None if rail.metric is None else str(rail.metric)
+
+
+def add_address(address: str, netdev: str, metric: Optional[str] = None) -> Tuple[str, ...]:
+    """With its broadcast address, as every manager adds it, and in an undo with the metric that it had.
+
+    networkd 252 takes the same address without one for another, fails with ERANGE and then
+    answers nobody (seen with Debian 12's; an address with its broadcast it adopts).
+    """
+    broadcast: Tuple[str, ...] = () if ":" in address else ("broadcast", "+")
+    own_metric: Tuple[str, ...] = () if metric is None else ("metric", metric)
+    return ("ip", "addr", "replace", address, *broadcast, *own_metric, "dev", netdev)
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    targets, found = match_rails(spec, identity)
+    for target in targets:
+        if target.nic is None and spec.fabric != "infiniband":
+            found.append(Problem(NAME, target.label, "the device has no network interface on this node; is its driver loaded?"))
+    return found
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    """What was found that fights a rail's settings; nothing of others is overwritten."""
+    found: List[Problem] = []
+    for rail in desired.rails:
+        link = observed.link(rail)
+        messages: List[str] = []
+        if link.max_mtu is not None and rail.kind != "infiniband" and rail.mtu > link.max_mtu:
+            messages.append("MTU %d is above %d, the largest that the driver of %s takes" % (rail.mtu, link.max_mtu, rail.netdev))
+        if link.ipv6_off is not None and ":" in (rail.address or ""):
+            messages.append("%s cannot have its IPv6 address: %s" % (rail.netdev, link.ipv6_off))
+        if desired.manage_addresses:
+            backend, why = owner(rail, desired.backend, observed)
+            messages += metrics.conflicts(rail, desired.rails, observed)
+            if backend is None:
+                messages.append("nothing on this node can configure %s: %s" % (rail.netdev, why))
+            else:
+                messages += persistent.MODULES[backend].conflicts(rail, observed) + fights(rail, backend, observed)
+            if backend == nm.NAME and link.ifindex is not None and not link.nm_managed:
+                messages.append("NetworkManager is told to leave %s unmanaged; manage it, or set network_backend" % rail.netdev)
+        found += [Problem(NAME, rail.label, message) for message in messages]
+    return found + duplicates.conflicts(desired.rails, observed)

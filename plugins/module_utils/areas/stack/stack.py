@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stack's own kernel modules are the ones that run, and openibd brings them up at boot.
+
+Installing or upgrading a stack puts new modules on disk; the old ones run on until openibd restarts or the node reboots. Which ones
+run is told by the kernel (``observe/stack_modules``). A restart cuts every RDMA user, so it is a class of its own: ``reload``,
+``storage`` where file systems are mounted over RDMA, ``management`` where the node is reached over such an HCA.
+"""
+
+import re
+from typing import Any, List, NamedTuple, Optional, Tuple
+
+from ...catalogue.stacks import VENDOR_STACKS, VendorStack, keeps_stack, vendor_stack
+from ...host.host import Host
+from ...observe.dkms import INSTALLED, dkms_builds
+from ...observe.modules import module_index, module_path
+from ...observe.packages import query_packages
+from ...observe.stack_modules import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
+from ...observe.storage import RdmaStorage, rdma_storage
+from ...spec.model import Spec
+from ...types import Change, Identity, Problem, remove_file, run
+from ..common import initramfs
+from ..common.files import HEADER, FileState, observe_file, plan_file
+from ..common.units import RELOAD
+from . import stack_reload
+from .dkms import STACK_MODULES, stack_installed
+
+NAME = "stack"
+DROPIN = "/etc/systemd/system/openibd.service.d/railwright.conf"
+RESTART_SINCE = 244  # systemd: before it a oneshot service with Restart= does not load at all
+NVIDIA_VENDOR, NETWORK = "0x15b3", "0x02"
+SOURCE = "NVIDIA (openibd restart after an installation)"
+DROPIN_SOURCE = "AZ (openibd races udev at boot)"
+
+
+class Desired(NamedTuple):
+    identity: Identity
+    stack: Optional[VendorStack]
+    reboot: bool  # new modules come into use by a reboot
+    live: bool
+    kept: bool = False  # no stack is wanted by name, and one that is there stays
+
+
+class Observed(NamedTuple):
+    modules: Tuple[StackModule, ...]
+    hardware: bool  # an NVIDIA NIC is on the PCI bus, with or without a driver
+    unbound: bool  # one of them has no driver
+    installed: bool  # the wanted release, by its meta package
+    building: bool  # DKMS has the stack's modules, and not for the running kernel
+    storage: Tuple[RdmaStorage, ...]
+    peermem: Optional[Tuple[str, int]]  # loaded peer memory module and its reference count
+    unit: bool  # openibd.service is there
+    enabled: bool
+    dropin: FileState
+    systemd: Optional[int]
+    image: Optional[str]  # of the initramfs of the running kernel, where its mlx5_core is not the one on disk
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    by_reboot = spec["rdma_stack_activation"] == "reboot"
+    return Desired(identity, vendor_stack(spec, identity), by_reboot, not identity.has("container"), keeps_stack(spec))
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    dropin = observe_file(host, DROPIN)
+    if not desired.live or (desired.kept and desired.stack is None):
+        return Observed((), False, False, True, False, (), None, False, False, dropin, None, None)
+    kernel, stack = desired.identity.kernel, desired.stack
+    installed = stack is None or stack_installed(stack, query_packages(host, desired.identity, [stack.meta]), desired.identity)
+    unit = stack.unit if stack is not None else VENDOR_STACKS[0].unit
+    path = module_path(module_index(host, kernel), CORE)
+    waiting = not installed or (path is not None and FOREIGN_PATH.search(path) is not None)
+    nics = _nics(host)
+    return Observed(
+        observe_modules(host, kernel), bool(nics), any(host.readlink(nic + "/driver") is None for nic in nics), installed,
+        _building(host, kernel), tuple(rdma_storage(host)), stack_reload.loaded_peermem(host),
+        stack_reload.has_unit(host, unit), stack_reload.is_enabled(host, unit), dropin, _systemd(host) if stack is not None else None,
+        _image(host, desired, path, installed) if stack is None or waiting else None)
+
+
+def _image(host: Host, desired: Desired, path: Optional[str], installed: bool) -> Optional[str]:
+    """An image is listed only where something of a vendor's is there, wanted or not: that takes seconds."""
+    if desired.stack is not None:
+        return initramfs.outdated(host, desired.identity, CORE, path, not installed)
+    if origin(observe_modules(host, desired.identity.kernel)) in (None, INBOX):
+        return None
+    return initramfs.with_foreign(host, desired.identity, CORE)
+
+
+def _nics(host: Host) -> List[str]:
+    """Network controllers of NVIDIA's: not other functions of a BlueField, nor virtual functions, which may well wait for a guest."""
+    paths = ["/sys/bus/pci/devices/" + name for name in host.listdir("/sys/bus/pci/devices")]
+    return [
+        path for path in paths if host.line(path + "/vendor") == NVIDIA_VENDOR and (host.line(path + "/class") or "").startswith(NETWORK)
+        and host.readlink(path + "/physfn") is None]
+
+
+def _building(host: Host, kernel: str) -> bool:
+    builds = [build for build in dkms_builds(host) if build.module in STACK_MODULES]
+    built = {build.module for build in builds if (build.kernel, build.state) == (kernel, INSTALLED)}
+    return any(build.module not in built for build in builds)
+
+
+def _systemd(host: Host) -> Optional[int]:
+    found = re.match(r"systemd ([0-9]{1,18})", host.run(("systemctl", "--version"), 10.0).out)
+    return int(found.group(1)) if found else None
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    if not desired.live or (desired.kept and desired.stack is None):
+        return []
+    if desired.stack is None:
+        return _without(desired, observed)
+    unit = desired.stack.unit
+    text = dropin_text(observed.systemd)
+    changes = plan_file(NAME, observed.dropin, text, "openibd starts before udev has found the devices", DROPIN_SOURCE, then=(RELOAD,))
+    if not observed.enabled and (observed.unit or not observed.installed):
+        enable = run(("systemctl", "enable", unit), (("systemctl", "disable", unit),))
+        why = "it loads the stack's modules at boot"
+        changes.append(Change(NAME, "unit %s enabled" % unit, False, True, "none", why, SOURCE, (enable,)))
+    changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
+    return changes + _in_use(desired, desired.stack, observed)
+
+
+def dropin_text(systemd: Optional[int]) -> str:
+    text = HEADER + "[Unit]\nWants=systemd-udev-settle.service\nAfter=systemd-udev-settle.service\n"
+    if systemd is not None and systemd >= RESTART_SINCE:
+        text += "\n[Service]\nRestart=on-failure\nRestartSec=5\n"
+    return text
+
+
+def _in_use(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
+    """The wanted modules are loaded, and they are those on disk."""
+    if not needs_reload(observed):
+        return []
+    before = state_of(observed, stack.name)
+    return stack_reload.plan_reload(NAME, desired.identity, stack, desired.reboot, observed, before, SOURCE)
+
+
+def needs_reload(observed: Any) -> bool:
+    """Also when packages or builds are still to come and old modules run: the plan must hold what the new ones will need."""
+    loaded = [module for module in observed.modules if module.loaded is not None]
+    if not observed.installed:
+        return bool(loaded) or observed.hardware
+    if observed.building and any(not module.foreign for module in loaded):
+        return True
+    return observed.unbound or any(module.stale and module.foreign for module in loaded)
+
+
+def state_of(observed: Any, package_name: Optional[str]) -> str:
+    """What runs, in words: ``inbox``, ``doca 25.10-1.7.1; on disk 25.10-2.4.1``, ``not loaded``."""
+    core = next((module for module in observed.modules if module.loaded is not None), None)
+    if core is None or core.loaded is None:
+        return "not loaded"
+    words = " ".join(word for word in (origin(observed.modules, package_name), core.loaded[0]) if word)
+    if core.stale and core.disk is not None:
+        words += "; on disk %s" % (core.disk[0] or INBOX)
+    return words
+
+
+def _without(desired: Desired, observed: Observed) -> List[Change]:
+    """Back to the kernel's own modules: nothing unloads a vendor's cleanly once its scripts are gone, so a reboot does it."""
+    changes: List[Change] = []
+    if observed.dropin.text is not None and not observed.dropin.foreign:
+        changes.append(Change(NAME, "file " + DROPIN, observed.dropin.text, None, "none", "no vendor's stack is wanted here", DROPIN_SOURCE,
+                              (remove_file(DROPIN), RELOAD)))
+    changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
+    running = origin(observed.modules)
+    if running in (None, INBOX):
+        return changes
+    return [*changes, Change(NAME, "kernel modules of inbox in use", state_of(observed, None), INBOX, "reboot",
+                             "the modules of %s stay loaded until a reboot, without the libraries that fit them" % running, SOURCE, ())]
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return []
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    """GPU memory that is registered with an HCA right now: peer memory cannot be unloaded, and openibd would fail half-way."""
+    restarts = [change for change in plan(desired, observed) if not change.external and change.what.startswith(stack_reload.WHAT)]
+    if not restarts or observed.peermem is None or observed.peermem[1] == 0:
+        return []
+    return [Problem(NAME, "module " + observed.peermem[0], "is in use (reference count %d), so the stack under it cannot be restarted: "
+                    "stop what uses GPUs over RDMA on this node, or set rdma_stack_activation: reboot" % observed.peermem[1])]
+
+
+def notes(desired: Desired, observed: Observed) -> List[str]:
+    if desired.stack is None:
+        return []
+    if not desired.live:
+        return ["stack: this is a container, which modules run is decided by the machine below; nothing is reloaded here"]
+    found: List[str] = []
+    unknown = [module.name for module in observed.modules if module.loaded is not None and module.path is not None and module.disk is None]
+    if unknown:
+        found.append("stack: modinfo says nothing about %s, so whether the loaded ones are those on disk is not known" % ", ".join(unknown))
+    if not observed.hardware and observed.installed:
+        found.append("stack: no NVIDIA NIC on this node; only loaded modules of %s are looked at" % desired.stack.name)
+    return found

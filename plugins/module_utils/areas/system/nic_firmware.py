@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Firmware configuration and version of the rails' NVIDIA NICs, through mstflint's tools.
+
+A parameter has three values: ``set`` changes the one for the next boot, and only a reset makes it current. So a parameter is
+two Changes: the next boot's value (class firmware, undone by setting the old one again), and the reboot that loads it. A record
+of the boot in which we set it tells a reboot that did not help (some parameters need the power off) from one that has not been.
+"""
+
+import hashlib
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ...host.host import Host
+from ...observe.firmware import (
+    CONFIG_TOOLS,
+    FLASH_TOOLS,
+    Config,
+    Flash,
+    argument_of,
+    board_of,
+    device_of,
+    find_tool,
+    is_guest_function,
+    query_config,
+    query_flash,
+    same_value,
+)
+from ...spec.model import Spec
+from ...types import PACKAGE_WHAT, Change, Identity, Problem, run, write_file
+from ..firmware_flash import IMAGES, Board, image_path, plan_flash
+from .pci import rail_functions
+
+NAME = "nic_firmware"
+DRIVERS = ("mlx5_core", "mlx4_core")
+STATE = "/var/lib/railwright/nic-firmware"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+SET_SECONDS = 120.0
+SOURCE = "mstconfig(1): set changes the next boot's value"
+WHY = "nic_firmware_config"
+HIDDEN = "Some show only while ADVANCED_PCI_SETTINGS is 1 and loaded."
+
+
+class Target(NamedTuple):
+    """One NIC: its first function that carries a rail."""
+
+    pci: str
+    label: str
+
+
+class Desired(NamedTuple):
+    config: Tuple[Tuple[str, Any], ...]  # in the order of the inventory: some parameters need others first
+    versions: Dict[str, str]
+    images: Dict[str, Dict[str, str]]
+    nics: Tuple[Target, ...]
+    left_out: Tuple[str, ...]
+
+
+class Nic(NamedTuple):
+    target: Target
+    guest: bool  # a virtual function
+    psid: Optional[str]
+    running: Optional[str]
+    config: Optional[Config]  # None: not asked
+    flash: Optional[Flash]
+    image: Optional[str]  # SHA-256 of the image on the node
+    records: Dict[str, str]  # parameter -> "BOOT_ID VALUE" of when we set it
+
+
+class Observed(NamedTuple):
+    nics: Tuple[Nic, ...]
+    config_tool: Optional[str]
+    flash_tool: Optional[str]
+    boot: str
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    config = tuple(spec["nic_firmware_config"].items())
+    wanted = bool(config or spec["nic_firmware_versions"])
+    drivers = {nic.pci: nic.driver for nic in identity.nics}
+    drivers.update({hca.pci: hca.driver for hca in identity.hcas})
+    nics: Dict[str, Target] = {}
+    for rail in rail_functions(spec, identity):
+        if wanted and drivers.get(rail.pci) in DRIVERS:
+            nics.setdefault(device_of(rail.pci), Target(rail.pci, rail.label))
+    notes: List[str] = []
+    if wanted and identity.has("container"):
+        notes.append("firmware of NICs is left alone: in a container they belong to the machine below")
+        nics = {}
+    elif wanted and not nics:
+        notes.append("firmware of NICs: no rail of this node is on an NVIDIA NIC")
+    return Desired(config, dict(spec["nic_firmware_versions"]), dict(spec["nic_firmware_images"]), tuple(nics.values()), tuple(notes))
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    tools = find_tool(host, CONFIG_TOOLS), find_tool(host, FLASH_TOOLS)
+    nics = tuple(_observe_nic(host, target, desired, tools) for target in desired.nics)
+    return Observed(nics, tools[0], tools[1], host.line(BOOT_ID) or "")
+
+
+def _observe_nic(host: Host, target: Target, desired: Desired, tools: Tuple[Optional[str], Optional[str]]) -> Nic:
+    if is_guest_function(host, target.pci):
+        return Nic(target, True, None, None, None, None, None, {})
+    psid, running = board_of(host, target.pci)
+    names = tuple(name for name, _value in desired.config)
+    config = query_config(host, tools[0], target.pci, names) if names and tools[0] is not None else None
+    version = desired.versions.get(psid or "")
+    flash = query_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
+    image: Optional[str] = None
+    if psid in desired.images and version not in (running, None):
+        data = host.read_bytes(image_path(str(psid), str(version)), 256 * 1024 * 1024)
+        image = hashlib.sha256(data).hexdigest() if data is not None else None
+    records = {name: (host.line(record_path(target.pci, name)) or "") for name in names}
+    return Nic(target, False, psid, running, config, flash, image, records)
+
+
+def record_path(address: str, name: str) -> str:
+    return "%s/%s_%s" % (STATE, device_of(address).replace(":", "-"), name.replace("[", "-").replace("]", ""))
+
+
+def where(nic: Nic) -> str:
+    return "NIC %s of %s" % (device_of(nic.target.pci), nic.target.label)
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
+    for nic in observed.nics:
+        if nic.guest:
+            continue
+        for name, wanted in desired.config:
+            changes += _plan_parameter(nic, name, wanted, observed)
+        changes += plan_flash(NAME, _board(nic, desired), observed.flash_tool or FLASH_TOOLS[0])
+    if _asks(changes) and (observed.config_tool is None or observed.flash_tool is None):
+        changes.insert(0, Change(NAME, PACKAGE_WHAT + "mstflint", None, "present", "none", "brings mstconfig and mstflint", "mstflint", ()))
+    return changes
+
+
+def _asks(changes: List[Change]) -> bool:
+    return any(not change.external for change in changes)
+
+
+def _board(nic: Nic, desired: Desired) -> Board:
+    psid = nic.psid or ""
+    flash = nic.flash.flash if nic.flash is not None else None
+    return Board(nic.target.pci, where(nic), psid, nic.running, flash, desired.versions.get(psid), desired.images.get(psid))
+
+
+def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> List[Change]:
+    """Two changes at most: the value for the next boot, and the boot."""
+    written = argument_of(wanted)
+    tool = observed.config_tool or CONFIG_TOOLS[0]
+    value = nic.config.values.get(name) if nic.config is not None else None
+    if observed.config_tool is not None and (value is None or value.next is None or value.next.startswith("Array[")):
+        return []  # see conflicts
+    changes: List[Change] = []
+    before, current = (value.next, value.current) if value is not None else (None, None)
+    if value is None or not same_value(wanted, value.next):
+        old = argument_of(before) if before is not None else None
+        start = (tool, "-y", "-d", nic.target.pci, "set")
+        # Before the tool is there nobody knows the old value. Then this change is for the plan to show: the package step comes
+        # first, and what is applied is planned again, with the old value.
+        undo = (start + ("%s=%s" % (name, old),),) if old is not None else ()
+        record = write_file(record_path(nic.target.pci, name), "%s %s\n" % (observed.boot, written), 0o600)
+        changes.append(Change(NAME, "%s at next boot on %s" % (name, where(nic)), before, written, "firmware", WHY, SOURCE,
+                              (run(start + ("%s=%s" % (name, written),), undo, SET_SECONDS), record)))
+    elif _rebooted_in_vain(nic, name, written, observed):
+        return []  # another reboot would not help either; see notes, and the verdict firmware.config
+    if changes or (current is not None and not same_value(wanted, current)):
+        changes.append(Change(NAME, "%s in effect on %s" % (name, where(nic)), current, written, "reboot",
+                              WHY + "; the firmware loads it at the next boot", SOURCE, ()))
+    return changes
+
+
+def _rebooted_in_vain(nic: Nic, name: str, written: str, observed: Observed) -> bool:
+    """We set it, the machine has been started since, and it is still not current."""
+    boot, _space, value = nic.records.get(name, "").partition(" ")
+    current = nic.config.values[name].current if nic.config is not None and name in nic.config.values else None
+    return bool(boot and observed.boot and boot != observed.boot and value == written and current is not None
+                and not same_value(written, current))
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return []
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    """What a NIC's firmware does not know, what the tool could not do, and an image that is not the one that was vouched for."""
+    found: List[Problem] = []
+    for nic in observed.nics:
+        if nic.config is not None:
+            found += _config_conflicts(nic, nic.config, desired)
+        image = desired.images.get(nic.psid or "")
+        if image is not None and nic.image is not None and nic.image != image["sha256"]:
+            found.append(Problem(NAME, where(nic), "the image for %s in %s has the SHA-256 %s, not %s of nic_firmware_images; remove it" % (
+                nic.psid, IMAGES, nic.image, image["sha256"])))
+    return found
+
+
+def _config_conflicts(nic: Nic, config: Config, desired: Desired) -> List[Problem]:
+    if config.failure is not None:
+        return [Problem(NAME, where(nic), "its configuration cannot be read: %s" % config.failure)]
+    found: List[Problem] = []
+    for name, _wanted in desired.config:
+        value = config.values.get(name)
+        if name in config.errors or value is None or value.next is None:
+            firmware = "%s %s" % (nic.psid or "PSID unknown", nic.running or "version unknown")
+            said = " (%s)" % config.errors[name] if name in config.errors else ""
+            found.append(Problem(NAME, where(nic), "its firmware, %s, has no parameter %s%s; take it out of nic_firmware_config, or update "
+                                 "the firmware. %s" % (firmware, name, said, HIDDEN)))
+        elif value.next.startswith("Array["):
+            found.append(Problem(NAME, where(nic), "%s is an array, %s; name its elements: %s[0] …" % (name, value.next, name)))
+    return found
+
+
+def notes(desired: Desired, observed: Observed) -> List[str]:
+    said = list(desired.left_out)
+    for nic in observed.nics:
+        if nic.guest:
+            said.append("firmware of %s is left alone: it is a virtual function, and the NIC's firmware is the hypervisor's" % where(nic))
+            continue
+        for name, wanted in desired.config:
+            if nic.config is not None and name in nic.config.values and _rebooted_in_vain(nic, name, argument_of(wanted), observed):
+                said.append("%s on %s is set to %s and still %s after a reboot: it needs the power off (a cold start), or mstfwreset" % (
+                    name, where(nic), argument_of(wanted), nic.config.values[name].current))
+        version = desired.versions.get(nic.psid or "")
+        if version is not None and version != nic.running and nic.psid not in desired.images and (
+                nic.flash is None or nic.flash.flash != version):
+            said.append("firmware of %s is %s, not %s: nic_firmware_images has no image for %s, so it is judged and not flashed" % (
+                where(nic), nic.running, version, nic.psid))
+    return said

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PCIe settings between HCAs and GPUs: ACS, MaxReadReq, relaxed ordering, kernel arguments.
+
+Registers hold until the next reset of the device, so every setting is made twice: now, by setpci with the old value as its undo,
+and at every boot by a unit of ours. In a virtual machine registers and ACS belong to the hypervisor, in a container the kernel
+belongs to the machine below: nothing is done there, and ``notes`` say so.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple
+
+from ...host.host import Host
+from ...observe.iommu import command_line, pci_locked
+from ...observe.pci import bridges_above, config_of, passed_through, path_above
+from ...observe.pci_config import DEVCTL_READ_REQUEST, DEVCTL_RELAXED, ConfigSpace, acs_names, read_request_code
+from ...spec.match import match_rails
+from ...spec.model import Spec
+from ...types import PACKAGE_WHAT, Change, Identity, Problem, run
+from ..common.units import DIRECTORY, Unit, UnitState, observe_unit
+from ..kernel import kernel_args
+from ..pci_unit import SETPCI, UNIT, plan_boot
+
+NAME = "pci_tuning"
+ACS_WHY = "with ACS on, what a GPU and an HCA send each other goes up to the root complex and back instead of straight through the switch"
+ACS_SOURCE = "NVIDIA (NCCL troubleshooting: PCI Access Control Services)"
+READ_WHY = "small read requests leave PCIe bandwidth of the NIC unused"
+READ_SOURCE = "NCO (MaxReadReq 4096 with setpci CAP_EXP+08.w)"
+RELAXED_WHY = "pci_tuning_relaxed_ordering: enable"
+ARGUMENTS_WHY = "pci_tuning_iommu and pci_tuning_kernel_args"
+
+
+class Rail(NamedTuple):
+    """A PCI function that carries a rail."""
+
+    pci: str
+    label: str
+
+
+class Desired(NamedTuple):
+    acs: bool  # clear ACS above ``functions``
+    functions: Tuple[str, ...]  # GPUs and HCAs
+    read_request: int  # 0: leave it alone
+    relaxed: bool
+    rails: Tuple[Rail, ...]
+    arguments: Optional[kernel_args.Wanted]
+    left_out: Tuple[str, ...]
+    family: str
+
+
+class Bridge(NamedTuple):
+    pci: str
+    config: Optional[ConfigSpace]
+    passes: Tuple[str, ...]  # functions below it that belong to a virtual machine
+
+
+class Observed(NamedTuple):
+    bridges: Tuple[Bridge, ...]
+    rails: Tuple[Tuple[Rail, Optional[ConfigSpace]], ...]
+    setpci: Optional[str]
+    locked: bool
+    config_acs: bool  # the kernel was told which ACS bits to set
+    unit: UnitState
+    arguments: Optional[kernel_args.State]
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    hcas = tuple(hca.pci for hca in identity.hcas if hca.pci is not None)
+    functions = tuple(gpu.pci for gpu in identity.gpus) + hcas
+    rails = tuple(rail_functions(spec, identity))
+    notes: List[str] = []
+    acs = spec["pci_tuning_acs"] == "disable" and bool(hcas)
+    passthrough = spec["pci_tuning_iommu"] == "passthrough"
+    if identity.has("container"):
+        if acs or rails or passthrough or spec["pci_tuning_kernel_args"]:
+            notes.append("PCIe registers and kernel arguments are left alone: in a container they belong to the machine below")
+        return Desired(False, functions, 0, False, (), None, tuple(notes), identity.platform.family)
+    if identity.virtual is not None:
+        if acs or rails:
+            notes.append("ACS, MaxReadReq and relaxed ordering are left alone: in a virtual machine (%s) they are the hypervisor's; with "
+                         "GPUs passed through, ACS must stay on there and ATS_ENABLED on the NICs is the way" % identity.virtual)
+        if passthrough:
+            notes.append("pci_tuning_iommu: a virtual machine (%s) has no say in what its host's IOMMU does" % identity.virtual)
+        acs, passthrough, rails = False, False, ()
+    elif acs and not identity.gpus:
+        notes.append("ACS is left alone: no GPU on this node")
+        acs = False
+    wanted = kernel_args.Wanted(passthrough, tuple(spec["pci_tuning_kernel_args"]), identity.arch)
+    return Desired(acs, functions, spec["pci_tuning_max_read_request"], spec["pci_tuning_relaxed_ordering"] == "enable", rails, wanted,
+                   tuple(notes), identity.platform.family)
+
+
+def rail_functions(spec: Spec, identity: Identity) -> List[Rail]:
+    """The functions of the rails: an HCA's, all members of a bond, with Soft-RoCE the interface's own. Each once."""
+    found: List[Rail] = []
+    for target in match_rails(spec, identity)[0]:
+        members = [nic.pci for nic in identity.nics if target.nic is not None and nic.bond == target.nic.name]
+        own = target.hca.pci if target.hca is not None else None
+        if own is None and target.nic is not None:
+            own = target.nic.pci
+        for address in [own] + members:
+            if address is not None and address not in [rail.pci for rail in found]:
+                found.append(Rail(address, target.label))
+    return found
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    passed = passed_through(host) if desired.acs else ()
+    paths = {address: path_above(host, address) for address in passed}
+    bridges = tuple(
+        Bridge(bridge, config_of(host, bridge), tuple(address for address in passed if bridge in paths[address]))
+        for bridge in sorted(bridges_above(host, desired.functions))) if desired.acs else ()
+    return Observed(
+        bridges, tuple((rail, config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), bool(pci_locked(host)),
+        any(word.startswith("pci=") and "config_acs" in word for word in command_line(host)),
+        observe_unit(host, Unit(UNIT, "", "multi-user.target", host.exists("%s/%s" % (DIRECTORY, UNIT)))),
+        kernel_args.observe(host, desired.arguments) if desired.arguments is not None else None)
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    changes: List[Change] = []
+    lines: List[str] = []
+    for bridge in _cleared(desired, observed):
+        if bridge.config is None or bridge.config.acs is None:
+            continue
+        control = bridge.config.acs.control
+        register = Register(bridge.pci, bridge.config, "ECAP_ACS+0x6.w", 0xFFFF)
+        lines.append(register.line(0))
+        if control:
+            changes.append(register.change("ACS of bridge " + bridge.pci, list(acs_names(control)), [], control, 0, ACS_WHY, ACS_SOURCE))
+    for rail, config in observed.rails:
+        found, more = plan_rail(desired, rail, config)
+        changes += found
+        lines += more
+    if (changes or lines) and observed.setpci is None:
+        changes.insert(0, Change(NAME, PACKAGE_WHAT + "pciutils", None, "present", "none", "brings setpci", "pciutils", ()))
+    changes += plan_boot(NAME, lines, desired.family, observed.setpci, observed.unit)
+    if desired.arguments is not None and observed.arguments is not None:
+        changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, ARGUMENTS_WHY)
+    return changes
+
+
+class Register(NamedTuple):
+    """One 16-bit register of one function, in setpci's words."""
+
+    pci: str
+    config: ConfigSpace
+    name: str
+    mask: int
+
+    def argument(self, value: int) -> str:
+        return "%s=%04x" % (self.name, value) if self.mask == 0xFFFF else "%s=%04x:%04x" % (self.name, value, self.mask)
+
+    def line(self, value: int) -> str:
+        """For the unit. The device's id is given too: after a change of hardware another function may have this address."""
+        return "-s %s -d %04x:%04x %s" % (self.pci, self.config.vendor, self.config.device, self.argument(value))
+
+    def change(self, what: str, before: object, after: object, old: int, new: int, why: str, source: str) -> Change:
+        start = SETPCI + ("-s", self.pci)
+        return Change(NAME, what, before, after, "none", why, source,
+                      (run(start + (self.argument(new),), (start + (self.argument(old & self.mask),),)),))
+
+
+def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]:
+    """Changes of one function, and its lines of the unit."""
+    changes: List[Change] = []
+    lines: List[str] = []
+    if config is None or config.express is None:
+        return changes, lines
+    express = config.express
+    where = "%s at %s" % (rail.label, rail.pci)
+    if desired.read_request:
+        register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_READ_REQUEST)
+        code = read_request_code(desired.read_request)
+        lines.append(register.line(code))
+        if express.max_read_request != desired.read_request:
+            changes.append(register.change("MaxReadReq of " + where, express.max_read_request, desired.read_request, express.control, code,
+                                           READ_WHY, READ_SOURCE))
+    if desired.relaxed:
+        register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_RELAXED)
+        lines.append(register.line(DEVCTL_RELAXED))
+        if not express.relaxed_ordering:
+            changes.append(register.change("relaxed ordering of " + where, False, True, express.control, DEVCTL_RELAXED, RELAXED_WHY,
+                                           "PCI Express Base Specification (Device Control)"))
+    return changes, lines
+
+
+def _cleared(desired: Desired, observed: Observed) -> List[Bridge]:
+    """The bridges whose ACS is ours to clear."""
+    if not desired.acs or observed.config_acs:
+        return []
+    return [bridge for bridge in observed.bridges if not bridge.passes]
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    return []
+
+
+def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
+    found: List[Problem] = []
+    wrong = [change.what for change in plan(desired, observed) if change.ops and change.ops[0].argv[:1] == SETPCI]
+    if wrong and observed.locked:
+        found.append(Problem(NAME, "kernel lockdown", "%s cannot be set: the kernel is locked down (Secure Boot) and forbids writing PCI "
+                             "registers. Turn Secure Boot off in the BIOS, or set pci_tuning_acs: keep and pci_tuning_max_read_request: 0"
+                             % ", ".join(wrong)))
+    if desired.arguments is not None and observed.arguments is not None:
+        found += kernel_args.conflicts(NAME, desired.arguments, observed.arguments)
+    return found
+
+
+def notes(desired: Desired, observed: Observed) -> List[str]:
+    said = list(desired.left_out)
+    if desired.acs and observed.config_acs:
+        said.append("ACS is left alone: the kernel's argument pci=config_acs says which bits this node wants")
+        return said
+    for bridge in observed.bridges:
+        if bridge.passes:
+            said.append("ACS of bridge %s is left alone: %s below it belongs to a virtual machine (vfio-pci)" % (
+                bridge.pci, ", ".join(bridge.passes)))
+        elif bridge.config is None or not bridge.config.complete:
+            said.append("ACS of bridge %s cannot be read" % bridge.pci)
+    said += ["%s (%s) has no PCI Express capability that can be read: MaxReadReq is left alone" % (rail.pci, rail.label)
+             for rail, config in observed.rails if desired.read_request and (config is None or config.express is None)]
+    return said

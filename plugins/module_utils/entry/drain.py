@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Body of the rdma_drain module: the scheduler is asked or told, and every node has its own answer."""
+
+import time
+from typing import Any, Callable, Dict, List, Tuple, TypeVar
+
+from ..errors import RailwrightError
+from ..host.host import Host
+from ..scheduler import command, kubernetes, slurm
+from ..scheduler.model import OURS, SchedulerAway, Seen, as_dict
+
+STEP_S = 5.0
+Answer = TypeVar("Answer")
+
+
+def run_drain(module: Any) -> None:
+    params = module.params
+    mode = "look" if module.check_mode else params["mode"]
+    try:
+        check(params)
+        seen, changed = patiently(lambda: act(Host(), mode, params), params["patience_s"])
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed, drains=[as_dict(item) for item in seen])
+
+
+def check(params: Dict[str, Any]) -> None:
+    """What a name or a reason may not hold, whatever the scheduler. Raises RailwrightError."""
+    if params["mode"] == "look" and params["reason"] is None:
+        params["reason"] = OURS + "look"
+    for text in list(params["nodes"]) + [params["reason"] or ""]:
+        if not text or text != text.strip() or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+            raise RailwrightError("rdma_drain: %r is no name and no reason: nothing in it, blanks around it, or control characters" % text)
+    if not params["reason"].startswith(OURS) or len(params["reason"]) <= len(OURS):
+        raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN, by which a drain of ours is known" % (params["reason"], OURS))
+
+
+def patiently(
+    ask: Callable[[], Answer], seconds: float, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic
+) -> Answer:
+    """Ask again while the scheduler is away, for so long: it restarts, or its backup takes over."""
+    end = clock() + seconds
+    while True:
+        try:
+            return ask()
+        except SchedulerAway:
+            if clock() + STEP_S > end:
+                raise
+        sleep(STEP_S)
+
+
+def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
+    names, reason = params["nodes"], params["reason"]
+    if params["scheduler"] == "command":
+        return _by_command(host, mode, params)
+    if mode == "look":
+        look = slurm.look if params["scheduler"] == "slurm" else kubernetes.look
+        return look(host, names), False
+    if params["scheduler"] == "slurm":
+        return (slurm.undrain if mode == "undrain" else slurm.drain)(host, names, reason)
+    return (kubernetes.undrain if mode == "undrain" else kubernetes.drain)(host, names, reason)
+
+
+def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
+    names, reason, given = params["nodes"], params["reason"], params["commands"] or {}
+    commands = command.Commands(*(tuple(given.get(name) or ()) for name in command.Commands._fields))
+    if not all(commands):
+        raise RailwrightError("upgrade_scheduler: command needs upgrade_drain_command, upgrade_drained_command and upgrade_undrain_command")
+    if mode == "undrain":
+        return command.undrain(host, commands, names, reason)
+    if mode == "look" or params["begun"]:
+        return command.look(host, commands, names, reason, params["begun"]), False
+    return command.drain(host, commands, names, reason)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One look at one node that says only what differs from its inventory: the plan, what the facts show beside it, what jobs really get.
+
+The plan is the one that ``apply`` would carry out and the verdicts are those of ``validate``, so the three cannot disagree. The
+answer is small on purpose: hundreds of nodes are asked every hour, and a clean one has nothing to say.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..areas.nccl import environment
+from ..catalogue.severities import CRITICAL, DOUBLES, MAJOR, area_of_check, of_change, of_check
+from ..checks.node import judge_node
+from ..host.host import Host
+from ..observe.facts import observe_facts
+from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
+from ..observe.nccl_libraries import places_of
+from ..observe.provenance import UNKNOWN, Origin, origins
+from ..observe.summary import observe_summary
+from ..plan.areas import AREAS
+from ..plan.plan import Plan, make_plan
+from ..spec.model import Spec
+from ..types import Change, Problem, Verdict
+
+# setting: apply mends it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
+# else's line wins over ours.
+KINDS = ("setting", "state", "problem", "effective")
+
+
+class Finding(NamedTuple):
+    """One difference. ``key`` is the same in every run. ``since``: seconds since the epoch by the node's own records, or None."""
+
+    key: str
+    kind: str
+    area: str
+    what: str
+    expected: Any
+    found: Any
+    severity: str
+    disruption: str  # class of the change that mends it; '' where none does
+    why: str
+    since: Optional[float]
+    by: str
+
+
+def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
+    """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
+    plan = make_plan(host, spec, None, management, now)
+    verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
+    carriers = observe_carriers(host)
+    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
+    return {
+        "findings": [finding._asdict() for finding in findings],
+        "judged": sorted({area.name for area in AREAS} | {area_of_check(item.check) for item in verdicts if item.status != "skipped"}),
+        "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"]
+        + unknown(carriers),
+        "drivers": observe_summary(host, plan.identity),
+        "notes": list(plan.notes),
+    }
+
+
+def of_plan(host: Host, plan: Plan) -> List[Finding]:
+    known = origins(host, plan.changes)
+    found = []
+    for change in plan.changes:
+        origin = known.get(change.key, UNKNOWN)
+        found.append(Finding(change.key, "setting", change.area, change.what, change.after, change.before, of_change(change),
+                             change.disruption, change.why, origin.when, origin.by))
+    return found + of_problems(plan.problems)
+
+
+def of_problems(problems: Sequence[Problem]) -> List[Finding]:
+    """One a subject, with everything that is said of it. A rail without a device is a verdict of its own: rail.device."""
+    said: Dict[Tuple[str, str], List[str]] = {}
+    for item in problems:
+        if not item.message.startswith("no device with "):
+            said.setdefault((item.area, item.subject), []).append(item.message)
+    return [Finding("problem: %s: %s" % (area, subject), "problem", area, subject, None, None, CRITICAL, "", "; ".join(messages), None, "")
+            for (area, subject), messages in said.items()]
+
+
+def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change]) -> List[Finding]:
+    found = []
+    for item in verdicts:
+        if item.status not in ("fail", "warn") or doubled(item, changes):
+            continue
+        place = " ".join(part for part in (item.hca or "", "port %d" % item.port if item.port is not None else "", item.subject) if part)
+        found.append(Finding("%s: %s" % (item.check, place), "state", area_of_check(item.check), "%s of %s" % (item.check, place),
+                             item.expected, item.found, of_check(item.check, item.status), "", item.message, None, ""))
+    return found
+
+
+def doubled(verdict: Verdict, changes: Sequence[Change]) -> bool:
+    """Whether a change of the plan says the same: of its area, and about the same rail where the verdict names one."""
+    own = [change for change in changes if change.area == DOUBLES.get(verdict.check)]
+    about = [change for change in own if verdict.subject in change.what]
+    return bool(about) or (bool(own) and "(" not in verdict.subject)
+
+
+def of_carriers(host: Host, spec: Spec, plan: Plan, carriers: Sequence[Carrier]) -> List[Finding]:
+    """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
+    desired = environment.desired(spec, plan.identity)
+    wanted = dict(environment.variables_of(desired, environment.observe(host, desired)))
+    drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == environment.NAME]  # file PATH (NCCL_IB_HCA)
+    found: List[Finding] = []
+    for carrier in carriers:
+        if carrier.variables is not None:
+            found += of_carrier(host, carrier, wanted, drifted, (desired.profile_path, desired.conf_path))
+    return found
+
+
+def of_carrier(host: Host, carrier: Carrier, wanted: Dict[str, str], drifted: Sequence[str], ours: Sequence[str]) -> List[Finding]:
+    has = effective(host, carrier, wanted)
+    found = []
+    for name in sorted(set(has) | set(wanted)):
+        if has.get(name) == wanted.get(name):
+            continue
+        lines = setters(host, name)
+        if any(line.rpartition(":")[0] in drifted for line in lines):
+            continue  # our own file, which the plan puts right
+        others = [line for line in lines if line.rpartition(":")[0] not in ours]
+        origin = _origin(host, others)
+        title = "%s for %s" % (name, CARRIERS[carrier.name])
+        found.append(Finding("effective: " + title, "effective", environment.NAME, title, wanted.get(name), has.get(name), MAJOR, "",
+                             "the environment of a process wins over /etc/nccl.conf", origin.when, origin.by))
+    return found
+
+
+def _origin(host: Host, lines: Sequence[str]) -> Origin:
+    if not lines:
+        return UNKNOWN
+    return Origin(host.mtime(lines[-1].rpartition(":")[0]), "set in " + ", ".join(lines))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lease of a node: which upgrade works on it, so that a second controller keeps its hands off.
+
+A file on the node itself, because that is what two controllers have in common; it survives reboots, as an upgrade does. It is made
+with a link, which fails where there is one: of two controllers that ask at the same time one gets it. A lock of the kernel
+would end with the connection, so it only keeps others away while the file is read and replaced. What stands in the file is shown to
+people, so it is cut to printable text.
+"""
+
+import contextlib
+import json
+import re
+import time
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
+
+from ..errors import RailwrightError
+from ..formats.outside import read_json
+from ..host.host import Host
+
+PATH = "/var/lib/railwright/upgrade.json"
+MODE = 0o644  # who works on a node is no secret
+LIMIT = 4096
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+ALONE = "/run/railwright-upgrade.lock"  # in a directory that only root writes
+ALONE_S = 30.0  # who holds it needs milliseconds
+
+
+LOOKED, BEGUN = "preflight", "change"
+
+
+class Lease(NamedTuple):
+    """Whose node it is: ``since`` is the controller's clock, in UTC. ``step``: whether anything but a look has begun."""
+
+    run: str
+    controller: str
+    user: str
+    since: str
+    step: str = LOOKED
+
+    def same(self, other: "Lease") -> bool:
+        """The same run on the same controller. The command line gives every run a name of its own; a playbook's may be the release's."""
+        return (self.run, self.controller) == (other.run, other.controller)
+
+    def words(self) -> str:
+        return "run %s of %s on %s since %s" % (self.run, self.user, self.controller, self.since)
+
+
+class Taken(NamedTuple):
+    lease: Lease
+    changed: bool
+    before: Optional[Lease]  # whose it was, where it was taken over
+
+
+@contextlib.contextmanager
+def alone(host: Host) -> Iterator[None]:
+    """Nobody else reads or replaces the lease meanwhile. Raises RailwrightError, OSError."""
+    deadline = time.monotonic() + ALONE_S
+    held = host.lock(ALONE)
+    while held is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+        held = host.lock(ALONE)
+    if held is None:
+        raise RailwrightError("somebody else has %s for %g s, who takes or gives back the lease of this node; try again" % (ALONE, ALONE_S))
+    try:
+        yield
+    finally:
+        host.unlock(held)
+
+
+def take(host: Host, wanted: Lease, *, force: bool = False, look: bool = False) -> Taken:
+    """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line.
+
+    ``force``: whoever has it. Of two that take it over from the same one at the same time, one gets it.
+    """
+    if not RUN.fullmatch(wanted.run):
+        raise RailwrightError("run %r: letters, digits and _.:- only, at most 100" % wanted.run)
+    if look:
+        return _take(host, wanted, force, look, read(host))
+    seen = read(host)
+    with alone(host):
+        return _take(host, wanted, force, look, seen)
+
+
+def _take(host: Host, wanted: Lease, force: bool, look: bool, seen: Optional[Lease]) -> Taken:
+    """``seen``: whose it was before we were alone with it."""
+    text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
+    if not look and host.create(PATH, text, MODE):
+        return Taken(wanted, True, None)
+    held = read(host)
+    if held is not None and held.same(wanted):
+        return Taken(held, False, None) if look or wanted.step != BEGUN or held.step == BEGUN else begin(host, held)
+    if held is None and look and not host.exists(PATH):
+        return Taken(wanted, False, None)
+    if not force or held != seen:  # another one took it over in the same moment
+        raise RailwrightError(refusal(held))
+    if held is not None and held.step == BEGUN:
+        wanted = wanted._replace(step=BEGUN)  # what the other one changed is still to be proved
+        text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
+    if not look:
+        host.write(PATH, text, MODE)
+    return Taken(wanted, not look, held)
+
+
+def begin(host: Host, held: Lease) -> Taken:
+    """From now on the node is not what it was: whoever goes on here has to come to the end, whatever a plan says."""
+    now = held._replace(step=BEGUN)
+    host.write(PATH, json.dumps(now._asdict(), sort_keys=True) + "\n", MODE)
+    return Taken(now, True, None)
+
+
+def refusal(held: Optional[Lease]) -> str:
+    if held is None:
+        return "%s is there and is no lease of an upgrade; look at it, then remove it or take the node over (--take-over)" % PATH
+    return ("the node is being upgraded by %s (%s); go on there with railwright upgrade --resume, or take the node over here with "
+            "--take-over" % (held.words(), PATH))
+
+
+def give_back(host: Host, run: str, controller: str, *, look: bool = False) -> Tuple[bool, Optional[Lease]]:
+    """Remove the lease if it is ours. (whether it was ours, whose it is then)"""
+    with contextlib.ExitStack() if look else alone(host):
+        held = read(host)
+        if held is None:
+            return False, None
+        if (held.run, held.controller) != (run, controller):
+            return False, held
+        if not look:
+            host.remove(PATH)
+        return True, None
+
+
+def read(host: Host) -> Optional[Lease]:
+    """Who has the node; None where nobody has, or where the file says nothing that we wrote."""
+    try:
+        found = read_json(host.read(PATH, LIMIT) or "")
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in Lease._fields):
+        return None
+    return Lease(*[_printable(found[name]) for name in Lease._fields])
+
+
+def _printable(text: str) -> str:
+    return re.sub(r"[^\x20-\x7e]", "?", text)[:100]
+
+
+def as_dict(lease: Optional[Lease]) -> Optional[Dict[str, Any]]:
+    return None if lease is None else dict(lease._asdict())

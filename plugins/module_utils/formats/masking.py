@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a person, a record or a report is shown of values that may be secrets: names tell. Pure, and linear in what it is given.
+
+Hidden are the value after a name that looks like a secret's (``HF_TOKEN=…``, ``password: …``, ``--secret …``, a sysctl ``…_key``) and
+user and password of a URL. What is written on a node is never made of what came out of here.
+"""
+
+from typing import Any, List, Tuple
+
+from ..types import Change
+
+HIDDEN = "(hidden)"
+# A part of a name, between _ - and ., that ends so.
+_SECRET = ("password", "passwd", "passphrase", "psk", "secret", "token", "credential", "apikey", "accesskey", "secretkey", "privatekey")
+_NAME_LIMIT = 64  # characters of a name that are looked at
+_QUOTES = "\"'"
+_END_OF_URL = "/?#\"'<>\\"
+_OPEN = ("key", "what")  # of a change: others refer to it by these
+
+
+def secret_name(name: str) -> bool:
+    """Whether what has this name is probably a secret. ``key`` alone is not: plans, lists and files are full of keys. Nor is a path."""
+    if "/" in name:
+        return False
+    parts = name.lower().replace("-", "_").replace(".", "_").split("_")
+    if len(parts) > 1 and parts[-1] == "key" and parts[-2] != "public":
+        return True
+    return any(part.rstrip("s").endswith(_SECRET) for part in parts)
+
+
+def masked(value: Any) -> Any:
+    """The same JSON value, fit to be shown."""
+    if isinstance(value, str):
+        return masked_text(value)
+    if isinstance(value, dict):
+        return {name: item if name in _OPEN else masked_value(str(name), item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return _words(value)
+    return value
+
+
+def masked_value(name: str, value: Any) -> Any:
+    """The value of one name; what is absent, or a mere yes or no, tells nothing."""
+    if value is None or isinstance(value, bool) or not secret_name(name):
+        return masked(value)
+    return HIDDEN
+
+
+def masked_change(change: Change) -> Change:
+    """What is shown of an effect is masked, and its ops stay as they are. Of packages and reboots, which have none, other steps take it."""
+    if change.external:
+        return change
+    name = change.what.split(" ")[-1]
+    return change._replace(before=masked_value(name, change.before), after=masked_value(name, change.after))
+
+
+def _words(words: Any) -> List[Any]:
+    """Of a command line, say: the word after ``--password`` is one."""
+    found: List[Any] = []
+    after = False
+    for word in words:
+        found.append(HIDDEN if after and isinstance(word, str) else masked(word))
+        after = isinstance(word, str) and word.startswith("-") and secret_name(word.lstrip("-"))
+    return found
+
+
+def masked_text(text: str) -> str:
+    """Each line by itself."""
+    return "\n".join(_line(_without_user(line)) for line in text.split("\n"))
+
+
+def _without_user(line: str) -> str:
+    first, *rest = line.split("://")
+    found = [first]
+    for part in rest:
+        end = next((at for at, char in enumerate(part) if char in _END_OF_URL or char.isspace()), len(part))
+        user, at_sign, host = part[:end].rpartition("@")
+        found.append((HIDDEN + at_sign + host if user else part[:end]) + part[end:])
+    return "://".join(found)
+
+
+def _line(line: str) -> str:
+    """The value ends with the line, for it may hold blanks; in the query of a URL with the next ``&`` or blank."""
+    found: List[str] = []
+    done = 0
+    for at, char in enumerate(line):
+        if at < done or char not in "=:":
+            continue
+        name, before = _name_before(line, at)
+        if before == "/" or not secret_name(name) or (char == ":" and line[at + 1:at + 2].strip(" \t" + _QUOTES)):
+            continue
+        end = len(line)
+        if char == "=" and before in ("?", "&"):
+            end = next((place for place in range(at + 1, end) if line[place] in "&" + _QUOTES or line[place].isspace()), end)
+        if end > at + 1:
+            blanks = " " if line[at + 1] == " " else ""
+            found += [line[done:at + 1], blanks, HIDDEN]
+            done = end
+    return "".join(found) + line[done:]
+
+
+def _name_before(line: str, at: int) -> Tuple[str, str]:
+    """The name that ends before ``at``, quotes and a blank aside, and the character before it."""
+    end = at
+    while end > 0 and at - end < 2 and line[end - 1] in " \t" + _QUOTES:
+        end -= 1
+    begin = end
+    while begin > 0 and end - begin < _NAME_LIMIT and (line[begin - 1].isalnum() or line[begin - 1] in "_-."):
+        begin -= 1
+    return line[begin:end], line[begin - 1:begin]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands that must succeed and files that must be the right ones, for what brings a release or a build to a node."""
+
+import re
+from typing import Dict, List, Sequence
+
+from ..errors import RailwrightError
+from .host import Host
+
+HASH_SECONDS = 300.0
+LINES = 20
+_SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
+
+
+def must(host: Host, argv: Sequence[str], what: str, seconds: float = 60.0) -> str:
+    """What the command printed. Raises RailwrightError with what it was for and its last line where it fails."""
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines: List[str] = (answer.err or answer.out).strip().splitlines()
+        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
+    return answer.out
+
+
+def told(host: Host, argv: Sequence[str], what: str, seconds: float) -> None:
+    """As ``must``, for what prints much: of a failure the end of what it said as an error, or else at all."""
+    answer = host.run(argv, seconds)
+    if not answer.ok:
+        lines = [line for line in (answer.err.strip() or answer.out.strip()).splitlines() if line.strip()][-LINES:]
+        ended = "did not end in %d s" % seconds if answer.rc == 124 else "exit %d" % answer.rc
+        raise RailwrightError("cannot %s (%s):\n%s" % (what, ended, "\n".join(lines)))
+
+
+def sums(host: Host, directory: str, names: Sequence[str]) -> Dict[str, str]:
+    """sha256 by name; a file that cannot be read is left out."""
+    if not names:
+        return {}
+    answer = host.run(("sha256sum", "--") + tuple("%s/%s" % (directory, name) for name in names), HASH_SECONDS)
+    found = {path.rpartition("/")[2]: digest for digest, path in _SHA256.findall(answer.out)}
+    return {name: found[name] for name in names if name in found}
+
+
+def check_brought(host: Host, file: str, artifact: str, sha256: str) -> None:
+    """The file that was brought to the node is the one that somebody vouches for. Raises RailwrightError where it is not."""
+    directory, _slash, name = file.rpartition("/")
+    found = sums(host, directory, [name]).get(name)
+    if found != sha256:
+        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
+            artifact, found or "nothing (it cannot be read)", sha256))

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All I/O of the core but writing (``host/write.py``) and how a command is run (``host/run.py``): read, list, lock, all bounded.
+
+``Host`` is a live node. ``TreeHost`` is a captured directory (``sys/``, ``proc/``,
+``etc/`` …, with recorded command output under ``cmd/``): it runs nothing and never
+leaves its directory, whatever the symbolic links in it say.
+"""
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import pwd
+import select
+import signal
+import socket
+import stat
+import subprocess
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from .run import run_bounded
+from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
+
+__all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
+
+READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
+NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory
+MAX_LINKS = 40
+FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
+SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
+
+
+def _environment() -> Dict[str, str]:
+    """What every command gets: the C locale, and the directories that ``which`` looks in."""
+    return dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
+
+
+class Host(Writer):
+    """A live node. Reading never raises: what cannot be read is None (or empty)."""
+
+    live = True
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
+        """The first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too).
+
+        What sysfs gives an ordinary user is shorter, not an error: 64 bytes of PCI configuration space.
+        """
+        try:
+            fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            return None
+        try:
+            chunks: List[bytes] = []
+            left = limit
+            while left > 0:
+                chunk = os.read(fd, min(65536, left))
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                left -= len(chunk)
+            return b"".join(chunks)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> Optional[str]:
+        """The text of a file (its first ``limit`` bytes), or None when it is absent or unreadable."""
+        data = self.read_bytes(path, limit)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def line(self, path: str) -> Optional[str]:
+        """A one-value file stripped of white space; None when absent, unreadable or empty."""
+        text = self.read(path)
+        if text is None:
+            return None
+        return text.strip() or None
+
+    def listdir(self, path: str) -> List[str]:
+        """The names in a directory, of more than ``NAMES_LIMIT`` any so many; [] when it is absent or unreadable."""
+        try:
+            with os.scandir(self.path(path)) as entries:
+                return sorted(entry.name for entry in itertools.islice(entries, NAMES_LIMIT))
+        except (OSError, ValueError):
+            return []
+
+    def exists(self, path: str) -> bool:
+        try:
+            return os.path.exists(self.path(path))
+        except (OSError, ValueError):
+            return False
+
+    def readlink(self, path: str) -> Optional[str]:
+        try:
+            return os.readlink(self.path(path))
+        except (OSError, ValueError):
+            return None
+
+    def mode(self, path: str) -> Optional[int]:
+        """Permission bits of a file, or None when it is absent."""
+        try:
+            return stat.S_IMODE(os.stat(self.path(path)).st_mode)
+        except (OSError, ValueError):
+            return None
+
+    def mtime(self, path: str) -> Optional[float]:
+        """When the content of a file last changed, in seconds since the epoch; None when it is absent."""
+        try:
+            return os.stat(self.path(path)).st_mtime
+        except (OSError, ValueError):
+            return None
+
+    def size(self, path: str) -> Optional[int]:
+        """Bytes of a file, or None when it is absent."""
+        try:
+            return os.stat(self.path(path)).st_size
+        except (OSError, ValueError):
+            return None
+
+    def free_bytes(self, path: str) -> Optional[int]:
+        try:
+            info = os.statvfs(self.path(path))
+        except (OSError, ValueError):
+            return None
+        return info.f_bavail * info.f_frsize
+
+    def which(self, tool: str) -> Optional[str]:
+        """The node's own path of a tool; sbin is searched for ordinary users too."""
+        for directory in SEARCH_PATH.split(":"):
+            full = directory + "/" + tool
+            try:
+                if os.access(self.path(full), os.X_OK):
+                    return full
+            except (OSError, ValueError):  # a captured tree may hold a loop of links
+                continue
+        return None
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
+        """Run a command without a shell, in the C locale, in a session of its own. Never raises.
+
+        It takes no longer than its time (s), but for the seconds in which ``host/run.py`` ends it, and says no more than ``limit`` bytes
+        on each of its streams: see ``Result``.
+        """
+        return run_bounded(argv, _environment(), timeout, stdin, limit)
+
+    def spawn(
+        self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
+    ) -> int:
+        """Start a command that outlives us, in a session of its own, with its output in ``log``; returns its pid. Raises OSError.
+
+        ``environment``: all that it gets, in place of ours; ``owner`` (name, uid, gid): whose rights the log is made with.
+        """
+        with self.acting_as(*(owner or ("", self.user(), 0))):
+            fd = os.open(self.path(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        with os.fdopen(fd, "wb") as stream:
+            process = subprocess.Popen(
+                list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, close_fds=True, cwd="/",
+                env=_environment() if environment is None else environment, start_new_session=True)
+        process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
+        return process.pid
+
+    def exchange(
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+    ) -> List[bytes]:
+        """Send Ethernet frames out of an interface, and gather the wanted ones of a protocol that come in. Raises OSError.
+
+        They are spread over the first half of the time, so that the last one can be answered too. It ends after
+        ``seconds``, whatever comes in, or with ``limit`` frames.
+        """
+        found: List[bytes] = []
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:  # protocol 0: deaf until it is bound
+            raw.bind((netdev, protocol))
+            begin = time.monotonic()
+            due = [begin + seconds / 2 * at / len(frames) for at in range(len(frames))]
+            sent = 0
+            while len(found) < limit:
+                now = time.monotonic()
+                if now >= begin + seconds:
+                    break
+                if sent < len(due) and now >= due[sent]:
+                    raw.send(frames[sent])
+                    sent += 1
+                    continue
+                until = due[sent] if sent < len(due) else begin + seconds
+                if select.select([raw], [], [], until - now)[0]:
+                    frame = raw.recv(FRAME_LIMIT)
+                    found += [frame] if wanted(frame) else []
+        return found
+
+    def signal_group(self, leader: int, number: int) -> None:
+        """Signal a process group that ``spawn`` made; one that has ended already is no error."""
+        try:
+            os.killpg(leader, number)
+        except ProcessLookupError:
+            return
+
+    def signal_process(self, pid: int, number: int) -> None:
+        """Signal one process; one that has ended already, or is another user's, is no error."""
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    @staticmethod
+    def process() -> int:
+        """Our own process, which is never among those that are to be ended."""
+        return os.getpid()
+
+    @staticmethod
+    def login() -> str:
+        """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
+        return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name
+
+    @contextlib.contextmanager
+    def shielded(self) -> Iterator[None]:
+        """What is inside is finished, or undone, though the connection breaks: sshd then hangs up on us.
+
+        Commands that run inside inherit it, so that none of them ends half-way either.
+        """
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+        before: List[Any] = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before):
+                signal.signal(number, handler)
+
+    def owner(self, path: str) -> Optional[Tuple[str, int, int]]:
+        """(name, uid, gid) for ``acting_as``; None when it is absent, or its owner is in no user list."""
+        try:
+            state = os.lstat(self.path(path))
+            return pwd.getpwuid(state.st_uid).pw_name, state.st_uid, state.st_gid
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def modified(self, path: str) -> float:
+        """When a file was last written, 0.0 when it is absent."""
+        try:
+            return os.stat(self.path(path)).st_mtime
+        except (OSError, ValueError):
+            return 0.0
+
+    def lock(self, path: str) -> Optional[int]:
+        """Take an exclusive lock that ends with this process; None when another one has it. Raises OSError when there can be none."""
+        fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    @staticmethod
+    def unlock(lock: int) -> None:
+        os.close(lock)
+
+
+class TreeHost(Host):
+    """A captured node under a directory. Commands are answered from ``cmd/`` or not at all."""
+
+    live = False
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        self._directories: Dict[str, str] = {}
+
+    def path(self, path: str) -> str:
+        """Resolve inside the tree: absolute links start at its root, ``..`` stops there."""
+        parent, _slash, name = path.rstrip("/").rpartition("/")
+        if name in ("..", "."):
+            return self._resolve(path)
+        if parent not in self._directories:
+            self._directories[parent] = self._resolve(parent)
+        full = os.path.join(self._directories[parent], name) if name else self._directories[parent]
+        if os.path.islink(full):
+            return self._resolve(path)
+        return full
+
+    def _resolve(self, path: str) -> str:
+        pending = [part for part in path.split("/") if part][::-1]
+        current: List[str] = []
+        links = 0
+        while pending:
+            part = pending.pop()
+            if part == ".":
+                continue
+            if part == "..":
+                current = current[:-1]
+                continue
+            full = os.path.join(self.root, *(current + [part]))
+            if os.path.islink(full):
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, "too many links in captured tree", path)
+                target = os.readlink(full)
+                if target.startswith("/"):
+                    current = []
+                pending.extend([piece for piece in target.split("/") if piece][::-1])
+                continue
+            current.append(part)
+        return os.path.join(self.root, *current)
+
+    def readlink(self, path: str) -> Optional[str]:
+        parent, _slash, name = path.rstrip("/").rpartition("/")
+        try:
+            return os.readlink(os.path.join(self._resolve(parent), name))
+        except (OSError, ValueError):
+            return None
+
+    def which(self, tool: str) -> Optional[str]:
+        """A captured tree has a tool when it has its file or a recording of it."""
+        found = super().which(tool)
+        if found is not None:
+            return found
+        return "/usr/bin/" + tool if self._recordings(tool) else None
+
+    def _recordings(self, tool: str) -> List[str]:
+        names = self.listdir("/cmd")
+        return [name for name in names if name == tool or name.startswith((tool + "_", tool + "."))]
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
+        """The recording of exactly this command line; see ``recording_name``."""
+        for name in (recording_name(argv), recording_name(argv) + ".txt"):
+            text = self.read("/cmd/" + name)
+            if text is not None:
+                return Result(0, text, "")
+        return Result(127, "", "%s: not recorded" % argv[0])
+
+    def spawn(
+        self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
+    ) -> int:
+        raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
+
+    def exchange(
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+    ) -> List[bytes]:
+        raise OSError(errno.EPERM, "a captured tree has no network", netdev)
+
+    def signal_group(self, leader: int, number: int) -> None:
+        raise OSError(errno.EPERM, "a captured tree has no processes")
+
+    def signal_process(self, pid: int, number: int) -> None:
+        raise OSError(errno.EPERM, "a captured tree has no processes")
+
+
+def recording_name(argv: Sequence[str]) -> str:
+    """The file under ``cmd/`` that holds a command's output: ``ip -j addr`` is ``ip_-j_addr``."""
+    parts: Tuple[str, ...] = (os.path.basename(argv[0]),) + tuple(argv[1:])
+    return "_".join(part.replace("/", "-") for part in parts)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One command, over when its time is, or when it has said too much: whoever holds its output open beyond that keeps nobody waiting.
+
+It leads a session of its own, so that with it everything ends that it has started: asked first (SIGTERM), and killed if that does
+not help. What it has left behind when it ended by itself, within its time, is left alone: that may be a daemon.
+"""
+
+import contextlib
+import os
+import select
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+from .write import CUT, Result
+
+ASKED_SECONDS = 2.0  # for what was asked to end to give back what it holds
+KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
+POLL_SECONDS = 0.02
+CHUNK = 65536
+
+
+def run_bounded(argv: Sequence[str], environment: Dict[str, str], timeout: float, stdin: Optional[str], limit: int) -> Result:
+    """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts.
+
+    What has said more than ``limit`` bytes on one of its streams is ended, and nothing of it is kept: half of an answer is no answer.
+    """
+    try:
+        process = subprocess.Popen(
+            list(argv), stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, close_fds=True, cwd="/", start_new_session=True,
+        )
+    except OSError as error:
+        return Result(127, "", "%s: %s" % (argv[0], error.strerror))
+    with _Talk(process, (stdin or "").encode(), limit) as talk:
+        over = _ended_by_itself(process, talk, timeout)
+    if talk.cut:
+        return Result(CUT, "", "%s: said more than %d bytes and was ended" % (argv[0], limit))
+    out, err = talk.text(process.stdout), talk.text(process.stderr)
+    return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
+
+
+def _ended_by_itself(process: "subprocess.Popen[bytes]", talk: "_Talk", timeout: float) -> bool:
+    """Whether it did so in its time; otherwise it and its children are ended."""
+    try:
+        with _hanging_up_with(process):
+            over = talk.until(time.monotonic() + timeout) or (not talk.cut and process.poll() is not None)
+            if not over:
+                _end(process, talk)
+    except BaseException:  # an interrupt from the keyboard is not sent to another session
+        _end(process, talk)
+        raise
+    return over
+
+
+def _end(process: "subprocess.Popen[bytes]", talk: "_Talk") -> None:
+    """Who is killed gives nothing back: a login shell in the middle of `pyenv init` leaves a lock, and every later login waits for it."""
+    try:
+        _signal(process, signal.SIGTERM)
+        deadline = time.monotonic() + ASKED_SECONDS
+        talk.until(deadline)
+        while _signal(process, 0) and time.monotonic() < deadline:  # a child whose output is not ours
+            time.sleep(POLL_SECONDS)
+    finally:
+        _signal(process, signal.SIGKILL)
+    talk.until(time.monotonic() + KILLED_SECONDS)
+    process.poll()  # so that it is no zombie, though somebody in another session has its output
+
+
+class _Talk:
+    """What goes into a command and comes out of it. ``communicate`` of subprocess, but what was read so far can be had at any time."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", data: bytes, limit: int) -> None:
+        self.process = process
+        self.data = memoryview(data)
+        self.limit = limit
+        self.cut = False  # it has said more than that; from then on it is heard, and nothing is kept
+        self.streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
+        self.said: Dict[Any, List[bytes]] = {}
+        self.sizes: Dict[Any, int] = {}
+        self.selector = selectors.PollSelector()
+
+    def __enter__(self) -> "_Talk":
+        for stream in self.streams:
+            self.selector.register(stream, selectors.EVENT_WRITE if stream is self.process.stdin else selectors.EVENT_READ)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.selector.close()
+        for stream in self.streams:
+            stream.close()
+
+    def until(self, deadline: float) -> bool:
+        """Whether before the deadline everything was read, and the command has ended. No longer than until it has said too much."""
+        known = self.cut
+        while self.selector.get_map():
+            if self.cut and not known:
+                return False
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            for key, _events in self.selector.select(left):
+                if key.fileobj is self.process.stdin:
+                    self._write(key.fileobj)
+                else:
+                    self._read(key.fileobj)
+        try:
+            self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def text(self, stream: Any) -> str:
+        return b"".join(self.said.get(stream, [])).decode("utf-8", "replace")
+
+    def _read(self, stream: Any) -> None:
+        chunk = os.read(stream.fileno(), CHUNK)
+        if not chunk:
+            self._end(stream)
+            return
+        self.sizes[stream] = self.sizes.get(stream, 0) + len(chunk)
+        self.cut = self.cut or self.sizes[stream] > self.limit
+        if self.cut:
+            self.said.clear()
+        else:
+            self.said.setdefault(stream, []).append(chunk)
+
+    def _write(self, stream: Any) -> None:
+        try:
+            self.data = self.data[os.write(stream.fileno(), self.data[:select.PIPE_BUF]):]
+        except BrokenPipeError:  # it does not want the rest
+            self.data = self.data[:0]
+        if not self.data:
+            self._end(stream)
+
+    def _end(self, stream: Any) -> None:
+        self.selector.unregister(stream)
+        stream.close()
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
+    """Whether anybody is there to hear it."""
+    try:
+        os.killpg(process.pid, number)
+    except OSError:  # it has just ended, or runs as somebody else
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _hanging_up_with(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """A terminal that hangs up tells only its own session, so we hand that on before we end of it.
+
+    Where we do not end of it (``Host.shielded``) the command has inherited that, and goes on as well.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGHUP) != signal.SIG_DFL:
+        yield
+        return
+
+    def hand_on(number: int, _frame: Any) -> None:
+        _signal(process, number)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGHUP, hand_on)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)

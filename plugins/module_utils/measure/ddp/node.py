@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The training benchmark on a node: what it brings, torchrun started and watched, its files collected, everything taken away.
+
+The operator's Python, and what it imports, runs as the job user and never as root. What lies in the run's directory is the
+user's to write, so it is read with that user's rights, bounded, and taken for no more than what it claims to be.
+"""
+
+import time
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ...areas.nccl.environment import management_interface
+from ...errors import RailwrightError
+from ...formats.outside import read_json, whole
+from ...formats.program_output import clean, one_line
+from ...host.host import Host
+from ...observe.nics import observe_addresses
+from ...spec.model import Spec
+from ...types import Identity
+from ..nccl_tests import processes, run_directory
+from ..perftest_node import listening
+from .failure import children, failures_of
+from .launch import LOG, PREFIX, Share, command, environment
+
+PROBE_S = 180.0  # torch on a cold network file system takes its time
+LEASE_S = 180.0
+POLL_S, WAIT_S = 0.2, 10.0  # how often it is looked at, and how long one call of ``poll`` waits
+FILE_LIMIT = 64 * 1024
+LOG_TAIL = 128 * 1024
+# Any fault of the import ends it with the error's own words on the last line.
+PROBE = r"""
+import json
+import torch
+import torch.distributed as dist
+there = dist.is_available()
+print(json.dumps({
+    "torch": str(torch.__version__), "cuda": torch.version.cuda, "distributed": there,
+    "backends": [name for name in ("nccl", "gloo") if there and getattr(dist, "is_%s_available" % name, lambda: True)()],
+    "devices": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+}))
+"""
+
+
+class Wanted(NamedTuple):
+    """What the inventory says of this node's part."""
+
+    node: str
+    python: str
+    backend: str
+    processes: Optional[int]
+    user: str
+    port: int
+
+
+def look(host: Host, wanted: Wanted, spec: Spec, identity: Identity) -> Dict[str, Any]:
+    """What the plan must know; raises RailwrightError, in one line, for a node that cannot take part."""
+    who = account(wanted.user)
+    python = _python(host, wanted)
+    said = ask_torch(host, who, python, wanted)
+    count = _processes(wanted, said)
+    return {
+        "user": who.name, "python": python, "torch": one_line(str(said["torch"]), 64), "processes": count,
+        "interface": interface(host, spec, identity), "port_taken": wanted.port in listening(host),
+    }
+
+
+def account(name: str) -> processes.Account:
+    try:
+        return processes.account(name)
+    except RailwrightError as error:
+        raise RailwrightError("ddp_benchmark_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
+
+
+def _python(host: Host, wanted: Wanted) -> str:
+    found = wanted.python if wanted.python.startswith("/") else host.which(wanted.python)
+    if found is None or not host.exists(found):
+        raise RailwrightError("ddp_benchmark_python: %s: there is no such program on %s; allowed: the name or the path of a Python that "
+                              "has torch" % (wanted.python, wanted.node))
+    return found
+
+
+def as_user(host: Host, who: processes.Account, argv: Sequence[str]) -> List[str]:
+    return processes.as_user(host, who, argv, "ddp_benchmark_user")
+
+
+def ask_torch(host: Host, who: processes.Account, python: str, wanted: Wanted) -> Dict[str, Any]:
+    """What torch says of itself; raises RailwrightError where it cannot do what is wanted."""
+    result = host.run(as_user(host, who, (python, "-c", PROBE)), PROBE_S)
+    lines = [line for line in clean(result.err).splitlines() if line.strip()]
+    words = one_line(lines[-1]) if lines else "it said nothing"
+    head = "ddp_benchmark_python %s on %s" % (wanted.python, wanted.node)
+    if result.rc == 124:
+        raise RailwrightError("%s did not import torch within %d s" % (head, PROBE_S))
+    try:
+        said = read_json(result.out.strip().rpartition("\n")[2]) if result.ok else None
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise RailwrightError("%s has no torch: %s" % (head, words))
+    if wanted.backend not in (said.get("backends") or ()):
+        raise RailwrightError("%s: torch %s was built without %s; ddp_benchmark_backend asks for it" % (
+            head, one_line(str(said.get("torch")), 64), wanted.backend if said.get("distributed") else "torch.distributed"))
+    if wanted.backend == "nccl" and not said.get("devices"):
+        raise RailwrightError("no CUDA device on %s that torch %s can use%s; ddp_benchmark_backend: gloo needs none" % (
+            wanted.node, one_line(str(said.get("torch")), 64), " (%s)" % words if lines else ""))
+    return said
+
+
+def _processes(wanted: Wanted, said: Mapping[str, Any]) -> int:
+    if wanted.backend != "nccl":
+        return wanted.processes or 1
+    devices = whole(said.get("devices"), 0, 1024) or 0
+    if (wanted.processes or 0) > devices:
+        raise RailwrightError("ddp_benchmark_processes: %d: %s has %d CUDA device%s; allowed: a process for each at most" % (
+            wanted.processes or 0, wanted.node, devices, "" if devices == 1 else "s"))
+    return wanted.processes or devices
+
+
+def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
+    """Where the rendezvous goes over, as NCCL's bootstrap does: name and addresses; None when it cannot be told."""
+    name = spec["bootstrap_interface"] or management_interface(spec, identity)
+    if name is None:
+        return None
+    addresses = [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]
+    return {"name": name, "addresses": addresses}
+
+
+def start(host: Host, share: Share, files: Mapping[str, str]) -> Dict[str, Any]:
+    """The run's directory with the scripts in it, and torchrun; what ``poll`` must know of it."""
+    who, path = account(share.user), run_directory.directory_of(share.run)
+    run_directory.make_way(host, share.run)
+    host.make_directory(run_directory.ROOT, 0o755)
+    host.make_directory(run_directory.BASE, 0o755)
+    for name in host.listdir(run_directory.BASE):
+        if name.startswith(PREFIX) and name != share.run:  # left by one whose controller died
+            remove(host, name)
+    run_directory.note(host, share.run, started=True)
+    host.make_directory(path, 0o700, (who.uid, who.gid))
+    with processes.rights_of(host, who.name):
+        for name, text in sorted(files.items()):
+            host.write("%s/%s" % (path, name), text, 0o600)
+    log = "%s/%s" % (path, LOG)
+    found = processes.start(host, command(share, path), who.name, environment(share, path), log, share.timeout_s, share.run, LEASE_S)
+    return {"pid": found.pid, "start_time": found.start_time, "at": time.monotonic()}
+
+
+def poll(host: Host, share: Share, process: Mapping[str, Any], age: float) -> Dict[str, Any]:
+    """Wait a while for the end; ``over``: the job is so many seconds old, ``done``: it has ended. Whoever asks still wants it.
+
+    A rank that failed is the end too: torchrun itself waits five minutes for the other nodes then. The status is no ``rc``: with that
+    key any other value than 0 is a failure to Ansible, None too.
+    """
+    started = processes.Started(int(process["pid"]), str(process["start_time"]))
+    end = float(process["at"]) + age  # the clock is the node's since its boot, the same for every process
+    log = "%s/%s" % (run_directory.directory_of(share.run), LOG)
+    deadline = min(time.monotonic() + WAIT_S, end)
+    run_directory.note(host, share.run)
+    processes.renew(host, log, share.user)
+    failed = a_rank_failed(host, share)  # by then torchrun has had ten seconds more
+    while True:
+        running = processes.alive(host, started)  # before the status is read: what ends in between has left one
+        code = processes.ended_with(host, log, share.user)
+        now = time.monotonic()
+        done = code is not None or not running or (failed and now >= deadline)
+        if done or now >= deadline:
+            return {"done": done, "over": done or now >= end, "exit": code, "progress": progress(host, share, now - float(process["at"]))}
+        time.sleep(POLL_S)
+
+
+def a_rank_failed(host: Host, share: Share) -> bool:
+    found = collect(host, share)
+    return bool(found["failures"] or children(found["log"], share.first_rank))
+
+
+def progress(host: Host, share: Share, seconds: float) -> Dict[str, Any]:
+    found = _document(host, share, "progress.json") or {}
+    step, steps = found.get("step"), found.get("steps")
+    if not isinstance(step, int) or not isinstance(steps, int) or not steps:
+        return {"seconds": seconds}
+    return {"seconds": seconds, "step": step, "steps": steps}
+
+
+def collect(host: Host, share: Share) -> Dict[str, Any]:
+    """What this node's ranks left; the judge knows what to make of it."""
+    who, path = account(share.user), run_directory.directory_of(share.run)
+    numbers = range(share.first_rank, share.first_rank + share.processes)
+    ranks = [_document(host, share, "rank-%d.json" % rank) for rank in numbers]
+    tail = host.run(as_user(host, who, ("tail", "-c", str(LOG_TAIL), "%s/%s" % (path, LOG))))
+    return {
+        "rc": processes.ended_with(host, "%s/%s" % (path, LOG), who.name),
+        "ranks": [item for item in ranks if item is not None],
+        "failures": failures_of([_document(host, share, "failed-%d.json" % rank) for rank in numbers]),
+        "result": _document(host, share, "result.json") if share.node_rank == 0 else None,
+        "log": clean(tail.out) if tail.ok else "",
+    }
+
+
+def _document(host: Host, share: Share, name: str) -> Optional[Dict[str, Any]]:
+    with processes.rights_of(host, share.user):
+        text = host.read("%s/%s" % (run_directory.directory_of(share.run), name), FILE_LIMIT)
+    try:
+        found = read_json(text or "")
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def stop(host: Host, share: Share) -> int:
+    """End every process of the run; how many there were."""
+    return processes.stop_marked(host, share.run, account(share.user).uid)
+
+
+def remove(host: Host, run: str) -> None:
+    """The directory with all that torchrun and the ranks put there, by the rights of whom it belongs to."""
+    path = run_directory.directory_of(run)
+    owner = host.owner(path)
+    if owner is not None:
+        host.run(as_user(host, account(owner[0]), ("find", path, "-xdev", "-mindepth", "1", "-delete")), 60.0)
+    run_directory.remove(host, run)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proof by traffic: ib_write_bw between the memory of a GPU and an HCA, over the HCA back into the same node.
+
+Registration of GPU memory with the HCA is the part that fails without GPUDirect, so a figure at all is the proof; whether
+it is good enough is the inventory's to say. Where perftest cannot reach GPU memory nothing is proven, and that is said:
+``unproven`` is not ``pass``. Client and server run on the node under ``timeout``; the server is ended in any case.
+"""
+
+import signal
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ..checks.comparisons import Where, number, verdict
+from ..host.host import Host
+from ..rules.gpudirect import DMABUF
+from ..types import Verdict
+from .gdr_pairs import Pair
+from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
+from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive, listening, start_time
+
+CHECK = "gpudirect.traffic"
+KEY = "gpudirect_min_bandwidth_gbps"
+TEST = "write_bw"
+LOOPBACK = "127.0.0.1"  # only the connection data go over it; the traffic goes over the HCA
+HELP_SECONDS = 10.0
+
+
+def measure(
+    host: Host, node: str, path: str, pairs: Sequence[Pair], options: Options, port: int, minimum: Optional[float]
+) -> List[Verdict]:
+    """A verdict for every pair, one after the other: two at once would share a GPU or an HCA."""
+    tool = host.which(TOOLS[TEST])
+    lacking = "it is not installed" if tool is None else missing_in(host.run([tool, "--help"], HELP_SECONDS).out, path)
+    if lacking is not None or tool is None:
+        why = "%s: %s; the path is set up, and nothing on this node can show that it works" % (TOOLS[TEST], lacking)
+        return [verdict(CHECK, where_of(node, pair), "unproven", "traffic from GPU memory", None, why) for pair in pairs]
+    return [_judged(node, pair, minimum, *_pair(host, pair, path, tool, options, port)) for pair in pairs]
+
+
+def missing_in(text: str, path: str) -> Optional[str]:
+    """What this build of perftest lacks for the path, by its own help; None when it has all."""
+    if "--use_cuda=" not in text and "--use_cuda " not in text:
+        return "it is built without CUDA"
+    if path == DMABUF and "--use_cuda_dmabuf" not in text:
+        return "it is built with CUDA but without DMA-BUF"
+    return None
+
+
+def where_of(node: str, pair: Pair) -> Where:
+    return Where(node, pair.hca, pair.port, "GPU %s and %s" % (pair.gpu, pair.rail))
+
+
+def _judged(node: str, pair: Pair, minimum: Optional[float], found: Optional[float], why: str) -> Verdict:
+    where = where_of(node, pair)
+    if found is None:
+        return verdict(CHECK, where, "fail", "traffic from GPU memory" if minimum is None else minimum, None, "%s: %s" % (TOOLS[TEST], why))
+    if minimum is None:
+        text = "%s Gb/s from GPU memory; no minimum in the inventory (%s)" % (number(found), KEY)
+        return verdict(CHECK, where, "pass", "traffic from GPU memory", found, text)
+    status, side = ("pass", "") if found >= minimum else ("fail", ", below %s" % number(minimum))
+    return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s" % (number(found), side))
+
+
+def command(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int, server: Optional[str] = None) -> List[str]:
+    """Pinned to the HCA's NUMA node where that can be done: from the wrong one an 8-GPU node has been seen at a tenth."""
+    test = Measurement(TEST, pair.rail, pair.hca, pair.port, pair.gid_index, port, LOOPBACK)
+    check_test(test)
+    extra = ("--use_cuda=%d" % pair.number,) + (("--use_cuda_dmabuf",) if path == DMABUF else ())
+    known = pair.numa_node is not None and pair.numa_node >= 0  # -1: the firmware tells none
+    pinned = ["numactl", "-N", str(pair.numa_node)] if known and host.which("numactl") is not None else []
+    return ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"] + pinned + list(arguments(test, options, tool, server, extra))
+
+
+def _pair(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int) -> Any:
+    """(figure, "") or (None, why)."""
+    if port in listening(host):
+        return None, "TCP port %d is in use on this node; set validate_port to a free range" % port
+    log = "%s/gdr-%d.log" % (RUN_DIR, port)
+    host.write(log, "", 0o600)  # also makes the directory
+    argv = ["timeout", "-k", "5", str(options.timeout * 2)] + command(host, pair, path, tool, options, port)
+    server = Server(host.spawn(argv, log), "", argv)
+    server = server._replace(started=start_time(host, server.pid) or "")
+    try:
+        if not _comes_up(host, server, port):
+            return None, "the server did not come up: %s" % reason(1, host.read(log) or "", "", LOOPBACK)
+        result = host.run(command(host, pair, path, tool, options, port, LOOPBACK), float(options.timeout))
+        found = figure(TEST, result.out, None) if result.ok else None
+        return found, "" if found is not None else reason(result.rc, result.out, result.err, LOOPBACK)
+    finally:
+        if is_alive(host, server):
+            host.signal_group(server.pid, signal.SIGTERM)
+        host.remove(log)
+
+
+def _comes_up(host: Host, server: Server, port: int) -> bool:
+    """CUDA is initialised before the server listens; waits for the slow one, not for the dead."""
+    deadline = time.monotonic() + READY_S * 2
+    while port not in listening(host):
+        if not is_alive(host, server) or time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def pairs_from(rows: Sequence[Mapping[str, Any]]) -> List[Pair]:
+    """Pairs that went over the controller as JSON."""
+    return [
+        Pair(str(row["gpu"]), int(row["number"]), str(row["hca"]), int(row["port"]), row.get("gid_index"), str(row["rail"]),
+             row.get("numa_node"))
+        for row in rows
+    ]
+
+
+def options_from(values: Mapping[str, Any]) -> Options:
+    fields: Dict[str, int] = {name: int(values[name]) for name in Options._fields}
+    return Options(**fields)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node brings to the proof: GPUs, driver, NCCL, launchers, the programs. Read-only; what cannot work is a problem in words.
+
+Programs are started as the job user, with the library path that the jobs will have: that they print their help proves that the
+loader finds every library, and the help says whether they can write JSON (2.17.3 and later).
+"""
+
+import ipaddress
+import re
+import sys
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...areas.nccl.environment import management_interface
+from ...formats.program_output import one_line, reason
+from ...host.host import Host, Result
+from ...observe.affinity import affinity, driver_matrix
+from ...observe.gpu_driver import loaded_driver
+from ...observe.mpi import found_mpi
+from ...observe.nccl_library import nccl_libraries
+from ...observe.nics import observe_addresses
+from ...spec.model import Spec
+from ...types import Identity, as_dicts
+from . import probe
+from .affinity import judge_topology
+from .dumps import CONF, conf_settings, judge_topo_files
+from .launch import COLLECTIVES
+from .processes import account, as_user
+
+HELP_SECONDS = 30.0
+SLURM_TOOLS = ("srun", "sinfo", "scancel")
+_SHA256 = re.compile(r"\\?([0-9a-f]{64}) ")
+
+
+class Wanted(NamedTuple):
+    """What the run is to be made of on this node. ``libraries``: LD_LIBRARY_PATH."""
+
+    user: str
+    directory: str
+    libraries: Tuple[str, ...]
+    collectives: Tuple[str, ...]
+    mpi_prefix: Optional[str]
+    environment: Mapping[str, str]
+
+
+def look(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) -> Dict[str, Any]:
+    """JSON, for the plan."""
+    who = account(wanted.user)
+    said = ask_cuda(host, wanted)
+    rows = affinity(host, identity)
+    programs = [program(host, wanted, name) for name in wanted.collectives]
+    return {
+        "node": node,
+        "hostname": host.line("/proc/sys/kernel/hostname") or node,
+        "user": wanted.user,
+        "python": host.which("python3") or sys.executable,
+        "directory": wanted.directory,
+        "libraries": list(wanted.libraries),
+        "interface": interface(host, spec, identity),
+        "cuda": probe.as_dict(said),
+        "driver": loaded_driver(host).version,
+        "nccl": as_dicts(nccl_libraries(host, spec["nccl_prefix"])),
+        "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
+        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))),
+        "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
+        "programs": programs,
+        "affinity": rows,
+        "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
+                             + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
+        "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
+    }
+
+
+def ask_cuda(host: Host, wanted: Wanted) -> probe.Answer:
+    """What libcuda lists for the job user, to whom a device file may be closed, and with the jobs' libraries (CUDA's compat among them)."""
+    script = with_libraries(wanted, [host.which("python3") or sys.executable, "-I", "-c", probe.SCRIPT])
+    result = host.run(as_user(host, account(wanted.user), script), float(probe.SECONDS))
+    found = probe.answers(result.out)
+    if found:
+        return found[0]
+    why = "libcuda did not answer in %d s" % probe.SECONDS if result.rc == 124 else "the probe ended with %d: %s" % (
+        result.rc, one_line(result.err.strip().rpartition("\n")[2]) or "no word")
+    return probe.Answer("unknown", None, (), why, None, None)
+
+
+def with_libraries(wanted: Wanted, argv: Sequence[str]) -> List[str]:
+    return (["env", "LD_LIBRARY_PATH=%s" % ":".join(wanted.libraries)] if wanted.libraries else []) + list(argv)
+
+
+def program(host: Host, wanted: Wanted, collective: str) -> Dict[str, Any]:
+    """``{"name", "path", "sha256", "json", "problem"}``."""
+    name = COLLECTIVES[collective]
+    path = "%s/%s" % (wanted.directory.rstrip("/"), name)
+    found: Dict[str, Any] = {"name": name, "path": path, "sha256": None, "json": False, "problem": None}
+    if not host.exists(path):
+        found["problem"] = "not in %s" % wanted.directory
+        return found
+    digest = _SHA256.match(host.run(("sha256sum", path), 120.0).out)
+    found["sha256"] = digest.group(1) if digest is not None else None
+    result = host.run(as_user(host, account(wanted.user), with_libraries(wanted, [path, "-h"])), HELP_SECONDS)
+    found["json"] = "--output_file" in result.out
+    if "--minbytes" not in result.out:
+        found["problem"] = _no_help(result)
+    return found
+
+
+def _no_help(result: Result) -> str:
+    words = reason(result.err) or reason(result.out) or "no word"
+    return "does not start (%s): %s" % ("no answer" if result.rc == 124 else "exit %d" % result.rc, words)
+
+
+def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
+    """What the launchers speak over, as NCCL's bootstrap does: its name and its IPv4 network; None when it cannot be told."""
+    name = spec["bootstrap_interface"] or management_interface(spec, identity)
+    if name is None:
+        return None
+    return {"name": name, "networks": networks(observe_addresses(host).get(name, ()))}
+
+
+def networks(addresses: Sequence[str]) -> List[str]:
+    """192.0.2.11/24 -> 192.0.2.0/24. Only IPv4: Open MPI's lists of networks know no other."""
+    found = []
+    for text in addresses:
+        try:
+            network = ipaddress.ip_interface(text).network
+        except ValueError:
+            continue
+        if network.version == 4:
+            found.append(str(network))
+    return found

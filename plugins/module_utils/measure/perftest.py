@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""perftest without a node: who tests whom, on which port, with which options, and what the output says. Pure.
+
+Formats and options were read in the perftest source, 4.5-0.17 (Debian 12) to 26.01:
+the table's header names its columns; ``--out_json`` of 4.5 writes keys without quotes,
+which is no JSON, so the table is always there to fall back on.
+"""
+
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..formats.outside import mapping, read_json
+from ..formats.outside import number as number_of
+
+TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
+TESTS = ("write_bw", "read_lat")
+# The column of the table, and the key of the JSON report, that each test is judged by: the average, never
+# the peak (which is 0.00 with -D, and flatters otherwise).
+COLUMN = {"write_bw": "BW average[Gb/sec]", "read_lat": "t_avg[usec]"}
+JSON_KEY = {"write_bw": "BW_average", "read_lat": "t_avg"}
+UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
+LATENCY_BYTES = 2  # perftest's own default for latency
+
+HEADER = re.compile(
+    r"#bytes|#iterations|BW (?:peak|average)\[[^\[\]]+\]|MsgRate\[[^\[\]]+\]"
+    r"|t_\w{1,32}\[usec\]|[\d.]{1,16}% percentile\[usec\]|tps average|CPU_Util\[%\]")
+
+Pair = Tuple[str, str]
+
+
+class Measurement(NamedTuple):
+    """One test of one rail between a server and a client."""
+
+    name: str  # write_bw or read_lat
+    rail: str  # label on the client, for people
+    hca: str
+    port: int
+    gid_index: Optional[int]  # None on InfiniBand: the path is by LID
+    tcp_port: int
+    address: str  # where the server listens
+    tclass: Optional[int] = None  # the traffic class of the site's QoS profile; None: the queue of everybody
+    rdma_cm: bool = False  # RDMA-CM connects the queue pairs: iWARP, which eRDMA is in mode default, knows no other way
+
+
+class Options(NamedTuple):
+    """What both ends must agree on."""
+
+    seconds: int
+    iterations: int
+    message_bytes: int
+    queue_pairs: int
+    timeout: int
+
+
+def pairs(nodes: Sequence[str], rounds: Optional[int] = None) -> List[List[Pair]]:
+    """Rounds of disjoint (server, client) pairs: the circle method of a round-robin tournament.
+
+    Within a round no node is in two pairs, so no measurement shares a node's links with
+    another. Without ``rounds`` just enough of them that every node was in one: one round, or for an
+    odd number one more with the node that had no partner.
+    """
+    ordered = sorted(set(nodes))
+    if len(ordered) < 2:
+        return []
+    circle = ordered + [""] if len(ordered) % 2 else list(ordered)  # '' sits out
+    wanted = len(circle) - 1 if rounds is None else min(rounds, len(circle) - 1)
+    result: List[List[Pair]] = []
+    idle = set(ordered)
+    for number in range(wanted):
+        half = len(circle) // 2
+        drawn = [(circle[i], circle[-1 - i]) for i in range(half)]
+        current = [(a, b) if number % 2 == 0 else (b, a) for a, b in drawn if a and b]
+        if rounds is None and number > 0:
+            current = [pair for pair in current if idle.intersection(pair)]
+        result.append(current)
+        idle.difference_update(node for pair in current for node in pair)
+        if rounds is None and not idle:
+            break
+        circle = [circle[0], circle[-1]] + circle[1:-1]
+    return result
+
+
+def tcp_port(base: int, index: int, name: str) -> int:
+    """Every rail and test has a port of its own, the same on every node, so a late server cannot meet the wrong client."""
+    return base + index * len(TESTS) + TESTS.index(name)
+
+
+Rails = Sequence[Mapping[str, Any]]
+MODES = "one end is iWARP and connects by RDMA-CM alone, the other is not: their drivers are in different modes (erdma.mode)"
+CROSSED = "the two ends are on different networks: one hears another rail of the peer where this one should be (rail.swapped, rail.segment)"
+
+
+def plan_tests(
+    client_rails: Rails, server_rails: Rails, base: int, crossed: Sequence[str] = ()
+) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]:
+    """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name.
+
+    ``crossed``: rails of which the one end is known to be on another network than the other.
+    """
+    # Only the set-up goes over it, the traffic over the HCA: any address that the client reaches will do.
+    exchange = next((rail["address"] for rail in server_rails if rail["address"]), None)
+    exchange = exchange or next((rail["exchange"] for rail in server_rails if rail.get("exchange")), None)
+    serving: List[Measurement] = []
+    asking: List[Measurement] = []
+    left: List[Tuple[str, str]] = []
+    for index, rail in enumerate(client_rails):
+        theirs = next((other for other in server_rails if other["name"] == rail["name"]), None)
+        reason = CROSSED if rail["name"] in crossed else _cannot(rail, theirs, exchange)
+        if reason is not None or theirs is None:
+            left.append((str(rail["label"]), reason or "the peer has no such rail"))
+            continue
+        address = str(theirs["address"] or exchange)
+        if ":" in address and theirs.get("exchange") and not rail.get("rdma_cm"):
+            address = str(theirs["exchange"])  # IPv4: perftest 4.5 (Debian 12) knows no --ipv6-addr
+        for name in TESTS:
+            port = tcp_port(base, index, name)
+            serving.append(_measurement(name, theirs, port, address))
+            asking.append(_measurement(name, rail, port, address))
+    return serving, asking, left
+
+
+def _measurement(name: str, rail: Mapping[str, Any], port: int, address: str) -> Measurement:
+    cm = bool(rail.get("rdma_cm"))
+    return Measurement(name, rail["label"], rail["hca"], rail["port"], None if cm else rail["gid_index"], port, address, rdma_cm=cm)
+
+
+def _cannot(mine: Mapping[str, Any], theirs: Optional[Mapping[str, Any]], exchange: Optional[str]) -> Optional[str]:
+    """Why a rail cannot be measured, or None."""
+    if theirs is None:
+        return "the peer has no rail of this name"
+    if exchange is None:
+        return "the peer has no address, on a rail or on its management interface, to exchange the connection data over"
+    for whose, rail in (("this node", mine), ("the peer", theirs)):
+        if rail["hca"] is None or rail["port"] is None:
+            return "%s has no RDMA device on the rail" % whose
+        if rail["gid_needed"] and rail["gid_index"] is None:
+            return "%s has no RoCE v2 GID with the rail's address" % whose
+    if bool(mine.get("rdma_cm")) != bool(theirs.get("rdma_cm")):
+        return MODES
+    if mine.get("rdma_cm") and theirs["address"] is None:
+        return "the peer's rail has no address, and RDMA-CM finds the device by it"
+    return None
+
+
+# QP timeout, 4.096 us * 2^18 = 1.07 s, seven times. perftest's own 14 gives up after half a second of silence, which
+# Soft-RoCE on a busy machine exceeds; NCCL waits 18 (2.14) or 20 (since 2.23). A lost packet costs bandwidth all the same.
+QP_TIMEOUT = "18"
+
+
+def arguments(test: Measurement, options: Options, tool: str, server: Optional[str] = None, extra: Tuple[str, ...] = ()) -> Tuple[str, ...]:
+    """The command line; with ``server`` the client's. Both ends get the same options; perftest refuses or misreports otherwise."""
+    argv = [tool, "-d", test.hca, "-i", str(test.port), "-p", str(test.tcp_port), "-F", "-u", QP_TIMEOUT]
+    if test.rdma_cm:
+        argv.append("-R")
+    if test.gid_index is not None:
+        argv += ["-x", str(test.gid_index)]
+    if test.tclass is not None:
+        argv.append("--tclass=%d" % test.tclass)
+    if ":" in test.address:
+        argv.append("--ipv6-addr")
+    if test.name == "write_bw":
+        argv += ["--report_gbits", "-s", str(options.message_bytes), "-q", str(options.queue_pairs), "-D", str(options.seconds)]
+    else:
+        argv += ["-s", str(LATENCY_BYTES), "-n", str(options.iterations)]
+    argv += list(extra)
+    return tuple(argv + [server] if server is not None else argv)
+
+
+def life_time(tests: Sequence[Measurement], options: Options) -> int:
+    """Seconds after which a server ends by itself, whatever became of the controller: every test before it may use its whole time."""
+    return len(tests) * options.timeout + 60
+
+
+def parse_table(text: str) -> Dict[str, float]:
+    """The last row below the last header, by column name; {} when there is none.
+
+    Lines in between (CUDA prints some) and the number of lines before are of no matter.
+    """
+    columns: List[str] = []
+    row: Dict[str, float] = {}
+    for line in text.splitlines():
+        if line.lstrip().startswith("#bytes"):
+            columns = HEADER.findall(line)
+            continue
+        values = _numbers(line)
+        if columns and values is not None and len(values) == len(columns):
+            row = dict(zip(columns, values))
+    return row
+
+
+def _numbers(line: str) -> Optional[List[float]]:
+    fields = line.split()
+    if not fields:
+        return None
+    try:
+        return [float(field) for field in fields]
+    except ValueError:
+        return None
+
+
+def parse_json(text: Optional[str], name: str) -> Optional[float]:
+    """The judged figure of a JSON report; None for what is no JSON (perftest 4.5) or lacks it."""
+    if not text:
+        return None
+    try:
+        report = mapping(read_json(text))
+    except ValueError:
+        return None
+    value = mapping(report.get("results")).get(JSON_KEY[name])
+    return None if isinstance(value, str) else number_of(value)
+
+
+def figure(name: str, table_text: str, json_text: Optional[str]) -> Optional[float]:
+    """The judged figure of a test; the JSON report first, else the table. 0 is no figure: nothing moved."""
+    value = parse_json(json_text, name)
+    if value is None:
+        value = parse_table(table_text).get(COLUMN[name])
+    return value if value is not None and value > 0 else None
+
+
+def reason(rc: int, out: str, err: str, address: str) -> str:
+    """Why a client failed, in one line: the first line on stderr that says something."""
+    if rc in (124, 137):
+        return "no end in time; server %s" % address
+    lines = [line.strip() for line in (err + "\n" + out).splitlines()]
+    telling = [line for line in lines if re.search(r"couldn't|unable|fail|error|invalid|not found|refused|no such", line, re.IGNORECASE)]
+    return "%s (rc %d, server %s)" % ((telling or [line for line in lines if line] or ["no output"])[0][:200], rc, address)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""perftest on a node: servers that end by themselves, clients with a time limit, a stop that hits nobody else.
+
+What was started is recorded under /run before anything else happens, so that ``stop``
+works after a lost connection or a killed controller, and every server runs under
+``timeout`` in a session of its own, so that it ends even if ``stop`` never comes.
+"""
+
+import ipaddress
+import json
+import re
+import signal
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..checks.comparisons import Where, verdict
+from ..errors import RailwrightError
+from ..formats.outside import is_digits, listed, mapping, read_json, rows, whole
+from ..host.host import Host
+from ..observe import sysfs_values
+from ..observe.traffic_counters import Watched, snapshot
+from ..types import Verdict
+from . import qos_counter_verdicts
+from .bandwidth_verdicts import Limits, judge_figure, where_of
+from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
+from .perftest import TOOLS, Measurement, Options, arguments, figure, life_time, reason
+
+RUN_DIR = "/run/railwright"
+RECORD = RUN_DIR + "/perftest.json"
+READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
+POLL_S = 0.1
+CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
+COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + qos_counter_verdicts.NAMES))
+DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
+
+
+class Server(NamedTuple):
+    """A started server as it is recorded: enough to know it again."""
+
+    pid: int
+    started: str  # start time in clock ticks since boot, from /proc/PID/stat: a recycled pid differs
+    argv: List[str]
+
+
+def check_test(test: Measurement) -> None:
+    """Device names become paths here, the address the last word of a command line; they came from a node once, maybe from another one."""
+    if not DEVICE.match(test.hca) or test.hca.startswith("."):
+        raise RailwrightError("%r is no name of an RDMA device" % test.hca)
+    try:
+        ipaddress.ip_address(test.address)
+    except ValueError as error:
+        raise RailwrightError("the address of %s: %s" % (test.rail, error)) from error
+    if test.name not in TOOLS:
+        raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
+
+
+def check_port(port: Watched) -> None:
+    """Names become paths and words of a command line here."""
+    for name in (port.hca,) + port.netdevs:
+        if not sysfs_values.is_name(name):
+            raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
+
+
+def start(
+    host: Host, node: str, peer: str, tests: Sequence[Measurement], ports: Sequence[Watched], options: Options
+) -> Tuple[List[Verdict], List[int]]:
+    """Take the counters' baseline of ``ports`` and start a server for every test.
+
+    Returns the verdicts of those that did not start, and the ports on which the others listen.
+    """
+    stop_servers(host)
+    for port in ports:
+        check_port(port)
+    record: Dict[str, Any] = {"servers": [], "counters": {_key(port): snapshot(host, port, COUNTERS) for port in ports}}
+    host.write(RECORD, json.dumps(record), 0o600)
+    started: List[Tuple[Measurement, Server, str]] = []
+    verdicts = []
+    taken = listening(host)
+    for test in tests:
+        check_test(test)
+        why = _why_not(host, test, taken)
+        if why is not None:
+            verdicts.append(_not_started(node, peer, test, why))
+            continue
+        log = "%s/server-%d.log" % (RUN_DIR, test.tcp_port)
+        argv = ["timeout", "-k", "5", str(life_time(tests, options))] + list(arguments(test, options, str(host.which(TOOLS[test.name]))))
+        pid = host.spawn(argv, log)
+        server = Server(pid, start_time(host, pid) or "", argv)
+        started.append((test, server, log))
+        record["servers"].append(server._asdict())
+        host.write(RECORD, json.dumps(record), 0o600)
+    open_ports = _wait(host, [item for item in started if not item[0].rdma_cm])
+    open_ports += _settle(host, [item for item in started if item[0].rdma_cm])
+    for test, _server, log in started:
+        if test.tcp_port not in open_ports:
+            verdicts.append(_not_started(node, peer, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
+    return verdicts, open_ports
+
+
+def _why_not(host: Host, test: Measurement, taken: Sequence[int]) -> Optional[str]:
+    if host.which(TOOLS[test.name]) is None:
+        return "%s is not installed" % TOOLS[test.name]
+    if test.tcp_port in taken:
+        return "TCP port %d is in use on this node; set validate_port to a free range" % test.tcp_port
+    return None
+
+
+def _not_started(node: str, peer: str, test: Measurement, why: str) -> Verdict:
+    expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
+    where = Where(node, test.hca, test.port, "%s for %s" % (test.rail, peer))
+    return verdict("perftest.server", where, "fail", expected, None, why)
+
+
+def _wait(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
+    """The ports that listen; waits for the slow ones, not for the dead."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        ports = listening(host)
+        waiting = [server for test, server, _log in started if test.tcp_port not in ports and is_alive(host, server)]
+        if not waiting or time.monotonic() > deadline:
+            return [test.tcp_port for test, _server, _log in started if test.tcp_port in ports]
+        time.sleep(POLL_S)
+
+
+def _settle(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
+    """The same for servers that listen by RDMA-CM: one that cannot has ended by then."""
+    if started:
+        time.sleep(CM_SETTLE_S)
+    return [test.tcp_port for test, server, _log in started if is_alive(host, server)]
+
+
+def run_clients(
+    host: Host, node: str, peer: str, tests: Sequence[Measurement], open_ports: Sequence[int], options: Options, limits: Limits
+) -> List[Verdict]:
+    """One after the other, so that a figure is one rail's own."""
+    verdicts = []
+    for test in tests:
+        check_test(test)
+        if test.tcp_port not in open_ports:
+            verdicts.append(verdict("perftest." + test.name, where_of(node, test, peer), "unknown", "a result", None,
+                                    "not run: no server on %s (see its verdict perftest.server)" % peer))
+            continue
+        tool = host.which(TOOLS[test.name])
+        if tool is None:
+            verdicts.append(judge_figure(node, peer, test, limits, None, "not installed"))
+            continue
+        verdicts.append(_client(host, node, peer, test, tool, options, limits))
+    return verdicts
+
+
+def _client(host: Host, node: str, peer: str, test: Measurement, tool: str, options: Options, limits: Limits) -> Verdict:
+    report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
+    json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
+    host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
+    try:
+        result = host.run(arguments(test, options, tool, test.address, json_options), timeout=float(options.timeout))
+        found = figure(test.name, result.out, host.read(report)) if result.ok else None
+    finally:
+        host.remove(report)
+    why = "no figure in its output"
+    if not result.ok:
+        why = reason(result.rc, result.out, result.err, "%s (%s)" % (peer, test.address))
+    return judge_figure(node, peer, test, limits, found, why)
+
+
+def stop(
+    host: Host, node: str, peer: str, ports: Sequence[Watched], lossless: Sequence[int], why_not: Optional[str] = None
+) -> Tuple[List[Verdict], int, List[Dict[str, Any]]]:
+    """End what ``start`` recorded and judge how the counters grew; returns the verdicts, how many were ended, and the figures.
+
+    ``lossless``: the priorities of the site's QoS profile; ``why_not``: why there is nothing to hold the traffic against.
+    """
+    record = read_record(host)
+    ended = stop_servers(host)
+    baseline = record.get("counters")
+    verdicts: List[Verdict] = []
+    figures: List[Dict[str, Any]] = []
+    for port in ports:
+        check_port(port)
+        before = baseline.get(_key(port)) if isinstance(baseline, dict) else None
+        if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
+            continue
+        after = snapshot(host, port, COUNTERS)
+        where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+        verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
+        found = qos_counter_verdicts.traffic(before, after)
+        figures.append(qos_counter_verdicts.figures(port, peer, found))
+        if why_not is not None:
+            verdicts.append(verdict(qos_counter_verdicts.LOSSLESS, where, "skipped", None, None, why_not))
+        else:
+            verdicts.extend(qos_counter_verdicts.judge_traffic(where, port, peer, lossless, found))
+    return verdicts, ended, figures
+
+
+def stop_servers(host: Host) -> int:
+    """End the recorded servers, and only those: pid, start time and command line must all still be the same."""
+    ended = 0
+    for item in rows(read_record(host).get("servers")):
+        pid = whole(item.get("pid"), 0, 1 << 22)  # the kernel's own limit
+        if pid is None or "started" not in item:
+            continue
+        server = Server(pid, str(item["started"]), [str(part) for part in listed(item.get("argv"))])
+        if server.pid > 1 and is_ours(host, server):
+            host.signal_group(server.pid, signal.SIGTERM)
+            ended += 1
+        host.remove("%s/server-%s.log" % (RUN_DIR, _option(server.argv, "-p")))
+    host.remove(RECORD)
+    return ended
+
+
+def _option(argv: List[str], name: str) -> str:
+    """The number after an option; digits only, since it becomes part of a path."""
+    value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
+    return value if is_digits(value) else "none"
+
+
+def is_ours(host: Host, server: Server) -> bool:
+    text = host.read("/proc/%d/cmdline" % server.pid)
+    if not text or not server.started:
+        return False
+    return text.rstrip("\0").split("\0") == server.argv and start_time(host, server.pid) == server.started
+
+
+def is_alive(host: Host, server: Server) -> bool:
+    """For one that was just started: its command line reads as empty for a moment while the kernel still sets the program up."""
+    return bool(server.started) and start_time(host, server.pid) == server.started
+
+
+def start_time(host: Host, pid: int) -> Optional[str]:
+    """Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets, so count from its end."""
+    text = host.read("/proc/%d/stat" % pid)
+    fields = text.rpartition(")")[2].split() if text else []
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else None
+
+
+def read_record(host: Host) -> Dict[str, Any]:
+    try:
+        return mapping(read_json(host.read(RECORD) or "{}"))
+    except ValueError:
+        return {}
+
+
+def listening(host: Host) -> List[int]:
+    """TCP ports in state LISTEN (0A), both families."""
+    ports = []
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in (host.read(path) or "").splitlines()[1:]:
+            fields = line.split()
+            port = sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) if len(fields) > 3 and fields[3] == "0A" else None
+            if port is not None:
+                ports.append(port)
+    return ports
+
+
+def _key(port: Watched) -> str:
+    return "%s/%d" % (port.hca, port.port)
+
+
+def _last_line(text: Optional[str]) -> str:
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "it said nothing"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One node's look at its rails' networks: pings, the routes they take, and who answers for which address.
+
+Everything runs a bounded number at a time. What it means is judged on the controller, which sees all nodes.
+"""
+
+import ipaddress
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..formats.outside import read_json, rows
+from ..host.host import Host
+from ..observe.who_has import who_has
+from .ping_verdicts import ETHERNET_MTU, command, payload, unanswered
+
+PARALLEL = 16  # processes at once; a rail of a node with eight peers on eight rails would otherwise start 64
+ASKED_PEERS = 4  # of a rail on which pings fail: their addresses are asked for by ARP; more would say no more
+NO_PING = "ping is not installed (package iputils-ping or iputils)"
+Probe = Mapping[str, Any]
+
+
+def look(host: Host, probes: Sequence[Probe], rails: Sequence[Mapping[str, Any]], count: int, wait: int) -> Dict[str, Any]:
+    """An answer for every probe, and one for every rail (name, netdev, address), in their order."""
+    pings = ping_all(host, probes, count, wait)
+    failed = [(probe, ping) for probe, ping in zip(probes, pings) if unanswered(ping)]
+    wanted: Dict[str, List[str]] = {rail["netdev"]: [rail["address"]] for rail in rails}
+    for netdev, addresses in wanted.items():
+        for probe in [item for item, _ping in failed if item["netdev"] == netdev][:ASKED_PEERS]:
+            addresses += [address for address in [probe["address"]] + list(probe["others"]) if address not in addresses]
+    answers = who_has(host, wanted)
+    for probe, ping in failed:
+        heard = answers.get(probe["netdev"]) or {}
+        ping["heard"] = {address: list(heard[address]) for address in [probe["address"]] + list(probe["others"]) if heard.get(address)}
+    doubted = dad_failed(host) if any(":" in rail["address"] for rail in rails) else []
+    return {"pings": pings, "rails": [_holders(rail, answers, doubted) for rail in rails]}
+
+
+def _holders(rail: Mapping[str, Any], answers: Mapping[str, Any], doubted: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
+    """``macs``: who else answers for the rail's own address; None where nobody could be asked."""
+    found = answers.get(rail["netdev"])
+    macs = list(found.get(rail["address"], ())) if found is not None else None
+    failed = (rail["netdev"], str(ipaddress.ip_address(rail["address"]))) in doubted
+    return {"name": rail["name"], "macs": macs, "dad_failed": failed}
+
+
+def dad_failed(host: Host) -> List[Tuple[str, str]]:
+    """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
+    try:
+        links = rows(read_json(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out))
+    except ValueError:
+        return []
+    found: List[Tuple[str, str]] = []
+    for link in links:
+        found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
+    return found
+
+
+def ping_all(host: Host, probes: Sequence[Probe], count: int, wait: int) -> List[Dict[str, Any]]:
+    ping = host.which("ping")
+    if not probes:
+        return []
+    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(probes))) as pool:
+        return list(pool.map(lambda probe: _probe(host, ping, probe, count, wait), probes))
+
+
+def _probe(host: Host, ping: Optional[str], probe: Probe, count: int, wait: int) -> Dict[str, Any]:
+    full_size = payload(probe["mtu"], probe["address"])
+    least = payload(ETHERNET_MTU, probe["address"])
+    full: Optional[bool] = None
+    small: Optional[bool] = None
+    if ping is not None:
+        full = _answers(host, ping, probe, full_size, count, wait)
+        if full is False and least < full_size:
+            small = _answers(host, ping, probe, least, count, wait)
+    device, why = _route(host, probe)
+    found: Dict[str, Any] = {"full": full, "small": small, "device": device, "no_route": why, "heard": {}}
+    return found if ping is not None else dict(found, why=NO_PING)
+
+
+def _answers(host: Host, ping: str, probe: Probe, size: int, count: int, wait: int) -> Optional[bool]:
+    """Whether one answer came back; None when ping itself could not run. Its exit codes: 0 answered, 1 no answer, 2 other.
+
+    2 is also what it gives for a source address that is not on this node: that is no answer, not an unknown.
+    """
+    result = host.run(command(ping, probe, size, count, wait), timeout=count * wait + 10.0)
+    if result.rc in (126, 127):
+        return None
+    return result.rc == 0
+
+
+def _route(host: Host, probe: Probe) -> Tuple[Optional[str], Optional[str]]:
+    """The interface that the kernel would send by, were it not told one; else ip's own words."""
+    result = host.run(("ip", "-j", "route", "get", probe["address"], "from", probe["source"]), 10.0)
+    try:
+        found = rows(read_json(result.out)) if result.ok else []
+    except ValueError:
+        found = []
+    device = found[0].get("dev") if found else None
+    if isinstance(device, str):
+        return device, None
+    lines = result.err.strip().splitlines()
+    return None, lines[-1] if lines else "ip gave no route"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the package changes of a plan to what the package modules of ansible.builtin are told, in the order that works.
+
+An old stack is taken off before another one comes; headers and dkms are there before packages
+whose scripts build modules; then one step an area in the plan's order: the RDMA stack before
+the GPU driver, the driver before CUDA, CUDA before NCCL and MPI.
+
+=========  ==========================================================================================
+state      what the step does
+=========  ==========================================================================================
+uninstall  runs the stack's own uninstaller (``argv``) where it is there
+absent     removes packages
+replaced   gives packages of a vendor back to the distribution; the proof finds out in which version
+file       installs a package file that was downloaded and whose checksum was compared
+unsigned   the same for one that nobody signed: it is taken for its checksum, which is the operator's own, and it brings no repository
+present    installs packages, by exact version or glob where one is wanted
+=========  ==========================================================================================
+"""
+
+import re
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ..catalogue import aiacc
+from ..types import PRESENT, Change
+
+UNINSTALLER = "ofed-scripts"  # the package that has the uninstaller
+UNINSTALL = ("/usr/sbin/ofed_uninstall.sh", "--force")
+OFFLINE = "doca-host"  # only ever comes as a file
+OFFLINE_PATH = "/var/cache/railwright/packages/doca-host.%s"
+FILES = {"file": OFFLINE_PATH, "unsigned": aiacc.BROUGHT}
+_BUILD = re.compile(r"(?:linux-headers-|kernel-devel-|kernel-headers).*|dkms")
+_FORMS = {"apt": ("=", "deb"), "zypper": ("=", "rpm"), "dnf": ("-", "rpm"), "yum": ("-", "rpm")}
+
+
+def package_steps(changes: Sequence[Change], manager: str) -> Dict[str, Any]:
+    """``{"manager", "steps": [{"area", "state", "names"}]}``; names carry exact versions or globs."""
+    joint, ending = _FORMS.get(manager, ("-", "rpm"))
+    named = [(change, str(change.package)) for change in changes if change.package is not None]
+    steps: List[Dict[str, Any]] = []
+    removed = [name for change, name in named if change.after is None]
+    if UNINSTALLER in removed:
+        steps.append({"area": "packages", "state": "uninstall", "names": [], "argv": list(UNINSTALL)})
+    if removed:
+        steps.append({"area": "packages", "state": "absent", "names": removed})
+    done: List[str] = []
+    for area in _areas([change for change, _name in named]):
+        rows = [(change, name) for change, name in named if change.area == area and change.after is not None and name not in done]
+        done += [name for _change, name in rows]
+        for state, group in _grouped(rows):
+            names = [name if change.after == PRESENT else name + joint + str(change.after) for change, name in group]
+            if state in FILES and names:
+                names = [FILES[state] % ending]
+            if names:
+                steps.append({"area": area, "state": state, "names": names})
+    return {"manager": manager, "steps": steps}
+
+
+def _grouped(rows: Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[Change, str]]]]:
+    """What builds need, what comes back, what comes as a file, and the rest."""
+    replaced = [row for row in rows if row[0].before is not None and row[0].after == PRESENT]
+    offline = [row for row in rows if row[1] == OFFLINE]
+    unsigned = [row for row in rows if row[1] == aiacc.PACKAGE]
+    build = [row for row in rows if _BUILD.match(row[1]) and row not in replaced]
+    rest = [row for row in rows if row not in replaced + offline + unsigned + build]
+    return [("present", build), ("replaced", replaced), ("file", offline), ("present", rest), ("unsigned", unsigned)]
+
+
+def _areas(changes: Sequence[Change]) -> List[str]:
+    found: List[str] = []
+    for change in changes:
+        if change.area not in found:
+            found.append(change.area)
+    return found

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proves, before anything changes, that the package steps of a plan can be carried out.
+
+In a private directory on the node, removed afterwards: the sources, pins and keyrings as they
+will be, indexes of their own, and the package manager's own resolver on top of the node's
+real package database. What it cannot do is said in one line. What it resolves to is what the
+role then asks for; the packages are downloaded and verified here, and left in the package
+manager's cache.
+"""
+
+import contextlib
+import fnmatch
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...areas.stack import repositories
+from ...areas.stack.repository_files import STAGED
+from ...areas.stack.stack_packages import marked
+from ...catalogue.inbox import FAMILIES, RENAMED
+from ...catalogue.repositories import Repository
+from ...catalogue.stacks import VENDOR_STACKS
+from ...errors import RailwrightError
+from ...formats import outside
+from ...formats.openpgp import fingerprints
+from ...host.host import Host
+from ...observe.identity import observe_identity
+from ...observe.package_locks import wait_for_locks
+from ...spec.model import Spec
+from ...types import Change, Identity
+
+CACHE = "/var/cache/railwright"
+COPY_SECONDS = 300.0
+# Packages that a step of the GPU driver or of CUDA may take away without being asked: those of another branch of the same driver.
+DRIVER_FAMILY = ("nvidia-*", "libnvidia-*", "kmod-nvidia*", "cuda-*", "libcudnn*", "cudnn*", "xserver-xorg-video-nvidia*", "dkms-nvidia")
+SLACK = 64 * 1024 * 1024  # file systems do not fill to the last byte
+UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "t": 1024 ** 4}
+
+
+class Resolved(NamedTuple):
+    """One package that the steps change: what is there, what comes (None: it goes), and from where."""
+
+    name: str
+    before: Optional[str]
+    after: Optional[str]
+    origin: str
+
+
+class Proof(NamedTuple):
+    """The steps as they can be carried out, and everything that they change."""
+
+    steps: Tuple[Dict[str, Any], ...]
+    resolved: Tuple[Resolved, ...]
+
+
+class Case(NamedTuple):
+    """What is to be proved."""
+
+    identity: Identity
+    steps: Tuple[Dict[str, Any], ...]
+    repositories: Tuple[Repository, ...]
+    changes: Tuple[Change, ...]  # of the area repositories
+    staged: Mapping[str, Optional[bytes]]
+    allowed: Tuple[str, ...]
+    download: bool = True  # the packages too, not only what is known of them
+
+    def names(self, *states: str) -> List[str]:
+        return [name for step in self.steps if step["state"] in states for name in step["names"]]
+
+    def supplier(self, name: str) -> Optional[Repository]:
+        """The repository that a package must come from, whatever others have under its name. A name with a version is nobody's."""
+        return next((row for row in self.repositories if name in row.supplies), None)
+
+
+def make_case(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]]) -> Case:
+    identity = observe_identity(host, None)
+    wanted = repositories.desired(spec, identity)
+    observed = repositories.observe(host, wanted)
+    changes = repositories.plan(wanted, observed)
+    return Case(identity, tuple(steps), wanted.repositories, tuple(changes), observed.staged, tuple(spec["rdma_stack_allow_removal"]))
+
+
+def check_keys(case: Case) -> None:
+    """Every key that will be put into place is the pinned one."""
+    planned = [change.key for change in case.changes]
+    for row in case.repositories:
+        if repositories.key_change(row.name) not in planned:
+            continue
+        found = fingerprints(case.staged.get(row.name) or b"")
+        if row.fingerprint in found:
+            continue
+        what = "holds no OpenPGP key" if not found else "has fingerprint %s" % " and ".join(found)
+        raise RailwrightError("repository %s: the signing key from %s %s, not %s (%s); nothing was changed" % (
+            row.name, row.key_url, what, row.fingerprint, repositories.fingerprint_key(row.name)))
+
+
+def wait(host: Host, case: Case, seconds: float) -> None:
+    wait_for_locks(host, case.identity.platform.package_manager, seconds)
+
+
+@contextlib.contextmanager
+def overlay(host: Host) -> Iterator[str]:
+    """A directory that apt's own user may read; gone afterwards, whatever happened."""
+    run_checked(host, ("install", "-d", "-m", "0755", CACHE))
+    root = run_checked(host, ("mktemp", "-d", CACHE + "/proof-XXXXXX")).strip()
+    try:
+        run_checked(host, ("chmod", "0755", root))
+        yield root
+    finally:
+        host.run(("rm", "-rf", "--", root), COPY_SECONDS)
+
+
+def place_files(host: Host, case: Case, places: Mapping[str, str]) -> None:
+    """The files that the repositories' changes would write and remove, below the overlay. ``places``: real directory to overlay's."""
+    for op in (op for change in case.changes for op in change.ops):
+        target = moved(op.path, places)
+        if op.kind == "write" and target is not None:
+            content = op.content
+            for real, private in places.items():
+                content = content.replace(real + "/", private + "/")
+            host.write(target, content, op.mode)
+        elif op.kind == "remove" and target is not None:
+            host.remove(target)
+
+
+def moved(path: str, places: Mapping[str, str]) -> Optional[str]:
+    for real, private in places.items():
+        if path.startswith(real + "/"):
+            return private + path[len(real):]
+    return None
+
+
+def copy(host: Host, source: str, target: str) -> None:
+    """A directory's content, if there is one."""
+    run_checked(host, ("install", "-d", "-m", "0755", target))
+    if host.exists(source):
+        run_checked(host, ("cp", "-a", "--reflink=auto", source + "/.", target), COPY_SECONDS)
+
+
+def run_checked(host: Host, argv: Sequence[str], seconds: float = 60.0) -> str:
+    result = host.run(argv, seconds)
+    if not result.ok:
+        raise RailwrightError("the package step cannot be proved; nothing was changed: %s: exit %d: %s" % (
+            one_line(" ".join(argv), 200), result.rc, one_line(result.err or result.out)))
+    return result.out
+
+
+def check_removals(case: Case, lost: Sequence[Tuple[str, str]]) -> None:
+    """Refuse what would be removed beside the plan's own removals, the stack's own packages and what the inventory allows."""
+    planned = case.names("absent")
+    others = sorted("%s %s" % (name, version) for name, version in set(lost)
+                    if name not in planned and name not in case.allowed and not own_package(case, name, version))
+    if others:
+        raise RailwrightError("the package step would also remove %s; nothing was changed. Put the names into rdma_stack_allow_removal if "
+                              "that is meant" % ", ".join(others))
+
+
+def own_package(case: Case, name: str, version: str) -> bool:
+    """A package of the stacks that change here, or of the driver where the driver changes."""
+    globs = [glob for row in VENDOR_STACKS for glob in row.family]
+    if any(step["area"] in ("gpu_driver", "cuda") for step in case.steps):
+        globs += DRIVER_FAMILY
+    inbox = {row.name for rows in FAMILIES.values() for row in rows} | {new for new, _releases in RENAMED.values()}
+    return marked(version) or name in inbox or any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+
+
+def check_room(host: Host, download: int, installed: int, cache: str) -> None:
+    """Room for the downloads and for what is unpacked; one sum where both lie on the same file system."""
+    free, room = host.free_bytes(cache), host.free_bytes("/usr")
+    if free is None or room is None:
+        return
+    if free == room:
+        download, installed = 0, installed + download
+    for path, needed, left in ((cache, download, free), ("/usr", installed, room)):
+        if needed > 0 and left < needed + SLACK:
+            raise RailwrightError("%s has %d MiB free and the package step needs %d MiB there; nothing was changed" % (
+                path, left // 1048576, (needed + SLACK) // 1048576))
+
+
+def size_of(number: str, unit: str) -> int:
+    """``12.3``, ``M`` (or ``MB``): apt's thousands and dnf's 1024s are near enough for a disk."""
+    return int((outside.number(number.replace(",", "")) or 0.0) * UNITS[unit[:1].lower()])
+
+
+def repository_of(case: Case, text: str) -> str:
+    """Which repository a message of the package manager speaks of, for people."""
+    for row in case.repositories:
+        place = row.url.rstrip("/")
+        if place in text or place.replace("file:///", "file:/") in text or "railwright-" + row.name in text:
+            return "repository %s (%s)" % (row.name, row.url)
+    return "a repository"
+
+
+def one_line(text: str, limit: int = 400) -> str:
+    return " ".join(text.split())[:limit]
+
+
+def as_dicts(proof: Proof) -> List[Dict[str, Any]]:
+    return [{"name": row.name, "from": row.before, "to": row.after, "origin": row.origin} for row in proof.resolved]
+
+
+def staged_path(name: str) -> str:
+    return STAGED % name

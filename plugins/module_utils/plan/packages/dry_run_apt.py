@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The package steps on apt: real apt-get with private sources, lists and cache, on the node's own dpkg database.
+
+Removals are simulated first; what they leave is written as a status file of the overlay, and the
+installs are simulated on that, because that is the order in which the role works. Where an
+older meta package wants exact older versions, apt's resolver does not go back by itself:
+those versions are then asked for by name, here and in the role.
+"""
+
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...areas.stack.repository_files import same_place
+from ...areas.stack.stack_packages import marked
+from ...errors import RailwrightError
+from ...host.host import Host
+from ...host.write import Result
+from ...observe.packages import DPKG_LIMIT, DPKG_STATUS
+from .dry_run import Case, Proof, Resolved, check_removals, check_room, copy, one_line, place_files, repository_of, run_checked, size_of
+
+ARCHIVES = "/var/cache/apt/archives"
+LISTS = "/var/lib/apt/lists"
+UPDATE_SECONDS, RESOLVE_SECONDS, DOWNLOAD_SECONDS = 600.0, 300.0, 3600.0
+LOCAL = "local-deb"  # apt's archive of the files that it is told of
+ROUNDS = 12  # how deep exact dependencies of a meta package are followed
+NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
+# What the role's task says to apt-get, so that both resolve alike.
+LIKE_THE_ROLE = ("-y", "--allow-downgrades", "--no-install-recommends")
+_INST = re.compile(r"^Inst (\S+)(?: \[([^\]\n]+)\])? \((\S+) (.*?)\[[^\s\[\]]+\]\)", re.MULTILINE)
+_REMV = re.compile(r"^(?:Remv|Purg) (\S+) \[([^\]\n]+)\]", re.MULTILINE)
+# Nothing follows where another package provides the name (librdmacm1t64 does librdmacm1).
+_EXACT = re.compile(
+    r"Depends: (\S+) \(= ([^()\n]+)\)(?: but (?:\S+ is to be installed|it is not going to be installed|\S+ is installed)|[ \t]*$)",
+    re.MULTILINE)
+_SIZE = re.compile(r"^After this operation, ([0-9.,]+) ?([kMGT]?)B of additional disk space", re.MULTILINE)
+_URI = re.compile(r"^'[^']+' \S+ ([0-9]{1,18}) ", re.MULTILINE)
+_BAD_SIGNATURE = re.compile(r"NO_PUBKEY|BADSIG|EXPKEYSIG|REVKEYSIG|signature|is not signed|Clearsigned file", re.IGNORECASE)
+_BAD_INDEX = re.compile(r"Hash Sum mismatch|unexpected size|Hashes of expected file", re.IGNORECASE)
+_MISSING = re.compile(r"^E: (Version '[^']*' for '[^']*' was not found|Unable to locate package \S+|Package '[^']*' has no "
+                      r"installation candidate)", re.MULTILINE)
+# apt goes on with old indexes after some of these, and calls them warnings; other warnings (a key that a later policy will refuse,
+# a download without the sandbox) stop nothing.
+_TROUBLE = re.compile(
+    r"^(?:E: .*|Err:.*|W: (?:Failed to fetch|GPG error|An error occurred during the signature|Some index files failed).*)$", re.MULTILINE)
+
+
+class Simulated(NamedTuple):
+    installs: Dict[str, Tuple[Optional[str], str, str]]  # name: before, after, origin
+    removals: Dict[str, str]
+
+
+def prove_apt(host: Host, case: Case, root: str) -> Proof:
+    prover = AptProver(host, case, root)
+    prover.prepare()
+    removed = prover.remove()
+    prover.refresh()
+    names = prover.wanted()
+    found = prover.install(names)
+    if case.names("unsigned"):
+        found = prover.install_unsigned(found, names)
+    lost = {name: version for name, version in list(removed.items()) + list(found.removals.items()) if name not in found.installs}
+    check_removals(case, list(lost.items()))
+    if prover.names:
+        prover.fetch()
+    resolved = [Resolved(name, before or removed.get(name), after, origin) for name, (before, after, origin) in found.installs.items()]
+    resolved += [Resolved(name, version, None, "") for name, version in sorted(lost.items())]
+    return Proof(tuple(prover.steps()), tuple(resolved))
+
+
+class AptProver:
+    """One overlay, from its files to the downloaded packages."""
+
+    def __init__(self, host: Host, case: Case, root: str) -> None:
+        self.host, self.case, self.root = host, case, root
+        self.etc, self.lists, self.status, self.archives = root + "/etc", root + "/lists", root + "/status", root + "/cache/archives"
+        self.updated = False
+        self.names: List[str] = []  # what apt-get is asked to install
+        self.needed: List[str] = []  # by a package without a signature
+        self.exact: List[str] = []  # older versions that a meta package wants
+        self.versions: Dict[str, str] = {}  # of packages that go back to the distribution, or must come from one repository
+
+    def prepare(self) -> None:
+        host = self.host
+        copy(host, "/etc/apt", self.etc)
+        place_files(host, self.case, {"/etc/apt": self.etc})
+        copy(host, LISTS, self.lists)
+        for directory in (self.archives + "/partial", self.root + "/ours", self.lists + "/partial"):
+            run_checked(host, ("install", "-d", "-m", "0755", directory))
+        # A copy in any case: beside the real one may lie the journal of an interrupted dpkg, which is repaired before the step.
+        self.host.write(self.status, self.host.read(DPKG_STATUS, DPKG_LIMIT) or "")
+
+    def refresh(self) -> None:
+        """The indexes. After the removals, as in the role: with the new ones apt would rather upgrade what stands on a removed package."""
+        host = self.host
+        ours = [name for name in host.listdir(self.etc + "/sources.list.d") if name.startswith("railwright-")]
+        for name in ours:
+            run_checked(host, ("cp", "-a", "%s/sources.list.d/%s" % (self.etc, name), self.root + "/ours/"))
+        if not [name for name in host.listdir(self.lists) if "_Packages" in name]:
+            self.update_all()
+        elif ours:
+            self.update(("-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=%s/ours" % self.root), strict=True)
+        if self.updated:
+            self.check_ours(ours)
+
+    def check_ours(self, ours: Sequence[str]) -> None:
+        """After an update of everything, ours are still judged alone: somebody else's broken source is not our business."""
+        if ours:
+            self.update(("-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=%s/ours" % self.root), strict=True)
+
+    def options(self) -> Tuple[str, ...]:
+        values = {
+            "Dir::Etc::sourcelist": self.etc + "/sources.list", "Dir::Etc::sourceparts": self.etc + "/sources.list.d",
+            "Dir::Etc::preferences": self.etc + "/preferences", "Dir::Etc::preferencesparts": self.etc + "/preferences.d",
+            "Dir::State::lists": self.lists, "Dir::Cache": self.root + "/cache", "Debug::NoLocking": "1", "APT::Get::List-Cleanup": "0",
+            "Dir::State::status": self.status,
+        }
+        return tuple(part for name in sorted(values) for part in ("-o", "%s=%s" % (name, values[name])))
+
+    def apt(self, *argv: str, seconds: float = RESOLVE_SECONDS) -> Result:
+        return self.host.run(("apt-get",) + self.options() + argv, seconds)
+
+    def update(self, extra: Sequence[str], strict: bool) -> None:
+        result = self.apt("-q", *(NETWORK + tuple(extra) + ("update",)), seconds=UPDATE_SECONDS)
+        troubles = _TROUBLE.findall(result.out + "\n" + result.err)
+        if strict and (troubles or not result.ok):
+            raise RailwrightError(self.explain_update("\n".join(troubles) or result.err or result.out))
+
+    def update_all(self) -> None:
+        if not self.updated:
+            self.updated = True
+            self.update((), strict=False)
+
+    def explain_update(self, text: str) -> str:
+        place = repository_of(self.case, text)
+        first = one_line(next((line for line in text.splitlines() if _BAD_SIGNATURE.search(line) or _BAD_INDEX.search(line)), text))
+        if _BAD_SIGNATURE.search(text):
+            return "%s: its index is not signed by the pinned key; nothing was changed. apt: %s" % (place, first)
+        if _BAD_INDEX.search(text):
+            return "%s: its index is not the one that was signed; nothing was changed. apt: %s" % (place, first)
+        return "%s cannot be read; nothing was changed. apt: %s" % (place, first)
+
+    def remove(self) -> Dict[str, str]:
+        """What goes with the removals of the plan; the overlay's status file is what they leave."""
+        text = self.host.read(DPKG_STATUS, DPKG_LIMIT) or ""
+        there = {line[len("Package: "):] for line in text.splitlines() if line.startswith("Package: ")}
+        names = [name for name in self.case.names("absent") if name in there]
+        if not names:
+            return {}
+        result = self.apt("-s", "-y", "remove", *names)
+        if not result.ok:
+            raise RailwrightError(self.explain(result))
+        gone = dict(_REMV.findall(result.out))
+        stanzas = [stanza for stanza in text.split("\n\n") if _package(stanza) not in gone]
+        self.host.write(self.status, "\n\n".join(stanzas))
+        return gone
+
+    def wanted(self) -> List[str]:
+        back = self.case.names("replaced")
+        if [name for name in back if self.case.supplier(name) is None]:
+            self.update_all()
+        supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
+        self.versions = {name: self.right_version(name) for name in back + supplied}
+        return [self.exactly(name) for name in self.case.names("present", "file") + back]
+
+    def exactly(self, name: str) -> str:
+        return "%s=%s" % (name, self.versions[name]) if name in self.versions else name
+
+    def right_version(self, name: str) -> str:
+        """The newest of the repository that must have it, else of the distribution's."""
+        supplier = self.case.supplier(name)
+        result = self.host.run(("apt-cache",) + self.options() + ("madison", name), RESOLVE_SECONDS)
+        rows = [[cell.strip() for cell in line.split("|")] for line in result.out.splitlines()]
+        for row in (row for row in rows if len(row) == 3 and row[0] == name):
+            if not marked(row[1]) if supplier is None else same_place(row[2].partition(" ")[0], supplier.url):
+                return row[1]
+        if supplier is not None:
+            raise RailwrightError("repository %s (%s) has no package %s for this system; nothing was changed" % (
+                supplier.name, supplier.url, name))
+        raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
+
+    def install(self, names: Sequence[str]) -> Simulated:
+        """Resolve; follow exact dependencies on older versions; look again with fresh indexes before giving up."""
+        self.names = list(names)
+        if not names:
+            return Simulated({}, {})
+        for _round in range(ROUNDS):
+            result = self.apt("-s", *(LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)))
+            if result.ok and "held packages will be changed" not in result.out:
+                return simulated(result.out)
+            if not self.follow(result.out):
+                if self.updated or result.ok:
+                    break
+                self.update_all()
+        raise RailwrightError(self.explain(result))
+
+    def install_unsigned(self, found: Simulated, names: List[str]) -> Simulated:
+        """With the packages that such a file needs: they come before it, in a step of their own, as any other package does."""
+        whole = self.install(names + self.case.names("unsigned"))
+        self.needed = ["%s=%s" % (name, after) for name, (_before, after, origin) in sorted(whole.installs.items())
+                       if name not in found.installs and origin != LOCAL]
+        return whole
+
+    def follow(self, text: str) -> bool:
+        known: Set[str] = {name.partition("=")[0] for name in self.names + self.exact}
+        rows = [(name.partition(":")[0], version) for name, version in _EXACT.findall(text)]
+        more = {"%s=%s" % (name, version) for name, version in rows if name not in known}
+        self.exact += sorted(more)
+        return bool(more)
+
+    def fetch(self) -> None:
+        """Room first, then every package, compared by apt with the signed index; what was fetched is handed to the real cache."""
+        asked = LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)
+        sizes = self.apt("--print-uris", "-q", *asked).out
+        found = _SIZE.search(sizes)
+        needed = size_of(found.group(1), found.group(2)) if found is not None else 0
+        for cache in ("/var/cache", ARCHIVES) if self.host.exists(ARCHIVES) else ("/var/cache",):  # fetched to one, kept in the other
+            check_room(self.host, sum(int(size) for size in _URI.findall(sizes)), needed, cache)
+        if not self.case.download:
+            return
+        self.reuse()
+        result = self.apt("-q", "--download-only", *(NETWORK + asked), seconds=DOWNLOAD_SECONDS)
+        if not result.ok:
+            text = "\n".join(_TROUBLE.findall(result.out + "\n" + result.err)) or result.err
+            bad = _BAD_INDEX.search(text) is not None
+            why = "a package is not the file that the signed index describes" if bad else "a package cannot be downloaded"
+            raise RailwrightError("%s: %s; nothing was changed. apt: %s" % (repository_of(self.case, text), why, one_line(text)))
+        debs = ["%s/%s" % (self.archives, name) for name in self.host.listdir(self.archives) if name.endswith(".deb")]
+        if debs:
+            run_checked(self.host, ("install", "-d", "-m", "0755", ARCHIVES))
+            run_checked(self.host, ["mv", "-n", "--"] + debs + [ARCHIVES + "/"], 300.0)
+
+    def reuse(self) -> None:
+        """What the node has downloaded already need not come again (links); apt compares it with the index all the same."""
+        debs = ["%s/%s" % (ARCHIVES, name) for name in self.host.listdir(ARCHIVES) if name.endswith(".deb")]
+        if debs:
+            self.host.run(["cp", "-al", "--"] + debs + [self.archives + "/"], 300.0)
+
+    def explain(self, result: Result) -> str:
+        text = result.out + "\n" + result.err
+        held = re.search(r"held packages will be changed:\n((?:  .+\n)+)", text)
+        if held is not None:
+            names = held.group(1).split()
+            return "held packages would have to change: %s; nothing was changed. Lift the hold: apt-mark unhold %s" % (
+                ", ".join(names), " ".join(names))
+        missing = _MISSING.search(text)
+        if missing is not None:
+            return "%s in any repository of this node; nothing was changed" % one_line(missing.group(1))
+        unmet = re.findall(r"^ (\S+) : (.+)$", text, re.MULTILINE)
+        if unmet:
+            return "unmet dependencies: %s; nothing was changed" % "; ".join(one_line("%s: %s" % row) for row in unmet[:3])
+        lines = [line for line in text.splitlines() if line.startswith("E: ")]
+        return "apt cannot do the package step; nothing was changed: %s" % one_line(" ".join(lines) or text[-400:])
+
+    def steps(self) -> List[Dict[str, Any]]:
+        """The plan's steps with what was found out: versions of what comes back, and exact older versions beside their meta package."""
+        found: List[Dict[str, Any]] = []
+        last = max((index for index, step in enumerate(self.case.steps) if step["state"] == "present"), default=-1)
+        for index, step in enumerate(self.case.steps):
+            names = [self.exactly(name) for name in step["names"]] if step["state"] in ("present", "replaced") else list(step["names"])
+            if index == last:
+                names += self.exact
+            if step["state"] == "unsigned" and self.needed:
+                found.append({"area": step["area"], "state": "present", "names": self.needed})
+            found.append(dict(step, state="present" if step["state"] == "replaced" else step["state"], names=names))
+        return found
+
+
+def simulated(text: str) -> Simulated:
+    """What ``apt-get -s`` says it would do."""
+    rows = _INST.findall(text)
+    installs = {name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}
+    return Simulated(installs, dict(_REMV.findall(text)))
+
+
+def _package(stanza: str) -> str:
+    found = re.search(r"^Package: (\S+)$", stanza, re.MULTILINE)
+    return found.group(1) if found is not None else ""

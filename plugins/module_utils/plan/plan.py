@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a Spec and a node to an ordered list of Changes: the product of every run.
+
+Planning only reads. Drift is this plan in check mode, remediation applies it, and
+validation reports what is left of it, so the three cannot disagree.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import PlanDiverged, RailwrightError
+from ..formats.masking import masked_change
+from ..host.host import Host
+from ..observe.identity import observe_identity
+from ..spec.model import Spec
+from ..types import Change, Identity, Problem, change_as_dict, needs_consent
+from .areas import AREAS, Area
+from .preflight import observe_preflight, preflight_problems
+
+
+class Plan(NamedTuple):
+    """What one node needs. ``problems`` stop an apply; they are never part of the drift."""
+
+    identity: Identity
+    changes: Tuple[Change, ...]
+    problems: Tuple[Problem, ...]
+    management: Optional[str]  # the node's own address that the controller talks to, if known
+    notes: Tuple[str, ...] = ()  # what was left out on this node and why; never drift, never a problem
+
+    @property
+    def before(self) -> Dict[str, Any]:
+        return {change.key: change.before for change in self.changes}
+
+    @property
+    def after(self) -> Dict[str, Any]:
+        return {change.key: change.after for change in self.changes}
+
+    def as_dicts(self) -> List[Dict[str, Any]]:
+        return [change_as_dict(change) for change in self.changes]
+
+
+def select_areas(names: Optional[Sequence[str]]) -> Tuple[Area, ...]:
+    """The areas by name, in the order in which they are applied. None means all."""
+    if names is None:
+        return AREAS
+    known = [area.name for area in AREAS]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise RailwrightError("unknown area %s; known areas: %s" % (", ".join(unknown), ", ".join(known)))
+    return tuple(area for area in AREAS if area.name in names)
+
+
+def make_plan(
+    host: Host, spec: Spec, areas: Optional[Sequence[str]] = None, management: Optional[str] = None, now: Optional[float] = None
+) -> Plan:
+    """Observe the node and plan the named areas (None: all).
+
+    ``management`` is the local address of the controller's connection and ``now`` the
+    controller's clock (seconds since the epoch); both only sharpen the preflight.
+    """
+    identity = observe_identity(host, management)
+    problems = list(preflight_problems(spec, identity, observe_preflight(host, now)))
+    changes: List[Change] = []
+    notes: List[str] = []
+    for area in select_areas(areas):
+        desired = area.desired(spec, identity)
+        observed = area.observe(host, desired)
+        found = area.problems(spec, identity, desired) + area.conflicts(desired, observed)
+        problems.extend(problem for problem in found if problem not in problems)
+        changes.extend(masked_change(change) for change in area.plan(desired, observed))
+        notes.extend(area.notes(desired, observed))
+    return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
+
+
+def without_consent(changes: Sequence[Change], consent: Sequence[str]) -> List[Change]:
+    """The changes whose disruption class the operator did not consent to."""
+    return [change for change in changes if needs_consent(change.disruption, consent)]
+
+
+def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]]) -> None:
+    """Raise PlanDiverged when a state change was not in the plan that was consented to."""
+    if expected is None:
+        return
+    strange = [change for change in changes if not change.external and change.key not in expected]
+    if strange:
+        raise PlanDiverged("plan diverged: the node now also needs %s; nothing was changed. Plan again and look at it." % "; ".join(
+            "%s (%r -> %r)" % (change.key, change.before, change.after) for change in strange))

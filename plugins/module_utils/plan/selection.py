@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A part of a plan that can be made by itself: what `remediate` is asked for, without what another part would have to come before.
+
+The order of a plan is the order of making, so what a change builds on always stands before it: one pass is enough. A change has
+no list of what it needs. What tells is what it does (the program it runs, the unit it starts, the file it writes), and the order of
+drivers. In doubt a change is left out: it is named with its reason, and `apply` makes the whole plan.
+"""
+
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..areas.daemons import DIRECTORIES
+from ..catalogue.severities import AT_BOOT
+from ..host.host import Host
+from ..types import Change, Op, needs_consent
+from .plan import Plan
+
+NOT_ASKED, CONSENT, NEEDS = "not asked", "consent", "needs"
+LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
+MODULE_OPTIONS = "/etc/modprobe.d/"
+OWN_UNITS = "railwright-"  # no package brings them
+# A live change of the area needs what these areas have in the running kernel (the order of docs/architecture.md, "The driver stack").
+ORDER: Dict[str, Tuple[str, ...]] = {
+    "stack": ("dkms",),
+    "erdma": ("dkms", "stack"),
+    "kernel_modules": ("dkms", "stack", "erdma"),
+    "gpu_driver": ("dkms", "stack"),
+    "gpudirect": ("dkms", "stack", "gpu_driver"),
+    "rxe": ("kernel_modules",),
+    "ipoib": ("stack", "kernel_modules"),
+    "containers": ("gpu_driver",),
+    "opensm": ("stack", "kernel_modules"),
+}
+
+
+class Left(NamedTuple):
+    """A change that is not made, and why. ``cause`` is NOT_ASKED, CONSENT or NEEDS."""
+
+    change: Change
+    cause: str
+    reason: str
+
+    def as_dict(self) -> Dict[str, Any]:
+        change = self.change
+        return {"key": change.key, "what": change.what, "area": change.area, "disruption": change.disruption, "cause": self.cause,
+                "reason": self.reason}
+
+
+def cut_plan(
+    host: Host, plan: Plan, consent: Sequence[str], only: Optional[Sequence[str]] = None, *, consented_only: bool = False
+) -> Tuple[Plan, Tuple[Left, ...]]:
+    """The plan with what is wanted (``only``: change keys; None means all), and what is left out of it."""
+    kept: List[Change] = []
+    left: List[Left] = []
+    for change in plan.changes:
+        if only is not None and change.key not in only:
+            left.append(Left(change, NOT_ASKED, "not asked for"))
+        elif consented_only and needs_consent(change.disruption, consent):
+            left.append(Left(change, CONSENT, "needs consent to " + change.disruption))
+        else:
+            first = next((item.change for item in left if builds_on(host, change, item.change)), None)
+            if first is None:
+                kept.append(change)
+            else:
+                left.append(Left(change, NEEDS, "needs %s first, which is left out" % first.key))
+    return plan._replace(changes=tuple(kept)), tuple(left)
+
+
+def builds_on(host: Host, change: Change, earlier: Change) -> bool:
+    """Whether ``change`` cannot be made, or would not hold, without ``earlier``."""
+    if change.package is not None:
+        return _package_builds_on(change, earlier)
+    if change.needs_reboot:
+        return earlier.area == change.area
+    if change.external:  # what the scripts of packages do
+        return earlier.package is not None
+    if earlier.package is not None:
+        return earlier.after is not None and (earlier.area == change.area or lacks_program(host, change))
+    return _shares_ground(change, earlier) or _comes_after(change, earlier)
+
+
+def _package_builds_on(change: Change, earlier: Change) -> bool:
+    """Repositories hold packages and their pins; the packages of an area are of one set, and half of a set is none."""
+    return earlier.area == "repositories" or (earlier.package is not None and earlier.area == change.area)
+
+
+def _shares_ground(change: Change, earlier: Change) -> bool:
+    """The same file, the files of a unit that is started, the options of a module that is loaded."""
+    touched = _paths(earlier)
+    if touched & _paths(change):
+        return True
+    commands = [op.argv for op in change.ops if op.kind == "run"]
+    if earlier.area == change.area and touched and any(argv[0] == "systemctl" and not argv[-1].endswith(".mount") for argv in commands):
+        return True
+    return any(argv[0] in LOADERS for argv in commands) and any(path.startswith(MODULE_OPTIONS) for path in touched)
+
+
+def _comes_after(change: Change, earlier: Change) -> bool:
+    """In the running kernel; what is only for the next boot disturbs nobody now."""
+    if for_next_boot(change) or for_next_boot(earlier):
+        return False
+    if earlier.area in ORDER.get(change.area, ()):
+        return True
+    # The MTU of an RDMA link is that of its interface at the time when the link is made.
+    return change.area == "rxe" and earlier.what.startswith("MTU of ") and change.what.endswith(earlier.what[len("MTU of "):])
+
+
+def for_next_boot(change: Change) -> bool:
+    return change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
+
+
+def _paths(change: Change) -> FrozenSet[str]:
+    return frozenset(op.path for op in change.ops if op.kind in ("write", "remove"))
+
+
+def lacks_program(host: Host, change: Change) -> bool:
+    """Whether the change runs a program, or starts a unit, that is not on the node: then a package is what brings it."""
+    return any(_lacks(host, op) for op in change.ops if op.kind == "run")
+
+
+def _lacks(host: Host, op: Op) -> bool:
+    program = op.argv[0]
+    if not (host.exists(program) if program.startswith("/") else host.which(program) is not None):
+        return True
+    if program != "systemctl":
+        return False
+    units = [template(word) for word in op.argv[2:] if word.endswith((".service", ".socket", ".timer"))]
+    return any(not unit.startswith(OWN_UNITS) and not any(host.exists("%s/%s" % (directory, unit)) for directory in DIRECTORIES)
+               for unit in units)
+
+
+def template(unit: str) -> str:
+    """The file of a unit: instances of ``name@.service`` have none of their own."""
+    head, at, tail = unit.partition("@")
+    return head + at + "." + tail.rpartition(".")[2] if at else unit

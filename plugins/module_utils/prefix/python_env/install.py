@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Python environment made on a node: its files brought and compared, pip and conda as command lines, proven, then published by a link."""
+
+import posixpath
+from typing import Any, Dict, List
+
+from ...ai_environment_current import CURRENT, current
+from ...errors import RailwrightError
+from ...host.commands import must, sums, told
+from ...host.host import Host
+from ...types import Change, change_as_dict
+from .lock import lock_text
+from .manifest import manifest_of, write_manifest
+from .verify import account_of, drivers_of, prove
+from .wanted import MARKER, Place, Wanted, others, place_of
+
+GIB = 1024 ** 3
+# Choices: 2.9.1 for CUDA 12.8 has 3 GB of wheels and 7 GB unpacked, a build without CUDA 0.2 and 1; conda's installer has 0.1 and 0.6.
+SPACE, SPACE_CPU, SPACE_CONDA = 12 * GIB, 2 * GIB, 6 * GIB
+REQUIREMENTS, WHEELS, INSTALLER, EXPLICIT = "requirements.txt", "wheels", "installer.sh", "explicit.txt"
+SECONDS = 600.0
+BUILD_SECONDS = 4 * 3600.0  # torch from a slow mirror
+
+
+def bin_of(directory: str) -> str:
+    return directory + "/bin/python"
+
+
+def commands(wish: Wanted, place: Place) -> List[Dict[str, Any]]:
+    """What makes it, in order."""
+    environment = {"TMPDIR": place.files + "/unpacked", "CONDA_PKGS_DIRS": place.files + "/pkgs"}  # /tmp is often too small for torch
+    base = place.files + "/conda"
+    if wish.kind == "conda":
+        steps = [
+            ("Install conda as a tool", ["bash", "%s/%s" % (place.files, INSTALLER), "-b", "-p", base]),
+            ("Make the conda environment", [base + "/bin/conda", "create", "--yes", "--quiet", "--no-default-packages", "--prefix",
+                                            place.directory, "--file", "%s/%s" % (place.files, EXPLICIT)]),
+        ]
+    else:
+        steps = [("Make the virtual environment", [wish.python, "-I", "-m", "venv", place.directory])]
+    if wish.entries:
+        steps.append(("Install the lock", pip_argv(wish, place)))
+    return [{"name": name, "argv": argv, "environment": environment} for name, argv in steps]
+
+
+def build(host: Host, wish: Wanted, place: Place) -> None:
+    """Run pip and conda. Raises RailwrightError with the end of what they said."""
+    for command in commands(wish, place):
+        environment = ["%s=%s" % item for item in sorted(command["environment"].items())]
+        told(host, ["env"] + environment + list(command["argv"]), command["name"], BUILD_SECONDS)
+
+
+def pip_argv(wish: Wanted, place: Place) -> List[str]:
+    """Wheels only, each with a checksum of the lock. The node's own pip.conf stays in force (proxy, CA); root's and PIP_* do not.
+
+    ``-I``: Python would import from the directory that it is started in, which is the login user's home.
+    """
+    argv = [bin_of(place.directory), "-I", "-m", "pip", "--isolated", "--disable-pip-version-check", "--no-input", "install",
+            "--no-cache-dir", "--progress-bar", "off", "--require-hashes", "--only-binary", ":all:",
+            "--requirement", "%s/%s" % (place.files, REQUIREMENTS)]
+    return argv if wish.indexes else argv + ["--no-index", "--find-links", "%s/%s" % (place.files, WHEELS)]
+
+
+def index_lines(wish: Wanted) -> str:
+    """In the file of requirements, which is root's: a URL may hold a password, and everybody reads a command line."""
+    options = ["--index-url"] + ["--extra-index-url"] * len(wish.indexes)
+    return "".join("%s %s\n" % pair for pair in zip(options, wish.indexes))
+
+
+def needed_space(wish: Wanted) -> int:
+    """Wheels in a copy, unpacked by pip, and in place; from an index by what torch has."""
+    conda = SPACE_CONDA if wish.kind == "conda" else 0
+    return conda + (4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE)
+
+
+def check_space(host: Host, wish: Wanted) -> None:
+    there = wish.path
+    while there != "/" and not host.exists(there):
+        there = posixpath.dirname(there)
+    free = host.free_bytes(there)
+    if free is not None and free < needed_space(wish):
+        raise RailwrightError("ai_environment_path: %s has %d MiB free, and torch %s needs %d while it is made" % (
+            wish.path, free >> 20, wish.torch, needed_space(wish) >> 20))
+
+
+def prepare(host: Host, wish: Wanted, place: Place) -> None:
+    """What an interrupted run left goes away; the lock and empty directories for what is brought."""
+    check_space(host, wish)
+    account_of(wish)
+    must(host, ("install", "-d", "-m", "0755", "--", wish.path), "make " + wish.path)
+    if place.state == "begun":
+        must(host, ("rm", "-rf", "--", place.directory, place.files), "remove what an earlier run left", SECONDS)
+    # 0700: what is unpacked there is nobody's business before it is compared; the marker first, so that it can be told from others'.
+    must(host, ("install", "-d", "-m", "0700", "--", place.files), "make " + place.files)
+    host.write("%s/%s" % (place.files, MARKER), wish.node + "\n", 0o600)
+    below = ["%s/%s" % (place.files, name) for name in ("unpacked", "pkgs", WHEELS)]
+    must(host, ["install", "-d", "-m", "0700", "--"] + below, "make directories")
+    host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(wish) + lock_text(wish.entries), 0o600)
+
+
+def verify(host: Host, wish: Wanted, place: Place, wheels: Dict[str, str]) -> None:
+    """What was brought is what the controller read. pip compares wheels once more; nobody else would look at conda's installer."""
+    found = sums(host, "%s/%s" % (place.files, WHEELS), wish.wheels)
+    for file in wish.wheels:
+        if found.get(file) != wheels[file]:
+            raise RailwrightError("%s did not arrive as it is on the controller; nothing is made of it" % file)
+    if wish.kind != "conda":
+        return
+    found = sums(host, place.files, [INSTALLER, EXPLICIT])
+    if found.get(INSTALLER) != wish.installer_sha256:
+        raise RailwrightError("ai_environment_conda_installer has the sha256 %s and not %s; it is not run" % (
+            found.get(INSTALLER) or "nothing (it cannot be read)", wish.installer_sha256))
+    if found.get(EXPLICIT) != wish.explicit_sha256:
+        raise RailwrightError("ai_environment_conda_explicit did not arrive as it is on the controller")
+
+
+def settle(host: Host, wish: Wanted, place: Place) -> Dict[str, Any]:
+    """Everybody's to read, its owner's; proven in a child; then the manifest, with which it counts. What torch said of itself."""
+    directory = place.directory
+    if not host.exists(bin_of(directory)):
+        raise RailwrightError("%s holds no Python after it was made" % directory)
+    must(host, ("chmod", "-R", "u=rwX,go=rX", "--", directory), "set the modes", SECONDS)  # whatever root's umask is
+    if host.exists("/sys/fs/selinux/enforce"):
+        host.run(("restorecon", "-R", directory), SECONDS)
+    # Not the directory itself: who owns that could put a link in the manifest's place, which root writes. What is in it goes from directory
+    # to directory (chown -R) and not by paths: the owner of the first ones could put links into the paths of the others meanwhile.
+    must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
+         "give it to " + wish.owner, SECONDS)
+    said = prove(host, wish, directory)
+    write_manifest(host, directory, {
+        "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": said, "packages": list(wish.packages),
+        "lock": [entry.line for entry in wish.entries]})
+    must(host, ("rm", "-rf", "--", place.files), "remove " + place.files, SECONDS)
+    return said
+
+
+def link(host: Host, wish: Wanted, place: Place) -> None:
+    """``current`` leads to it from one moment to the next."""
+    if place.state != "whole":
+        raise RailwrightError("%s is not there" % place.directory)
+    part = "%s/.%s.%s.part" % (wish.path, CURRENT, wish.node)
+    must(host, ("ln", "-sfn", "--", posixpath.basename(place.directory), part), "make " + part)
+    must(host, ("mv", "-T", "--", part, "%s/%s" % (wish.path, CURRENT)), "make the link " + CURRENT)
+
+
+def clean(host: Host, wish: Wanted, place: Place) -> None:
+    """After an error: nothing of it is left. What is whole, or broken and in use, is not touched."""
+    if place.state == "begun":
+        must(host, ("rm", "-rf", "--", place.directory, place.files), "remove what was begun", SECONDS)
+    host.rmdir(wish.path)
+
+
+def look(host: Host, wish: Wanted) -> Dict[str, Any]:
+    """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
+    place = place_of(host, wish)
+    missing = place.state != "whole"
+    if missing:
+        check_space(host, wish)
+        account_of(wish)
+    before = current(host, wish.path)
+    linked = before == place.directory
+    found = None if missing else manifest_of(host, place.directory)
+    kept = others(host, wish, place.directory)
+    notes = ["ai_environment: broken and left to what runs in it: " + text for text in place.broken]
+    notes += ["ai_environment: kept beside it: %s; remove what no job uses any more" % ", ".join(kept)] if kept and not missing else []
+    row = {
+        "kind": wish.kind, "name": posixpath.basename(place.directory), "directory": place.directory, "python": bin_of(place.directory),
+        "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "files": place.files,
+        "wheels": list(wish.wheels), "torch": (found or {}).get("torch")}
+    why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
+    said = (found or {}).get("torch") or {}
+    if found is not None and wish.cuda != "" and not said.get("devices"):
+        notes.append("ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver "
+                     "loaded?")
+    change = Change("ai_environment", "environment below %s" % wish.path, posixpath.basename(before) if before else None, row["name"],
+                    "none", why, "inventory", ())
+    return {"environment": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],
+            "drivers": drivers_of(found, place.directory)}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carry out a rollback as one transaction: what the journals hold, the newest first, then the packages.
+
+It is a run like any other, with a restore point of its own: what fails is taken forward again,
+networking waits for its confirmation, and a later rollback can undo it. One that is killed leaves
+a journal that says how far it came; the next rollback undoes that part first.
+"""
+
+import contextlib
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..apply.confirm import Switch, begin_wait, held, refuse_pending
+from ..apply.journal import APPLIED, Journal, Point, digest, mark_interrupted, prune, snapshot_of
+from ..apply.rollback import COMMAND_SECONDS, stays_loaded
+from ..apply.transaction import fail, undone_on_error
+from ..errors import RailwrightError
+from ..host.host import Host
+from ..types import Op
+from .package_records import changed_names, names_for, observe_packages, record_before, record_path, write_record
+from .package_transaction import change, settle_marks
+from .plan import Rollback
+from .points import DOUBTFUL, entries_of
+
+
+class Done(NamedTuple):
+    """What a rollback left behind."""
+
+    restore_point: str
+    notes: Tuple[str, ...]
+    unconfirmed: str  # the run that the node takes back unless it is confirmed
+
+
+def carry_out(
+    host: Host, rollback: Rollback, run_id: str, manager: str, wait: float, switch: Optional[Switch] = None, force: Sequence[str] = ()
+) -> Done:
+    """The caller holds ``exclusive`` and has asked ``refused``. Raises RailwrightError before, ApplyError after the first effect."""
+    refuse_pending(host)
+    mark_interrupted(host)
+    with host.shielded():
+        journal = Journal(host, run_id, switch.token if switch is not None else "")
+        journal.undid = [point.name for point in rollback.undone]
+        journal.reboots = rollback.reboots
+        journal.save()
+        with held(host, journal, rollback.changes, switch) as armed, undone_on_error(host, journal):
+            notes = undo_points(host, rollback.undone, journal, force)
+            notes += put_packages_back(host, rollback, journal, manager, wait)
+            if armed:
+                begin_wait(host, journal)
+            else:
+                journal.close(APPLIED)
+        with contextlib.suppress(OSError):  # too many restore points are no reason to fail a rollback that held
+            prune(host)
+    return Done(journal.path, tuple(notes), journal.run_id if armed else "")
+
+
+def undo_points(host: Host, undone: Sequence[Point], journal: Journal, force: Sequence[str]) -> List[str]:
+    """Every entry backwards; commands without an undo are refreshes (daemon-reload …) and are repeated once, when all files are back."""
+    notes: List[str] = []
+    refreshes: List[Dict[str, Any]] = []
+    for point in undone:
+        doubtful = point.document.get("state") in DOUBTFUL
+        for entry in reversed(entries_of(point)):
+            if entry["kind"] == "run" and not entry["undo"]:
+                if entry["done"] and entry["argv"] not in [other["argv"] for other in refreshes]:
+                    refreshes.insert(0, entry)
+                continue
+            try:
+                undo(host, entry, journal)
+            except (OSError, RailwrightError) as error:
+                if not (doubtful or not entry["done"] or entry["change"] in force):
+                    raise RailwrightError("%s: %s" % (entry["change"], words(error))) from error
+                notes.append("not undone: %s: %s" % (entry["change"], words(error)))
+    for entry in refreshes:
+        run_one(host, journal, entry, entry["argv"], ())
+    return notes
+
+
+def words(error: Exception) -> str:
+    return "%s: %s" % (error.filename, error.strerror) if isinstance(error, OSError) else str(error)
+
+
+def undo(host: Host, entry: Dict[str, Any], journal: Journal) -> None:
+    """One effect taken back, in the journal before it happens: what undoes this again is the effect itself."""
+    kind, path, disruption = entry["kind"], entry["path"], entry.get("disruption", "none")
+    if kind == "run":
+        for index, argv in enumerate(entry["undo"]):  # "true": without an undo it would count as a refresh
+            run_one(host, journal, entry, argv, (entry["argv"],) if index == 0 else (("true",),))
+    elif kind == "value":
+        if not host.exists(path):
+            return  # the plan has said so
+        now = host.line(path)
+        back = entry.get("wrote") if entry.get("left") == now else now  # some read otherwise than they are written
+        op = Op("value", path, entry["content"], 0, (), ((back,),) if back is not None else ())
+        mine = journal.record(entry["change"], op, disruption)
+        host.set_value(path, entry["content"])
+        journal.done(mine)
+    else:
+        kept = snapshot_of(entry)
+        here = host.snapshot(path)
+        if here is not None and kept is not None and kept.attributes is None:
+            here = here._replace(attributes=None)
+        if here != kept:
+            op = Op("remove" if kept is None else "write", path, "", 0, (), ())
+            mine = journal.record(entry["change"], op, disruption, digest(None if kept is None else kept.content))
+            host.restore(path, kept)
+            journal.done(mine)
+        for directory in entry["directories"]:
+            host.rmdir(directory)
+
+
+def run_one(host: Host, journal: Journal, entry: Dict[str, Any], argv: Sequence[str], undo_argv: Sequence[Sequence[str]]) -> None:
+    seconds = max(COMMAND_SECONDS, entry.get("seconds", 0))
+    op = Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo_argv), seconds)
+    mine = journal.record(entry["change"], op, entry.get("disruption", "none"))
+    result = host.run(argv, timeout=seconds)
+    if not result.ok and not stays_loaded(argv, result.err):
+        raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, (result.err or result.out).strip()[-500:]))
+    journal.done(mine)
+
+
+def put_packages_back(host: Host, rollback: Rollback, journal: Journal, manager: str, wait: float) -> List[str]:
+    """With a record beside the journal, as every package step has; what half changed is said."""
+    names = names_for(rollback.rows, manager)
+    if not names.wanted:
+        return []
+    record = record_before(host, manager, journal.run_id, {row.name: (row.area, row.disruption) for row in rollback.rows}, beside=journal)
+    try:
+        change(host, manager, names, wait, record_path(journal.run_id) + ".transaction")
+        troubles = settle_marks(host, names, oldest(rollback)) if manager == "apt" else ()
+    except RailwrightError as error:
+        changed = changed_names(record["before"]["versions"], observe_packages(host, manager)["versions"])
+        end = "Files and values are as they were before this rollback; packages are %s" % (
+            "half changed: %s. A new rollback goes on from there" % ", ".join(changed) if changed else "untouched")
+        fail(host, journal, "the packages could not be put back: %s" % error, end)
+    finally:
+        write_record(host, journal.run_id, dict(record, after=observe_packages(host, manager)))
+    return ["packages are back; %s" % text for text in troubles]
+
+
+def oldest(rollback: Rollback) -> Dict[str, Any]:
+    """The packages as the oldest of the undone runs found them."""
+    found: Dict[str, Any] = {}
+    for point in rollback.undone:
+        found = point.packages.get("before") or found
+    return found

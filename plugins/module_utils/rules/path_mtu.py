@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the RDMA formats imply: path MTUs, GIDs that hold an address, numbers from sysfs. Pure."""
+
+import ipaddress
+from typing import Any, Dict, List, Mapping, Optional
+
+from ..observe.sysfs_values import integer
+
+# enum ib_mtu of the InfiniBand architecture, in bytes.
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+# What RoCE takes off the netdev's MTU at most: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4
+# (include/rdma/ib_addr.h, iboe_get_mtu). 1500 leaves 1024, 9000 leaves 4096.
+ROCE_OVERHEAD = 96
+
+
+def path_mtu_for(netdev_mtu: int) -> Optional[int]:
+    """The largest path MTU that fits a netdev MTU which the inventory asks for; None when none does."""
+    fitting = [mtu for mtu in PATH_MTUS if mtu <= netdev_mtu - ROCE_OVERHEAD]
+    return fitting[-1] if fitting else None
+
+
+def gid_of_address(address: str) -> str:
+    """The GID that holds an address as the kernel prints it: IPv4 as ::ffff:a.b.c.d in eight groups."""
+    parsed = ipaddress.ip_interface(address).ip
+    if parsed.version == 4:
+        parsed = ipaddress.IPv6Address("::ffff:%s" % parsed)
+    return parsed.exploded
+
+
+def same_address(text: str) -> str:
+    """An address with its prefix length in one spelling: fd00::1/64 and FD00:0::1/64 are the same."""
+    try:
+        return str(ipaddress.ip_interface(text))
+    except ValueError:
+        return text
+
+
+def address_of_gid(gid: Any) -> Optional[str]:
+    """The IP address in a GID; None for link-local GIDs and for what is no GID."""
+    try:
+        parsed = ipaddress.IPv6Address(str(gid))
+    except ValueError:
+        return None
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    if parsed.is_link_local:
+        return None
+    return str(parsed)
+
+
+def gids_holding(port: Mapping[str, Any], address: str) -> List[Dict[str, Any]]:
+    """The entries of a port's GID table that hold an address, in table order."""
+    wanted = gid_of_address(address)
+    return [dict(entry) for entry in port.get("gids") or [] if _exploded(entry.get("gid")) == wanted]
+
+
+def roce_gid_index(port: Mapping[str, Any], address: str) -> Optional[int]:
+    """The index of the RoCE v2 GID with the rail's address: differs per NIC, so it is never a constant."""
+    for entry in gids_holding(port, address):
+        if entry.get("type") == "RoCE v2":
+            return int(entry["index"])
+    return None
+
+
+def as_int(value: Any) -> Optional[int]:
+    """0x1c and 28 alike; None for what is neither."""
+    return value if isinstance(value, int) else integer(str(value))
+
+
+def hca_facts(facts: Mapping[str, Any], name: Optional[str]) -> Optional[Dict[str, Any]]:
+    for hca in facts.get("hcas") or []:
+        if hca.get("name") == name:
+            return dict(hca)
+    return None
+
+
+def is_iwarp(facts: Mapping[str, Any], name: Optional[str]) -> bool:
+    """An eRDMA device in mode default: one GID that is a MAC, and queue pairs that RDMA-CM alone connects."""
+    hca = hca_facts(facts, name)
+    return hca is not None and hca.get("driver") == "erdma" and hca.get("node_type") == "RNIC"
+
+
+def port_facts(facts: Mapping[str, Any], name: Optional[str], number: Optional[int]) -> Optional[Dict[str, Any]]:
+    """One port of one HCA in a facts object, or None."""
+    hca = hca_facts(facts, name)
+    for port in (hca or {}).get("ports") or []:
+        if port.get("number") == number:
+            return dict(port)
+    return None
+
+
+def netdev_facts(facts: Mapping[str, Any], name: Optional[str]) -> Dict[str, Any]:
+    """One interface in a facts object; {} when it is not there."""
+    for netdev in facts.get("netdevs") or []:
+        if netdev.get("name") == name:
+            return dict(netdev)
+    return {}
+
+
+def _exploded(gid: Any) -> Optional[str]:
+    try:
+        return ipaddress.IPv6Address(str(gid)).exploded
+    except ValueError:
+        return None

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draining by commands of the site: drain, is it empty, undrain. What they say is their exit code, and their last line.
+
+They have no word for who drained a node before; a site whose scheduler has one lets its undrain command look at it.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host.host import Host
+from .model import Seen, last_line
+
+SECONDS = 120.0
+NOT_YET = 75  # EX_TEMPFAIL of sysexits.h
+_PLACE = re.compile(r"\{(node|reason)\}")
+
+
+class Commands(NamedTuple):
+    """Words of each; {node} and {reason} are still in them."""
+
+    drain: Tuple[str, ...]
+    drained: Tuple[str, ...]
+    undrain: Tuple[str, ...]
+
+
+def words(command: Sequence[str], node: str, reason: str) -> Tuple[str, ...]:
+    """The command for this node. One pass, so that a name that holds ``{reason}`` stays what it is."""
+    values = {"node": node, "reason": reason}
+    return tuple(_PLACE.sub(lambda match: values[match.group(1)], word) for word in command)
+
+
+def look(host: Host, commands: Commands, names: Sequence[str], reason: str, begun: bool) -> List[Seen]:
+    """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is assumed."""
+    return [_ask(host, commands, name, reason, begun) for name in names]
+
+
+def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    """Run again by a resumed upgrade: the command must allow that."""
+    seen: List[Seen] = []
+    for name in names:
+        refused = _order(host, commands.drain, name, reason, "upgrade_drain_command")
+        seen.append(_ask(host, commands, name, reason, True) if refused is None else Seen("command", name, "unknown", message=refused))
+    return seen, bool(names)
+
+
+def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    seen: List[Seen] = []
+    for name in names:
+        refused = _order(host, commands.undrain, name, reason, "upgrade_undrain_command")
+        seen.append(Seen("command", name, "available" if refused is None else "unknown", message=refused))
+    return seen, bool(names)
+
+
+def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> Optional[str]:
+    """None, or what was wrong."""
+    answer = host.run(words(command, name, reason), SECONDS)
+    return None if answer.ok else "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
+
+
+def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -> Seen:
+    answer = host.run(words(commands.drained, name, reason), SECONDS)
+    if answer.rc not in (0, NOT_YET):
+        message = "upgrade_drained_command ended with %d for %s; allowed: 0 (empty), %d (not yet). It said: %s" % (
+            answer.rc, name, NOT_YET, last_line(answer.out, answer.err))
+        return Seen("command", name, "unknown", message=message)
+    empty = answer.ok
+    holders = () if empty else (last_line(answer.out, answer.err),)
+    if not closed:
+        return Seen("command", name, "available", (), holders, empty=empty)
+    return Seen("command", name, "drained" if empty else "draining", (), holders, reason, "us", closed=True, empty=empty)

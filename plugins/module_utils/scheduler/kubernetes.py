@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draining by Kubernetes: cordon with a note of whose it is, evict what starts again elsewhere, wait for what would be lost.
+
+By kubectl, since how to log in to a cluster (plugins, certificates, tokens) is kubectl's knowledge, and only by ``get``, ``patch`` and
+``create --raw``: ``kubectl drain`` would evict the pods of a running job too, stops before the first eviction at a pod without a
+controller, and ``kubectl cordon`` leaves no word of who did it. One patch with the resourceVersion that was read cordons and notes at
+once, or not at all. Eviction respects every PodDisruptionBudget: 429 means not now, and the next look asks again.
+"""
+
+import json
+import re
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..formats.outside import mapping, read_json, rows
+from ..host.host import Host, Result
+from .model import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+
+SECONDS = 60.0
+TRIES = 4  # of a patch that met another writer
+NOTE = "railwright/drained"  # annotation of a node: the reason of our cordon
+WAS_DOWN = " (it was down before)"  # behind our reason: cordoned by us, and not given back by us
+MIRROR = "kubernetes.io/config.mirror"  # of a static pod: the kubelet's own, which no eviction ends
+OVER = ("Succeeded", "Failed")
+# Their controllers start a pod again elsewhere: this is what an eviction is for. A Job's pod, one of a training operator, or one without
+# a controller is work that an eviction would end: those are waited for.
+MOVABLE = ("ReplicaSet", "StatefulSet", "ReplicationController")
+_AWAY = re.compile(r"connection (?:to the server \S+ )?(?:was )?refused|i/o timeout|TLS handshake timeout|no route to host"
+                   r"|ServiceUnavailable|context deadline exceeded|Unable to connect to the server|etcdserver:", re.IGNORECASE)
+
+
+class Node(NamedTuple):
+    name: str
+    version: str  # resourceVersion
+    closed: bool
+    ready: bool
+    note: Optional[str]
+
+
+class Pod(NamedTuple):
+    namespace: str
+    name: str
+    uid: str
+    kind: str  # of its controller, "" without one
+    leaving: bool  # its deletion has begun
+
+    @property
+    def path(self) -> str:
+        return "%s/%s" % (self.namespace, self.name)
+
+
+def parse_nodes(text: str) -> Dict[str, Node]:
+    """``kubectl get nodes --output=json``. Raises SchedulerError for anything else."""
+    found: Dict[str, Node] = {}
+    for item in _items(text, "nodes"):
+        meta, spec = _part(item, "metadata"), _part(item, "spec")
+        conditions = rows(_part(item, "status").get("conditions"))
+        ready = any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+        note = _part(meta, "annotations").get(NOTE)
+        name = str(meta.get("name"))
+        found[name] = Node(
+            name, str(meta.get("resourceVersion")), bool(spec.get("unschedulable")), ready, None if note is None else str(note))
+    return found
+
+
+def parse_pods(text: str) -> List[Pod]:
+    """What holds a node: not what has ended, not the kubelet's own pods, not those of a DaemonSet, which would be put back at once."""
+    found: List[Pod] = []
+    for item in _items(text, "pods"):
+        meta = _part(item, "metadata")
+        owners = [owner for owner in rows(meta.get("ownerReferences")) if owner.get("controller")]
+        kind = str(owners[0].get("kind")) if owners else ""
+        if kind == "DaemonSet" or MIRROR in _part(meta, "annotations") or _part(item, "status").get("phase") in OVER:
+            continue
+        leaving = bool(meta.get("deletionTimestamp"))
+        found.append(Pod(str(meta.get("namespace")), str(meta.get("name")), str(meta.get("uid")), kind, leaving))
+    return found
+
+
+def _items(text: str, what: str) -> List[Dict[str, Any]]:
+    try:
+        items = mapping(read_json(text)).get("items")
+    except ValueError:
+        items = None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise SchedulerError("kubectl get %s answered with what is no list of them: %r" % (what, text[:200]))
+    return items
+
+
+def _part(item: Dict[str, Any], name: str) -> Dict[str, Any]:
+    return mapping(item.get(name))
+
+
+def judge(node: Node, pods: Sequence[Pod]) -> Seen:
+    """The node in words that all schedulers share. ``pods`` are those that hold it."""
+    empty = not pods
+    state = "down" if not node.ready else "available" if not node.closed else "drained" if empty else "draining"
+    by = None if not node.closed and node.ready else "us" if node.closed and is_given_back(node.note) else "other"
+    reason = node.note or ("cordoned" if node.closed else None if node.ready else "not Ready")
+    raw = ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.closed else "")
+    return Seen("kubernetes", node.name, state, tuple(pod.path for pod in pods), tuple(_words(pod) for pod in pods),
+                reason, by, None, raw, node.closed, empty)
+
+
+def is_given_back(note: Optional[str]) -> bool:
+    """Whether the cordon is ours to lift."""
+    return whose(note) == "us" and not (note or "").endswith(WAS_DOWN)
+
+
+def _words(pod: Pod) -> str:
+    why = "is ending" if pod.leaving else "is evicted" if pod.kind in MOVABLE else "is waited for: nothing would start it again elsewhere"
+    return "pod %s (%s) %s" % (pod.path, "of a " + pod.kind if pod.kind else "without a controller", why)
+
+
+def look(host: Host, names: Sequence[str]) -> List[Seen]:
+    """Every node, in the order of ``names``. Pods are asked for where the node is closed: what runs on the others decides nothing."""
+    nodes = _nodes(host)
+    return [_see(host, nodes, name) for name in names]
+
+
+def _see(host: Host, nodes: Dict[str, Node], name: str) -> Seen:
+    if name not in nodes:
+        few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
+        message = "Kubernetes has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
+            name, few or "none at all")
+        return Seen("kubernetes", name, "unknown", message=message)
+    return judge(nodes[name], _pods(host, name) if nodes[name].closed else [])
+
+
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    """Cordon, and ask for the eviction of what may be evicted. Asked again, it goes on where it stands."""
+    nodes = _nodes(host)
+    refused: Dict[str, str] = {}
+    changed = False
+    for name in sorted(set(names) & set(nodes)):
+        note = _wanted_note(nodes[name], reason)
+        if note is not None:
+            said = _patch(host, nodes[name], True, note)
+            if said is not None:
+                refused[name] = said
+                continue
+            changed = True
+        changed = _evict_all(host, _pods(host, name), refused, name) or changed
+    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
+
+
+def _wanted_note(node: Node, reason: str) -> Optional[str]:
+    """The note to cordon the node with; None where it is cordoned already. An earlier upgrade's cordon becomes this run's."""
+    if node.closed:
+        return reason if is_given_back(node.note) and not is_of_run(node.note, reason) else None
+    return reason if node.ready else reason + WAS_DOWN
+
+
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    """Let pods come again to what this very run has cordoned; a node that is not Ready waits until it is.
+
+    Where somebody else has lifted the cordon its note goes: the next cordon would be taken for ours.
+    """
+    nodes = _nodes(host)
+    refused: Dict[str, str] = {}
+    changed = False
+    for name in sorted(set(names) & set(nodes)):
+        node = nodes[name]
+        if is_of_run(node.note, reason) and (not node.closed or (node.ready and is_given_back(node.note))):
+            said = _patch(host, node, False, None)
+            changed = changed or said is None
+            refused.update({} if said is None else {name: said})
+    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
+
+
+def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optional[str]:
+    """Cordon or uncordon, and the note, in one request that fails if the node has changed since it was read. None, or why not."""
+    version = node.version
+    for _again in range(TRIES):
+        patch = {"metadata": {"resourceVersion": version, "annotations": {NOTE: note}}, "spec": {"unschedulable": closed or None}}
+        # The name is one that the API server has listed: it begins with a letter or a digit.
+        answer = host.run(
+            (_kubectl(host), "patch", "node", node.name, "--type=merge", "--patch", json.dumps(patch, sort_keys=True)), SECONDS)
+        if answer.ok or "(Conflict)" not in answer.err:
+            break
+        # Its kubelet writes the node's status all the time. Where somebody else closed or opened it, the next look decides anew.
+        fresh = _nodes(host).get(node.name)
+        if fresh is None or (fresh.closed, fresh.note) != (node.closed, node.note):
+            break
+        version = fresh.version
+    return None if answer.ok else "Kubernetes refused to %s %s: %s" % (
+        "cordon" if closed else "uncordon", node.name, last_line(answer.out, answer.err))
+
+
+def _evict_all(host: Host, pods: Sequence[Pod], refused: Dict[str, str], name: str) -> bool:
+    """Ask for the eviction of every pod that starts again elsewhere. Whether one was granted."""
+    granted = False
+    for pod in pods:
+        if pod.leaving or pod.kind not in MOVABLE:
+            continue
+        answer = _evict(host, pod)
+        granted = granted or answer.ok
+        if not (answer.ok or answer.rc == 124 or re.search(r"\((TooManyRequests|NotFound|Conflict)\)", answer.err)):
+            refused[name] = "Kubernetes refused to evict pod %s: %s" % (pod.path, last_line(answer.out, answer.err))
+    return granted
+
+
+def _evict(host: Host, pod: Pod) -> Result:
+    """With the pod's uid: another pod may have its name by now."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}}}
+    path = "/api/v1/namespaces/%s/pods/%s/eviction" % (pod.namespace, pod.name)
+    return host.run((_kubectl(host), "create", "--raw", path, "--filename", "-"), SECONDS, json.dumps(body))
+
+
+def _nodes(host: Host) -> Dict[str, Node]:
+    return parse_nodes(_get(host, ("nodes",)))
+
+
+def _pods(host: Host, name: str) -> List[Pod]:
+    return parse_pods(_get(host, ("pods", "--all-namespaces", "--field-selector=spec.nodeName=" + name)))
+
+
+def _get(host: Host, what: Tuple[str, ...]) -> str:
+    answer = host.run((_kubectl(host), "get") + what + ("--output=json",), SECONDS, limit=ANSWER_LIMIT)
+    if answer.ok:
+        return answer.out
+    away = answer.rc == 124 or _AWAY.search(answer.err) is not None
+    raise (SchedulerAway if away else SchedulerError)("kubectl get %s failed: %s" % (what[0], last_line(answer.out, answer.err)))
+
+
+def _kubectl(host: Host) -> str:
+    return tool(host, "kubectl", "kubernetes")

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Draining by Slurm: ``scontrol`` and ``squeue`` read and called; what their answers mean is decided here, purely.
+
+One call each for all nodes. No name of an inventory goes to scontrol before slurmctld itself has listed a node of exactly this name:
+scontrol would take ``gpu[1-8]`` for eight nodes. Slurm's JSON is not in every build, so the text forms are read.
+"""
+
+import re
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..host.host import Host, Result
+from ..slurm_hostlist import expand
+from .model import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+
+SECONDS = 60.0  # for one command: slurmctld answers within MessageTimeout (10 s), or scontrol tries the next controller
+# Whatever squeue knows but what has ended or has no nodes yet. One state name that an older squeue does not know would be an error,
+# so all are asked for and these are left out.
+_OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REVOKED",
+         "TIMEOUT", "REQUEUED", "SPECIAL_EXIT", "REQUEUE_HOLD", "REQUEUE_FED")
+_NAME = re.compile(r"^NodeName=(\S+) ")
+_STATE = re.compile(r" State=(\S+) ThreadsPerCore=")  # the two stand side by side; a reason, which anybody may write, comes after them
+_REASON = re.compile(r" Reason=(.*)$")
+_STAMP = re.compile(r" \[[^\s\[\]@]+@[^\s\[\]]+\]")  # who and when, which slurmctld sets behind the text
+_AWAY = re.compile(
+    r"unable to contact slurm controller|slurm controller.{0,80}(?:not responding|in standby mode)|connection (?:refused|timed out)"
+    r"|socket timed out|zero bytes were transmitted|communication (?:shutdown|failure|connection)", re.IGNORECASE)
+_DOWN = ("DOWN", "ERROR", "FUTURE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "NOT_RESPONDING", "DYNAMIC_NORM_DOWN")
+_BUSY = ("ALLOCATED", "MIXED", "COMPLETING", "REBOOT_REQUESTED", "REBOOT_ISSUED", "REBOOT")
+_CLOSED = ("DRAIN", "FAIL")  # FAIL: by an administrator, no new jobs either
+
+
+class Node(NamedTuple):
+    """What scontrol says of one node, reduced to what decides."""
+
+    name: str
+    words: Tuple[str, ...]  # IDLE, DRAIN …: the base state first, then its flags
+    responds: bool
+    reason: Optional[str]
+
+    @property
+    def raw(self) -> str:
+        return "+".join(self.words) + ("" if self.responds else " (not responding)")
+
+
+class Job(NamedTuple):
+    """One job that holds nodes."""
+
+    id: str
+    state: str
+    user: str
+    nodes: Tuple[str, ...]
+
+
+def parse_nodes(text: str) -> Dict[str, Node]:
+    """``scontrol --all --oneliner show nodes`` by node name; lines that are none are left out."""
+    found: Dict[str, Node] = {}
+    for line in text.splitlines():
+        name, state = _NAME.match(line), _STATE.search(line)
+        if name is None or state is None:
+            continue
+        words = [word for word in state.group(1).split("+") if word]
+        bare = tuple(word.rstrip("*~#!%$@^-") for word in words)
+        responds = "*" not in state.group(1) and "NOT_RESPONDING" not in bare
+        found[name.group(1)] = Node(name.group(1), bare, responds, _reason(line[state.end():]))
+    return found
+
+
+def _reason(rest: str) -> Optional[str]:
+    match = _REASON.search(rest)
+    if match is None:
+        return None
+    stamps = list(_STAMP.finditer(match.group(1)))
+    text = match.group(1)[:stamps[-1].start()] if stamps else match.group(1)
+    return text.strip() or None
+
+
+def parse_jobs(text: str) -> List[Job]:
+    """``squeue --format=%i|%T|%N|%u``: what holds nodes now. Raises SchedulerError for a line that cannot be read: it may be a job."""
+    jobs: List[Job] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        parts = line.strip().split("|", 3)
+        if len(parts) != 4:
+            raise SchedulerError("squeue answered with a line that cannot be read: %r" % line[:200])
+        number, state, nodes, user = parts
+        if state in _OVER or not nodes or nodes == "(null)":
+            continue
+        try:
+            jobs.append(Job(number, state, user, tuple(expand(nodes))))
+        except ValueError as error:
+            raise SchedulerError("squeue says that job %s is on %r, which cannot be read: %s" % (number, nodes[:200], error)) from None
+    return jobs
+
+
+def judge(node: Node, jobs: Sequence[Job]) -> Seen:
+    """The node in words that all schedulers share. Empty only where both say so, the node's state and the queue.
+
+    A suspended job leaves its node IDLE, and a queue may hide the jobs of others (PrivateData).
+    """
+    held = [job for job in jobs if node.name in job.nodes]
+    empty = not held and not any(word in _BUSY for word in node.words)
+    closed = any(word in _CLOSED for word in node.words)
+    if node.words[:1] == ("UNKNOWN",):
+        state = "unknown"
+    elif not node.responds or any(word in _DOWN for word in node.words):
+        state = "down"
+    elif not closed:
+        state = "available"
+    else:
+        state = "drained" if empty else "draining"
+    return Seen(
+        "slurm", node.name, state, tuple(job.id for job in held),
+        tuple("job %s of %s (%s)" % (job.id, job.user, job.state) for job in held),
+        node.reason if closed or state == "down" else None, whose(node.reason) if closed else "other" if state == "down" else None,
+        None, node.raw, closed, empty)
+
+
+def look(host: Host, names: Sequence[str]) -> List[Seen]:
+    """Every node, in the order of ``names``; one that Slurm does not have is unknown, with a message."""
+    nodes, jobs = _ask(host)
+    return [judge(nodes[name], jobs) if name in nodes else _unknown(name, nodes) for name in names]
+
+
+def _unknown(name: str, nodes: Dict[str, Node]) -> Seen:
+    few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
+    message = "Slurm has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
+        name, few or "none at all")
+    return Seen("slurm", name, "unknown", message=message)
+
+
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    """Keep new jobs from the nodes; with it, whether anything was changed. What others have drained keeps their reason.
+
+    A node that is down is drained as well, or a job could start as soon as it comes back; the reason that it has stays, so that nobody
+    takes the drain for ours.
+    """
+    nodes, jobs = _ask(host)
+    wanted = {name: _drain_reason(nodes[name], jobs, reason) for name in names if name in nodes}
+    return _carry_out(host, names, {name: ["State=DRAIN", "Reason=" + text] for name, text in wanted.items() if text is not None})
+
+
+def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]:
+    """The reason to drain the node with; None where it is drained already. An earlier upgrade's drain becomes this run's."""
+    seen = judge(node, jobs)
+    if seen.closed:
+        return reason if seen.by == "us" and not is_of_run(node.reason, reason) else None
+    if seen.state == "down":
+        return node.reason or "down before " + reason
+    return reason
+
+
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+    """Let jobs come again to what this very run has drained; a node that does not answer is not touched: it would be down at once."""
+    nodes, _jobs = _ask(host)
+    ours = [name for name in names if name in nodes and "DRAIN" in nodes[name].words and is_of_run(nodes[name].reason, reason)]
+    return _carry_out(host, names, {name: ["State=RESUME"] for name in ours if nodes[name].responds})
+
+
+def _carry_out(host: Host, names: Sequence[str], orders: Dict[str, List[str]]) -> Tuple[List[Seen], bool]:
+    """One scontrol a node, since each has its own answer; then what has come of it."""
+    refused: Dict[str, str] = {}
+    for name in sorted(orders):
+        said = _update(host, name, orders[name])
+        if said is not None:
+            refused[name] = said
+    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], len(refused) < len(orders)
+
+
+def _update(host: Host, name: str, settings: List[str]) -> Optional[str]:
+    """None, or why Slurm refused. ``name`` is one that slurmctld has listed."""
+    answer = host.run((tool(host, "scontrol", "slurm"), "update", "NodeName=" + name) + tuple(settings), SECONDS)
+    if answer.ok:
+        return None
+    said = last_line(answer.out, answer.err)
+    if re.search(r"[Pp]ermission|[Ii]nvalid user", said):
+        said += "; it ran as the user that Ansible comes as: let that be an operator of Slurm, or set ansible_become on the scheduler host"
+    return "Slurm refused %s for %s: %s" % (settings[0], name, said)
+
+
+def _ask(host: Host) -> Tuple[Dict[str, Node], List[Job]]:
+    """Nodes and jobs. The queue is read last, so that no job can have begun between it and the state that closes the node."""
+    nodes = parse_nodes(_must(host, ("scontrol", "--all", "--oneliner", "show", "nodes")))
+    jobs = parse_jobs(_must(host, ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u")))
+    return nodes, jobs
+
+
+def _must(host: Host, argv: Sequence[str]) -> str:
+    answer = host.run((tool(host, argv[0], "slurm"),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
+    if answer.ok:
+        return answer.out
+    raise (SchedulerAway if is_away(answer) else SchedulerError)("%s failed: %s" % (argv[0], last_line(answer.out, answer.err)))
+
+
+def is_away(answer: Result) -> bool:
+    """Whether slurmctld gave no answer at all: it restarts, or its backup takes over."""
+    return answer.rc == 124 or _AWAY.search(answer.err + answer.out) is not None

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on the networks between the nodes, from what every node pinged and heard. Pure; runs on the controller.
+
+``results`` maps a node to what rdma_ping returned for it: ``pings`` (a probe of ping.probes with its answers) and
+``rails``. A cause is one finding: the pings that it explains are ``unknown`` and name it. What a node heard
+is its own word; with a lie it can get a wrong finding on another node, but make no failed ping a pass.
+"""
+
+import ipaddress
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, unanswered
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import netdev_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+from .cluster import CLUSTER, Nodes
+from .swapped_rails import Diagnosis, Place, Swapped, diagnose
+
+Results = Mapping[str, Mapping[str, Any]]
+WHERE_TO_LOOK = "cables, switch ports, or the match of the two rails in the inventory"
+
+
+def judge_reach(nodes: Nodes, results: Results) -> List[Verdict]:
+    """Every verdict that the pings of the nodes give together."""
+    by_mac = rail_by_mac(nodes)
+    verdicts = [item for node in sorted(results) for item in _duplicates(node, nodes[node]["rails"], results[node]["rails"], by_mac)]
+    causes: Dict[Place, str] = {}
+    for node in sorted(results):
+        for name in sorted({ping["name"] for ping in results[node]["pings"]}):
+            found = _route(node, nodes[node], [ping for ping in results[node]["pings"] if ping["name"] == name])
+            verdicts.append(found)
+            if found.status == "fail":
+                # The rail that it leaves by gets ARP entries of two interfaces, and suffers too.
+                suffering = [rail["name"] for rail in nodes[node]["rails"] if "by %s" % rail["netdev"] == found.found]
+                causes.update({(node, rail): "%s of %s: %s (rail.route)" % (name, node, found.message) for rail in [name] + suffering})
+    diagnosis = look_across(nodes, results, by_mac)
+    verdicts += _crossed(nodes, results, diagnosis)
+    causes.update(_explained(diagnosis))
+    for node in sorted(results):
+        for ping in results[node]["pings"]:
+            ends = [causes[place] for place in ((node, ping["name"]), (ping["peer"], ping["name"])) if place in causes]
+            verdicts.append(judge_probe(node, ping, ends[0] if ends else None, _hint(ping, by_mac)))
+    return verdicts
+
+
+def look_across(nodes: Nodes, results: Results, by_mac: Mapping[str, Place]) -> Diagnosis:
+    """Which rail is on which network: a ping that came back joins two places, an answer by ARP or neighbour discovery too."""
+    places: Set[Place] = set()
+    heard: List[Tuple[Place, Place]] = []
+    for node in sorted(results):
+        for ping in results[node]["pings"]:
+            here, there = (node, ping["name"]), (ping["peer"], ping["name"])
+            places.update((here, there))
+            if ping["full"] or ping["small"]:
+                heard.append((here, there))
+            heard += [(here, by_mac[mac]) for macs in ping["heard"].values() for mac in macs if mac in by_mac and by_mac[mac][0] != node]
+    found = diagnose(rail_names(nodes), sorted(places), heard)
+    apart = [item for item in found.misplaced if not _one_subnet(nodes[item.node], item.rail, item.network)]
+    return Diagnosis(found.swapped, tuple(apart))
+
+
+def rail_names(nodes: Nodes) -> List[str]:
+    """In the order of the inventories."""
+    names: List[str] = []
+    for node in sorted(nodes):
+        names += [rail["name"] for rail in nodes[node]["rails"] if rail["name"] not in names]
+    return names
+
+
+def rail_by_mac(nodes: Nodes) -> Dict[str, Place]:
+    """Whose interface a MAC is. One that several interfaces have (cloned machines) tells nothing."""
+    owners: Dict[str, Set[Place]] = {}
+    for node, view in nodes.items():
+        for rail in view["rails"]:
+            mac = netdev_facts(view["facts"], rail["netdev"]).get("mac")
+            if isinstance(mac, str):
+                owners.setdefault(mac, set()).add((node, rail["name"]))
+    return {mac: next(iter(places)) for mac, places in owners.items() if len(places) == 1}
+
+
+def _duplicates(
+    node: str, rails: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], by_mac: Mapping[str, Place]
+) -> List[Verdict]:
+    return [_duplicate(node, rail, found, by_mac) for rail in rails for found in answers if found["name"] == rail["name"]]
+
+
+def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_mac: Mapping[str, Place]) -> Verdict:
+    """The address of a rail belongs to its interface alone."""
+    where = Where(node, rail["hca"], rail["port"], rail["label"])
+    expected = "%s on this node only" % rail["address"]
+    if found["dad_failed"]:
+        return verdict("rail.duplicate", where, "fail", expected, "dadfailed",
+                       "the kernel found %s in use by another device when it was set, and does not use it" % rail["address"])
+    if found["macs"] is None and not rail["gid_needed"]:
+        return verdict("rail.duplicate", where, "skipped", expected, None, "InfiniBand: nobody is asked over IPoIB")
+    if found["macs"] is None:
+        return verdict("rail.duplicate", where, "unknown", expected, None,
+                       "nobody could be asked on %s: it is down, or raw sockets are not allowed" % rail["netdev"])
+    if not found["macs"]:
+        return verdict("rail.duplicate", where, "pass", expected, expected, "nobody else on %s answers for it" % rail["netdev"])
+    whose = ["%s (%s of %s)" % (mac, by_mac[mac][1], by_mac[mac][0]) if mac in by_mac else mac for mac in found["macs"]]
+    return verdict("rail.duplicate", where, "fail", expected, ", ".join(whose),
+                   "address %s of %s is also held by another device on %s: %s" % (
+                       rail["address"], rail["name"], rail["netdev"], ", ".join(whose)))
+
+
+def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]]) -> Verdict:
+    """Where the kernel sends by what nothing binds to an interface: RDMA-CM, and the answers to others' pings."""
+    first = pings[0]
+    where = Where(node, first["hca"], first["port"], first["rail"])
+    expected = "by %s" % first["netdev"]
+    if ipaddress.ip_address(first["source"]) not in [address.ip for address in _addresses(view, first["netdev"])]:
+        return verdict("rail.route", where, "unknown", expected, None, "%s is not on %s" % (first["source"], first["netdev"]))
+    for ping in pings:
+        way = "%s to %s (%s)" % (ping["source"], ping["address"], ping["peer"])
+        if ping["device"] is None:
+            return verdict("rail.route", where, "fail", expected, None, "no route from %s: %s" % (way, ping["no_route"]))
+        if ping["device"] != ping["netdev"]:
+            return verdict("rail.route", where, "fail", expected, "by %s" % ping["device"],
+                           "traffic from %s leaves by %s and not by %s; network_source_routing keeps it on the rail" % (
+                               way, ping["device"], ping["netdev"]))
+    return verdict("rail.route", where, "pass", expected, expected, "to %d peer%s" % (len(pings), "" if len(pings) == 1 else "s"))
+
+
+def _addresses(view: Mapping[str, Any], netdev: Optional[str]) -> List[Any]:
+    """With their prefix lengths; a node may say anything, and what is no address is left out."""
+    found: List[Any] = []
+    for text in netdev_facts(view["facts"], netdev).get("addresses") or []:
+        try:
+            found.append(ipaddress.ip_interface(str(text)))
+        except ValueError:
+            continue
+    return found
+
+
+def _subnet(view: Mapping[str, Any], name: str) -> Optional[str]:
+    """The subnet of a rail's address, as the interface has it."""
+    for rail in view["rails"]:
+        for address in _addresses(view, rail["netdev"]) if rail["name"] == name and rail["address"] else []:
+            if address.ip == ipaddress.ip_address(rail["address"]):
+                return str(address.network)
+    return None
+
+
+def _one_subnet(view: Mapping[str, Any], one: str, other: str) -> bool:
+    """One flat subnet: its rails share a network on purpose."""
+    return _subnet(view, one) is not None and _subnet(view, one) == _subnet(view, other)
+
+
+def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> List[Verdict]:
+    verdicts: List[Verdict] = []
+    for item in diagnosis.swapped:
+        rails, places = " and ".join(item.rails), (", ".join(item.nodes), ", ".join(item.others))
+        expected = "%s each on its own network" % rails
+        if item.tie:
+            found = "crossed between %s and %s" % places
+            verdicts.append(verdict("rail.swapped", Where("", None, None, rails), "fail", expected, found, _tie(item)))
+            continue
+        verdicts += [verdict("rail.swapped", Where(node, None, None, rails), "fail", expected, "swapped", _one(nodes[node], node, item))
+                     for node in item.nodes]
+    for alone in diagnosis.misplaced:
+        rail = next(rail for rail in nodes[alone.node]["rails"] if rail["name"] == alone.rail)
+        where = Where(alone.node, rail["hca"], rail["port"], rail["label"])
+        verdicts.append(verdict("rail.segment", where, "fail", "%s's network" % alone.rail, "%s's network" % alone.network,
+                                "%s is cabled to %s's network: it hears %s of other nodes, and no %s" % (
+                                    rail["label"], alone.network, alone.network, alone.rail)))
+    return verdicts or [_not_crossed(nodes, results)]
+
+
+def _tie(item: Swapped) -> str:
+    return ("%s and %s are the other way round on %s than on %s (%s); as many nodes have them one way as the other, so look at both" % (
+        item.rails[0], item.rails[1], ", ".join(item.nodes), ", ".join(item.others), WHERE_TO_LOOK))
+
+
+def _one(view: Mapping[str, Any], node: str, item: Swapped) -> str:
+    labels = [rail["label"] for name in item.rails for rail in view["rails"] if rail["name"] == name]
+    return "%s and %s of %s are swapped: each is on the other's network (%s)" % (labels[0], labels[1], node, WHERE_TO_LOOK)
+
+
+def _not_crossed(nodes: Nodes, results: Results) -> Verdict:
+    where = Where("", None, None, CLUSTER)
+    expected = "every rail on its own network"
+    names = sorted({ping["name"] for result in results.values() for ping in result["pings"]})
+    if len(names) < 2:
+        return verdict("rail.swapped", where, "skipped", expected, None, "fewer than two rails were pinged between nodes")
+    if all(_one_subnet(nodes[node], names[0], name) for node in results for name in names[1:]):
+        return verdict("rail.swapped", where, "skipped", expected, None,
+                       "the rails share one subnet: a swap cannot be seen from who reaches whom, and cuts nobody off")
+    if not any(ping["full"] or ping["small"] for result in results.values() for ping in result["pings"]):
+        return verdict("rail.swapped", where, "unknown", expected, None, "no ping came back")
+    return verdict("rail.swapped", where, "pass", expected, expected, "no rail was heard on the network of another one")
+
+
+def _explained(diagnosis: Diagnosis) -> Dict[Place, str]:
+    causes: Dict[Place, str] = {}
+    for item in diagnosis.swapped:
+        rails = " and ".join(item.rails)
+        said = "%s are crossed between %s and %s (rail.swapped)" % (rails, ", ".join(item.nodes), ", ".join(item.others))
+        for node in item.nodes:
+            said = said if item.tie else "%s are swapped on %s (rail.swapped)" % (rails, node)
+            causes.update({(node, rail): said for rail in item.rails})
+    for alone in diagnosis.misplaced:
+        # The rail whose network it is suffers too: with arp_ignore 0 either interface answers for the other's address.
+        for rail in (alone.rail, alone.network):
+            causes.setdefault((alone.node, rail), "%s of %s is on %s's network (rail.segment)" % (alone.rail, alone.node, alone.network))
+    return causes
+
+
+def _hint(ping: Mapping[str, Any], by_mac: Mapping[str, Place]) -> str:
+    """What a failed ping's interface heard all the same."""
+    if not unanswered(ping):
+        return ""
+    macs = [mac for found in ping["heard"].values() for mac in found if by_mac.get(mac, ("", ""))[0] == ping["peer"]]
+    names = sorted({by_mac[mac][1] for mac in macs})
+    if ping["name"] in names:
+        return ", but it answers ARP or neighbour discovery on this rail: a firewall or a route is in the way"
+    return ", but %s of %s is heard on %s" % (", ".join(names), ping["peer"], ping["netdev"]) if names else ""

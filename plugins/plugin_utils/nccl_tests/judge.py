@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdicts on one run of nccl-tests: did it end, were the values right, was it fast enough. Pure.
+
+The average that nccl-tests prints is the plain mean over every size, so one small size pulls it down: it is reported
+and never judged. Judged is the median of both halves over the largest sizes (1 GiB and up, else the largest there is).
+"""
+
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+from ..nccl_catalogue.busbw import JUDGED_FROM
+
+
+def judge_run(
+    parsed: Mapping[str, Any], node: str, subject: str, floor: Optional[float] = None, key: str = "nccl_tests_min_busbw"
+) -> List[Verdict]:
+    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
+    where = Where(node, None, None, subject)
+    return [_ended(parsed, where), _values(parsed, where), _speed(parsed, where, floor, key)]
+
+
+def judged_rows(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """The rows of the sizes that say something about bandwidth."""
+    large = [row for row in rows if row["size"] >= JUDGED_FROM]
+    if large or not rows:
+        return large
+    top = max(row["size"] for row in rows)
+    return [row for row in rows if row["size"] == top]
+
+
+def judged_busbw(rows: List[Dict[str, Any]]) -> Optional[float]:
+    """GB/s: the median over the judged rows and both halves; None without a figure."""
+    found = sorted(
+        float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
+        if half is not None and half["busbw"] is not None)
+    if not found:
+        return None
+    middle = len(found) // 2
+    return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
+
+
+def _ended(parsed: Mapping[str, Any], where: Where) -> Verdict:
+    if parsed["complete"]:
+        return verdict("nccl.complete", where, "pass", "a whole run", "%d rows" % len(parsed["rows"]), "the run ended as it should")
+    return verdict("nccl.complete", where, "fail", "a whole run", "%d rows" % len(parsed["rows"]),
+                   "the run did not end, or printed no result")
+
+
+def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:
+    counts = [half["wrong"] for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
+    known = [count for count in counts if count is not None]
+    wrong = sum(known) + (parsed["out_of_bounds"] or 0)
+    if wrong:
+        halves = [(row["size"], half) for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
+        bad = sorted({size for size, half in halves if half["wrong"]})
+        return verdict("nccl.values", where, "fail", 0, wrong, "%d wrong values: data was damaged on its way (sizes %s)" % (
+            wrong, ", ".join(map(str, bad[:5])) or "unknown"))
+    if not known:
+        return verdict("nccl.values", where, "skipped", 0, None, "unchecked: the run compared no value (-c 0)")
+    return verdict("nccl.values", where, "pass", 0, 0, "no wrong value in %d comparisons" % len(known))
+
+
+def _speed(parsed: Mapping[str, Any], where: Where, floor: Optional[float], key: str) -> Verdict:
+    found = judged_busbw(parsed["rows"])
+    sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
+    over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else "%s to %s" % (_bytes(sizes[0]), _bytes(sizes[-1]))) if sizes else ""
+    if floor is None:
+        message = "%s GB/s busbw %s; nothing is expected (%s)" % (_figure(found), over, key)
+        return verdict("nccl.busbw", where, "skipped", None, found, message)
+    if found is None:
+        return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")
+    status = "pass" if found >= floor else "fail"
+    return verdict("nccl.busbw", where, status, floor, found, "%s GB/s busbw %s, %s %s" % (
+        _figure(found), over, "at least" if status == "pass" else "below", _figure(floor)))
+
+
+def _figure(value: Optional[float]) -> str:
+    return "no" if value is None else "%.1f" % value
+
+
+def _bytes(size: int) -> str:
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return "%g %s" % (size / float(1 << power), unit)
+    return "%d B" % size

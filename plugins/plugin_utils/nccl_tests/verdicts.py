@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what a run left on its nodes to verdicts and the runs of the ``bench`` document. Pure; what a node said is checked for its form.
+
+Order of the judgement: did the launcher start every rank, has every rank a GPU, then each collective: its end, its values, its
+speed, its way. What was not reached is said once, where it broke.
+"""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, one_line, tail
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.affinity import gpus_of_ranks, judge_near
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer, answer_from, no_device
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions
+from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.endings import how_it_ended, leftovers, why
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+from .judge import judge_run, judged_busbw
+from .plan_jobs import Node
+
+
+class Run(NamedTuple):
+    """Everything about one run. ``probes`` and ``left`` by node: results of the steps; None where a node did not answer any more."""
+
+    plan: Mapping[str, Any]
+    nodes: Sequence[Node]
+    probes: Mapping[str, Mapping[str, Any]]
+    left: Mapping[str, Optional[Mapping[str, Any]]]
+    ended: Mapping[str, int]  # how many processes were still there at the end
+
+
+def judge(run: Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
+    """(verdicts, the ``runs`` of the bench document)."""
+    found = launch_verdicts(run)
+    found += versions(run.nodes, {node.name: seen_by(run, node) for node in run.nodes})
+    broken = any(item.status == "fail" and item.check in ("nccl.launch", "nccl.devices") for item in found)
+    runs: List[Dict[str, Any]] = []
+    for job in [] if broken else run.plan["jobs"]:
+        for start in run.plan["launch"]:
+            verdicts, record = judge_job(run, job, start)
+            found += verdicts
+            runs.append(record)
+    return found + leftovers(run.ended), runs
+
+
+def launch_verdicts(run: Run) -> List[Verdict]:
+    """nccl.launch where ranks are launched, and nccl.devices for every node."""
+    plan: Mapping[str, Any] = run.plan
+    found: List[Verdict] = []
+    if plan["probe"] is None:
+        return [_devices(node.name, seen_answers(node), len(node.gpus)) for node in run.nodes]
+    for start in plan["launch"]:
+        nodes = [node for node in run.nodes if node.name == start] if plan["kind"] == "local" else list(run.nodes)
+        probe = run.probes.get(start)
+        wanted = len(nodes) * plan["per_node"]
+        where = Where(start if plan["kind"] == "local" else "", None, None, "%s on %s" % (
+            plan["kind"], ", ".join(node.name for node in nodes[:4]) + (" …" if nodes[4:] else "")))
+        said = answers_of(probe)
+        found.append(_launch(where, start, wanted, probe, said, nodes))
+        if found[-1].status == "pass":
+            for node in nodes:
+                mine = [item for item in said if same_host(item.host, node)] if plan["kind"] != "local" else said
+                mine = mine if node.gpus else seen_answers(node)  # nothing was planned for a node on which the look saw none
+                found.append(_devices(node.name, mine, plan["per_node"] if _gpu_each(run) else max(1, len(node.gpus))))
+    return found
+
+
+def _gpu_each(run: Run) -> bool:
+    return bool(run.plan["kind"] != "local" and run.nodes[0].wishes["nccl_tests_ranks"] == "gpu")
+
+
+def _launch(
+    where: Where, start: str, wanted: int, probe: Optional[Mapping[str, Any]], said: Sequence[Answer], nodes: Sequence[Node]
+) -> Verdict:
+    if probe is None:
+        return verdict("nccl.launch", where, "fail", wanted, None, "%s was lost before it had started the ranks" % start)
+    if probe.get("status") == 0 and len(said) == wanted:
+        return verdict("nccl.launch", where, "pass", wanted, wanted, "every rank answered")
+    silent = [node.name for node in nodes if not any(same_host(item.host, node) for item in said)]
+    words = one_line(str(probe.get("reason") or "")) or "it said nothing"
+    if "Invalid node name" in words:  # srun's answer to a name that slurm.conf has not
+        words += "; a node's name there is upgrade_node_name, else its name in the inventory"
+    who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
+        len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
+    return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
+        how_it_ended(integer(probe.get("status"))), who, words))
+
+
+def _devices(node: str, said: Sequence[Answer], wanted: int) -> Verdict:
+    """``wanted``: CUDA devices that the ranks of this node need."""
+    where = Where(node, None, None, "CUDA devices")
+    counts = [len(item.devices) for item in said]
+    error = next((item.error for item in said if item.error is not None), None)
+    if not counts or min(counts) == 0:
+        return verdict("nccl.devices", where, "fail", max(1, wanted), 0, no_device(node, one_line(error) if error else None))
+    if min(counts) < wanted:
+        return verdict("nccl.devices", where, "fail", wanted, min(counts), "%d CUDA devices on %s for %d ranks%s" % (
+            min(counts), node, wanted, ": " + one_line(error) if error else ""))
+    return verdict("nccl.devices", where, "pass", wanted, min(counts), "%d x %s" % (min(counts), one_line(said[0].devices[0].name)))
+
+
+def seen_by(run: Run, node: Node) -> Optional[Answer]:
+    """What a rank of this node said: its library is the one that the jobs load."""
+    said = [item for probe in run.probes.values() for item in answers_of(probe)]
+    return next((item for item in said if same_host(item.host, node)), None)
+
+
+def seen_answers(node: Node) -> List[Answer]:
+    found = answer_from(node.seen["cuda"])
+    return [] if found is None else [found]
+
+
+def answers_of(probe: Optional[Mapping[str, Any]]) -> List[Answer]:
+    listed = (probe or {}).get("answers")
+    found = map(answer_from, listed if isinstance(listed, list) else [])
+    return [item for item in found if item is not None]
+
+
+def same_host(host: str, node: Node) -> bool:
+    return bool(host) and host.partition(".")[0] == short_name(node)
+
+
+def short_name(node: Node) -> str:
+    """As NCCL and Slurm name it."""
+    return str(node.seen["hostname"]).partition(".")[0]
+
+
+def judge_job(run: Run, job: Mapping[str, Any], start: str) -> Tuple[List[Verdict], Dict[str, Any]]:
+    """One collective as one node launched it."""
+    plan = run.plan
+    local = plan["kind"] == "local"
+    nodes = [node for node in run.nodes if node.name == start] if local else list(run.nodes)
+    ranks = sum(len(node.gpus) for node in nodes)
+    node, subject = (start if local else ""), "%s of %d GPUs" % (job["name"], ranks)
+    output = job_left(run.left.get(start), job["name"])
+    text = clean(str(output.get("text") or ""))
+    log = "".join(_text(job_left(run.left.get(item.name), job["name"]).get("log")) for item in nodes)
+    parsed = _parsed(text, output.get("json"))
+    rc = integer(output.get("rc")) if output.get("started") else None
+    floor, source = job["floors"][start]
+    ended = dict(parsed, complete=parsed["complete"] and rc == 0)
+    verdicts = judge_run(ended, node, subject, floor, str(source))
+    verdicts[0] = _ended(Where(node, None, None, subject), output, ended, log)
+    if not output.get("started") or not parsed["rows"]:
+        verdicts = verdicts[:1]  # nothing more to be said
+    ways = transport.parse_log(log)
+    # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
+    if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
+        verdicts += _ways(run, ways, log, text, Where(node, None, None, subject))
+    # Of other variables than NCCL's nobody knows which is a secret of the site.
+    variables = {name: value for name, value in job["variables"][start].items() if name.startswith("NCCL_")}
+    record = {
+        "collective": job["name"], "argv": masked(job["argv"][start]), "environment": variables,
+        "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
+        "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
+        "floor": floor, "floor_source": source, "transport": transport.summary(ways), "tail": tail(text), "node": node,
+    }
+    return verdicts, record
+
+
+def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) -> List[Verdict]:
+    plan = run.plan
+    near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
+    names = {str(node.seen["hostname"]): node.name for node in run.nodes}
+    near = [item._replace(node=names.get(item.node, item.node)) for item in near]
+    expected = "%s%s" % (plan["fabric"], " with GPUDirect RDMA" if plan["gdr"] else "")
+    if plan["network"] == "any" or not plan["fabric"]:
+        ways_found = ", ".join(transport.summary(dict(ways))["connections"]) or None
+        return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)")] + near
+    status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
+    return [verdict("nccl.transport", where, status, expected, found, message)] + near
+
+
+def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:
+    rows = "%d rows" % len(ended["rows"])
+    if ended["complete"]:
+        return verdict("nccl.complete", where, "pass", "a whole run", rows, "the run ended as it should")
+    if not output:
+        return verdict("nccl.complete", where, "fail", "a whole run", None, "the node that launched it was lost")
+    if not output.get("started"):
+        return verdict("nccl.complete", where, "fail", "a whole run", None, "not run: the one before it did not end by itself")
+    how = how_it_ended(integer(output.get("rc")))
+    words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output["tail"] if isinstance(output.get("tail"), list) else [])), log)
+    return verdict("nccl.complete", where, "fail", "a whole run", rows, "%s after %s%s" % (how, rows, ": " + words if words else ""))
+
+
+def _parsed(text: str, document: Any) -> Dict[str, Any]:
+    """The JSON file where it is whole: it is not rounded. Else the table, which is there in any case."""
+    if isinstance(document, str):
+        found = parse_json(document)
+        if found["complete"]:
+            return found
+    return parse(text)
+
+
+def job_left(found: Optional[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    jobs = (found or {}).get("jobs")
+    return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
+
+
+def integer(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str:
+    return clean(value) if isinstance(value, str) else ""

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules between the NCCL profile and the other keys: its QoS, its NCCL, what defeats it, and the one GID index of a host. Pure."""
+
+import re
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
+    NONE,
+    QosProfile,
+    dscp_of,
+    priority_of,
+    qos_profile,
+    site_profile,
+)
+
+from ..nccl_catalogue.profile_row import HCA, Exclusion
+from ..nccl_catalogue.profiles import AUTO, GID_INDEX, NcclProfile, nccl_profile
+from .check_qos import arithmetic
+from .findings import Findings
+from .nccl_overrides import check_name, check_value
+
+KEY = "nccl_env_gid_index"
+PROFILE = "nccl_profile"
+_KEYS = (PROFILE, "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
+
+
+def check_nccl_env(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+    """Runs when the keys that it reads are well-formed and the profile is one that fits the fabric."""
+    if any(key not in values for key in _KEYS):
+        return
+    profile = nccl_profile(values[PROFILE])
+    _check_index(values, profile, findings)
+    if profile is None or values["fabric"] not in profile.fabrics:
+        return
+    _check_rows(profile, findings)
+    _check_qos(values, profile, findings)
+    _check_release(values, profile, findings)
+    for row in profile.excludes:
+        _check_exclusion(row, values["nccl_env_overrides"], profile, findings)
+    _check_devices(values, rails, profile, findings)
+
+
+def _check_index(values: Mapping[str, Any], profile: Optional[NcclProfile], findings: Findings) -> None:
+    given = {KEY: values[KEY] if values[KEY] != AUTO else None,
+             "nccl_env_overrides." + GID_INDEX: values["nccl_env_overrides"].get(GID_INDEX)}
+    set_ones = {key: value for key, value in given.items() if value is not None}
+    if len(set_ones) == 2:
+        findings.error(KEY, values[KEY], "nccl_env_overrides sets %s too" % GID_INDEX, "one of the two")
+    elif values["fabric"] == "infiniband":
+        for key, value in set_ones.items():
+            findings.error(key, value, "InfiniBand has no GID index: NCCL returns before it reads it",
+                           AUTO if key == KEY else "leave it out")
+    elif profile is not None and profile.transport and KEY in set_ones:
+        findings.error(KEY, values[KEY], "with nccl_profile %s the transport is %s, which finds GIDs by itself" % (
+            profile.name, profile.transport), AUTO)
+
+
+def _check_rows(profile: NcclProfile, findings: Findings) -> None:
+    """The catalogue's own rows, held to what NCCL reads: a release of ours must not write what NCCL no longer knows."""
+    for row in profile.variables:
+        own = Findings(findings.host)
+        known = check_name(row.name, row.name, own)
+        if known is not None:
+            check_value(known, row.value, None, row.name, own)
+        for item in own.items:
+            findings.error(PROFILE, profile.name, "sets %s=%s, which %s" % (row.name, row.value, item.message),
+                           "another profile, or nccl_env_overrides: {%s: null}" % row.name)
+
+
+def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
+    chosen = site_profile(values["qos_profile"], values["qos_custom"])
+    if profile.qos == NONE and chosen is not None:
+        findings.error(PROFILE, profile.name, "carries no RoCE traffic that a traffic class could mark; qos_profile %s would write "
+                       "NCCL_IB_TC=%d" % (chosen.name, chosen.tc), "qos_profile: none beside it")
+    wanted = qos_profile(profile.qos or NONE)
+    if wanted is None:
+        return
+    if chosen is None or (chosen.dscp, chosen.priority) != (wanted.dscp, wanted.priority):
+        findings.error(PROFILE, profile.name, "is for a fabric with TC %d (%d >> 2 = DSCP %d, %d >> 5 = priority %d); qos_profile %s" % (
+            wanted.tc, wanted.tc, dscp_of(wanted.tc), wanted.tc, priority_of(wanted.tc), _against(chosen)),
+            "qos_profile: %s beside it" % wanted.name)
+    elif chosen.tc != wanted.tc:
+        why = "is for a fabric with TC %d; qos_profile %s has %d, the same DSCP with ECN bits %d and not %d" % (
+            wanted.tc, chosen.name, chosen.tc, chosen.ecn, wanted.ecn)
+        findings.warning(PROFILE, profile.name, why, "qos_profile: %s beside it" % wanted.name)
+
+
+def _against(chosen: Optional[QosProfile]) -> str:
+    if chosen is None:
+        return "none marks nothing: the traffic lands in priority 0, where the fabric drops"
+    return "%s has TC %d: %s" % (chosen.name, chosen.tc, arithmetic(chosen.tc, chosen))
+
+
+def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
+    first, last = profile.nccl
+    key = "nccl_version" if values["nccl_version"] is not None else "nccl_install"
+    version = values["nccl_version"] or (NCCL_RELEASE if values["nccl_install"] in ("repository", "wheel", "source") else None)
+    if version is None or values["nccl_install"] == "none":
+        return
+    found = re.match(r"([0-9]+)\.([0-9]+)", version)
+    number = (int(found.group(1)), int(found.group(2))) if found is not None else (0, 0)
+    if (first is None or number >= _pair(first)) and (last is None or number <= _pair(last)):
+        return
+    allowed = "NCCL %s to %s" % (first, last) if first and last else "NCCL %s and later" % first if first else "NCCL up to %s" % last
+    findings.error(key, values[key], "nccl_profile %s is for %s; this is %d.%d" % (profile.name, allowed, number[0], number[1]), allowed)
+
+
+def _pair(text: str) -> Any:
+    major, _dot, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def _check_exclusion(row: Exclusion, overrides: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
+    value = overrides.get(row.name)
+    if value is None or (row.values and value not in row.values):
+        return
+    say = findings.error if row.severity == "error" else findings.warning
+    say("nccl_env_overrides." + row.name, value, "does not go with nccl_profile %s: %s" % (profile.name, row.why),
+        "leave it out" if not row.values or row.severity == "warning" else "another value, or leave it out")
+
+
+def _check_devices(values: Mapping[str, Any], rails: List[Dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
+    if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_env_overrides"]:
+        findings.error(PROFILE, profile.name, "has a list of HCAs for each of its shapes, and nothing says which one this host is",
+                       "rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(
+                           "=%s (%s)" % (",".join(names), shape) for shape, names in profile.hcas)))
+    if profile.hca_prefix is None and rails and not findings.has_error("rails"):
+        findings.warning("rails", None, "nccl_profile %s: its devices have no RoCE GIDs, so that a rail on one fails validation" % (
+            profile.name), "no rails on this host")

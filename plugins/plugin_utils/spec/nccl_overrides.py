@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks ``nccl_env_overrides`` against what NCCL reads, and against the other keys.
+
+NCCL ignores a variable that it does not know and reads ``true`` or ``0,3,5,7`` as the
+integer 0, both without a word; so they are refused here.
+"""
+
+import re
+from typing import Any, Dict, Mapping, Optional
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, dscp_of, priority_of
+
+from ..nccl_catalogue.variables import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Other, Variable
+from .check_qos import arithmetic
+from .findings import Findings, nearest
+from .values import MISSING, type_name
+
+# The grammar of nccl.conf: one line, at most 1023 bytes; nothing else can reach NCCL from a file.
+VALUE_LIMIT = 1023
+INTEGER = r"[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)"
+LEGACY_LEVEL = r"[0-9]"
+NOT_FROM_FILE = {"NCCL_CONF_FILE": "is read from the process environment only, before any file"}
+# The small clear-to-send messages of NCCL_IB_FIFO_TC may have a fast lane of their own; data must be where the profile says.
+TRAFFIC_CLASSES = ("NCCL_IB_TC", "NCCL_GIN_IB_TC", "NCCL_IB_FIFO_TC")
+NODE_OWNED = {
+    "NCCL_IB_HCA": ("is rendered on each node from the rails' match; device names differ between nodes and change with updates",
+                    "leave it out"),
+    "NCCL_SOCKET_IFNAME": ("is set from bootstrap_interface", "bootstrap_interface: NAME"),
+}
+
+
+def check_overrides(overrides: Mapping[Any, Any], qos: Optional[QosProfile], findings: Findings) -> Any:
+    """The overrides with text values (None: leave the profile's variable out), or MISSING."""
+    checked: Dict[str, Optional[str]] = {}
+    before = findings.error_count()
+    for name, value in overrides.items():
+        path = "nccl_env_overrides.%s" % name
+        row = check_name(name, path, findings)
+        if row is None:
+            continue
+        text = _text(value, path, findings)
+        if text is not None:
+            check_value(row, text, qos, path, findings)
+            if name in NODE_OWNED:
+                findings.warning(path, text, *NODE_OWNED[row.name])
+        elif value is None and name == "NCCL_IB_TC" and qos is not None and priority_of(0) not in qos.lossless:
+            findings.warning(path, None, "RoCE is unmarked unless the job marks it: " + arithmetic(0, qos), "leave it to qos_profile")
+        checked[row.name] = text
+    after = findings.error_count()
+    return checked if after == before else MISSING
+
+
+def check_name(name: Any, path: str, findings: Findings) -> Optional[Variable]:
+    """The catalogue row of a name, or None after an error that says what to use instead."""
+    if not isinstance(name, str):
+        findings.error(path, None, "must be the name of a variable, not %s" % type_name(name), "NCCL_...")
+        return None
+    if name in VARIABLES or name in PLUGIN_VARIABLES:
+        row = VARIABLES.get(name) or PLUGIN_VARIABLES[name]
+        if row.deprecated is not None:
+            findings.warning(path, None, "is deprecated", row.deprecated or "leave it out")
+        return row
+    if name in REMOVED:
+        gone = REMOVED[name]
+        findings.error(path, None, "was removed from NCCL (it existed in %s)" % gone.existed, gone.replacement or "leave it out")
+    elif name in NEVER_IN_NCCL:
+        findings.error(path, None, "has never been a variable of NCCL", NEVER_IN_NCCL[name] or "leave it out")
+    else:
+        owner = owner_of(name)
+        if owner is not None:
+            findings.error(path, None, "is not read by NCCL but by %s" % owner.owner,
+                           owner.use_instead or "set it in the job's environment")
+        else:
+            found = nearest(name, tuple(VARIABLES))
+            findings.error(path, None, "is no variable of NCCL", found or "a variable of NCCL 2.30.7")
+    return None
+
+
+def owner_of(name: str) -> Optional[Other]:
+    """Who reads a variable that looks like NCCL's: PyTorch, a plugin, nccl-tests."""
+    return next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
+
+
+def check_variable(name: str, text: str, path: str, findings: Findings) -> None:
+    """A variable in the environment of a program that uses NCCL. The program and its plugins may read names of their own there."""
+    if not name.startswith("NCCL_") or owner_of(name) is not None:
+        return
+    row = check_name(name, path, findings)
+    if row is not None:
+        _check_type(row, text, path, findings)
+
+
+def _text(value: Any, path: str, findings: Findings) -> Optional[str]:
+    """The value as NCCL would get it; None for null and after an error."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        findings.error(path, value, "NCCL has no booleans: it reads the word as the integer 0", "1 or 0")
+        return None
+    if not isinstance(value, (str, int)):
+        findings.error(path, value, "must be text or an integer, not %s" % type_name(value), "text or an integer")
+        return None
+    text = str(value)
+    if not re.fullmatch(r"[\x20-\x7e]+", text):
+        findings.error(path, value, "must be one line of printable ASCII" if text else "is empty",
+                       "text, or null to leave the variable out")
+        return None
+    if len(text) > VALUE_LIMIT:
+        findings.error(path, text[:40] + "...", "is longer than nccl.conf can hold", "at most %d characters" % VALUE_LIMIT)
+        return None
+    return text
+
+
+def check_value(row: Variable, text: str, qos: Any, path: str, findings: Findings) -> None:
+    """How NCCL reads this text, and whether it contradicts the QoS profile (None: there is none to contradict)."""
+    _check_type(row, text, path, findings)
+    _check_meaning(row.name, text, qos, path, findings)
+
+
+def _check_type(row: Variable, text: str, path: str, findings: Findings) -> None:
+    if row.type == "int":
+        if not re.fullmatch(INTEGER, text):
+            findings.error(path, text, "NCCL reads it as the integer %d: it stops at the first character that is no digit" % _strtoll(text),
+                           "an integer")
+        elif re.fullmatch(r"[+-]?0[0-9]+", text):
+            findings.error(path, text, "NCCL reads a leading 0 as octal: %d" % _strtoll(text), "an integer without leading zeros")
+    elif row.type == "bool" and text not in ("0", "1"):
+        findings.error(path, text, "is a switch; NCCL before 2.28 reads words as 0", "1 or 0")
+    elif row.type == "enum" and row.values and not _in_values(row, text):
+        findings.error(path, text, "is not a value of %s" % row.name, ", ".join(row.values))
+    elif row.name in ("NCCL_ALGO", "NCCL_PROTO"):
+        _check_choice_list(row, text, path, findings)
+    elif row.name in ("NCCL_DEBUG_SUBSYS", "NCCL_CTA_POLICY"):
+        _check_flags(row, text, path, findings)
+
+
+def _in_values(row: Variable, text: str) -> bool:
+    for value in row.values:
+        if value.startswith("legacy int"):
+            if re.fullmatch(LEGACY_LEVEL, text):
+                return True
+        elif value == "MAX:n":
+            if re.fullmatch(r"MAX:[0-9]+", text):
+                return True
+        # path levels are compared with strcmp, NCCL_DEBUG's words with strcasecmp (src/debug.cc)
+        elif text == value or (row.name == "NCCL_DEBUG" and text.upper() == value):
+            return True
+    return False
+
+
+def _check_choice_list(row: Variable, text: str, path: str, findings: Findings) -> None:
+    known = [value.lower() for value in row.values]
+    for group in text.split(";"):
+        for token in group.rpartition(":")[2].lstrip("^").split(","):
+            if token.lower() not in known:
+                findings.error(path, text, "%s is not a value of %s" % (token or "nothing", row.name), ", ".join(row.values))
+                return
+
+
+def _check_flags(row: Variable, text: str, path: str, findings: Findings) -> None:
+    """Words that add up, [^]INIT,NET and EFFICIENCY|ZERO; one that NCCL does not know it passes over."""
+    joint, numbers = (",", False) if row.name == "NCCL_DEBUG_SUBSYS" else ("|", True)
+    known = [value for value in row.values if not value.startswith("legacy")]
+    for word in text.lstrip("^").split(joint):
+        if word.upper() not in known and not (numbers and re.fullmatch(r"[0-2]", text)):
+            findings.error(path, text, "%s is not a value of %s" % (word or "nothing", row.name), ", ".join(known))
+            return
+
+
+def _check_meaning(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
+    """Values that NCCL takes and that contradict the rest of the inventory."""
+    if name in NOT_FROM_FILE:
+        findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
+    elif name == "NCCL_IB_GID_INDEX" and text != "-1":
+        findings.warning(path, text, "the GID index differs between NICs; NCCL picks it by address and type since 2.21", "leave it out")
+    elif name in TRAFFIC_CLASSES and re.fullmatch(INTEGER, text):
+        _check_traffic_class(name, text, qos, path, findings)
+
+
+def _check_traffic_class(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
+    tc = _strtoll(text)
+    if not -1 <= tc <= 255:
+        findings.error(path, text, "is not a traffic class byte", "0 to 255")
+        return
+    carries_data = tc != -1 if name == "NCCL_GIN_IB_TC" else name == "NCCL_IB_TC"
+    if qos is None or not carries_data or tc == qos.tc:
+        return
+    used = max(tc, 0)  # without one, and without the communicator's, NCCL marks 0
+    why = "%s%s" % ("unless the communicator has one, " if tc == -1 else "", arithmetic(used, qos))
+    if dscp_of(used) == qos.dscp:
+        why = "%d & 3 = ECN bits %d, and not %d" % (used, used & 3, qos.ecn)
+    findings.error(path, text, "contradicts qos_profile %s: %s; the profile's TC is %d, DSCP %d" % (qos.name, why, qos.tc, qos.dscp),
+                   "%d, or another qos_profile" % qos.tc)
+
+
+def _strtoll(text: str) -> int:
+    """What C's strtoll(text, 0, 0) makes of a text: the longest leading integer, else 0."""
+    found = re.match(r"\s*([+-]?)(?:0[xX]([0-9a-fA-F]+)|0([0-7]*)|([1-9][0-9]*))", text)
+    if found is None:
+        return 0
+    sign, hexadecimal, octal, decimal = found.groups()
+    number = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal or "0")
+    return -number if sign == "-" else number

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a host's (templated) variables to its Spec, with everything that is wrong on the way.
+
+Pure: no file, no node, no Ansible. ``lint`` and the action plugins call the same
+function, so what lint accepts is what a run uses.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
+
+from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived
+from .check_ai_environment import CHECKS as AI_CHECKS
+from .check_ai_environment import check_ai_environment
+from .check_aiacc import check_aiacc, fill_aiacc
+from .check_containers import check_containers
+from .check_cuda import check_cuda
+from .check_ddp_benchmark import CHECKS as DDP_CHECKS
+from .check_erdma import check_erdma
+from .check_erdma_driver import check_erdma_driver
+from .check_erdma_instance import check_erdma_instance
+from .check_firewall import CHECKS as FIREWALL_CHECKS
+from .check_gpu_driver import check_gpu_driver
+from .check_gpudirect import check_gpudirect
+from .check_kernel import CHECKS as KERNEL_CHECKS
+from .check_mpi import check_mpi
+from .check_nccl import check_nccl
+from .check_nccl_env import check_nccl_env
+from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
+from .check_nccl_tests import check_nccl_tests
+from .check_network import check_network
+from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
+from .check_nic_firmware import check_nic_firmware
+from .check_pci_tuning import check_pci_tuning
+from .check_qos import CHECKS as QOS_CHECKS
+from .check_qos import check_qos
+from .check_roce_qos import CHECKS as ROCE_QOS_CHECKS
+from .check_roce_qos import check_roce_qos
+from .check_ssh_mesh import CHECKS as MESH_CHECKS
+from .check_stack import CHECKS, check_stack
+from .check_upgrade import check_upgrade
+from .cross_host import validate_site
+from .cross_key import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles
+from .dicts import check_pins, check_sysctls
+from .findings import Findings, did_you_mean
+from .nccl_overrides import check_overrides
+from .rails import check_rails
+from .schema import FABRICS, KEYS, ROLE_KEYS, SITE_KEYS, known_keys
+from .unknown import check_globs, check_unknown
+from .values import MISSING, check_key, plain
+
+__all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
+
+DEFAULTS_BY_FABRIC: Dict[str, Dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
+
+
+def build_spec(values: Mapping[str, Any], host: str) -> Tuple[Optional[Spec], List[Finding]]:
+    """The Spec of one host and the findings; no Spec when there is an error.
+
+    ``values`` holds what the inventory says about the host, templated; ``group_names``
+    among them decides ``opensm_enabled`` when the key is unset.
+    """
+    findings = Findings(host)
+    given = {str(name): plain(value) for name, value in values.items()}
+    checked = _check_keys(given, findings)
+    globs = checked.get("foreign_variables", [])
+    check_globs(globs, findings)
+    check_unknown(given, globs, findings)
+    rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
+    _fill_defaults(given, checked)
+    _check_together(checked, rails, findings)
+    check_aiacc(checked, findings)
+    if any(item.severity == "error" for item in findings.items):
+        return None, findings.items
+    checked["rails"] = rails
+    checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
+    checked["nccl_env_derived"] = derived(Spec(checked))
+    return Spec(checked), findings.items
+
+
+def _check_keys(given: Dict[str, Any], findings: Findings) -> Dict[str, Any]:
+    """Every key by itself: converted, defaulted, or left out after a finding."""
+    checked: Dict[str, Any] = {}
+    for key in KEYS:
+        value = given.get(key.name)
+        if value is None:
+            # An empty key (``consent:``) means its default; only required keys need a value.
+            if key.required:
+                allowed = MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.name == "mtu" else key.allowed()
+                findings.error(key.name, None, "is empty" if key.name in given else "is missing", allowed)
+            else:
+                checked[key.name] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
+            continue
+        converted = check_value(key, value, findings)
+        if converted is not MISSING:
+            checked[key.name] = converted
+    return checked
+
+
+def check_value(key: Any, value: Any, findings: Findings) -> Any:
+    """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
+    if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
+        findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
+        return MISSING
+    converted = check_key(key, value, key.name, findings)
+    if converted is MISSING:
+        return MISSING
+    if key.name == "expect":
+        return check_expect(converted, findings)
+    if key.name == "host_tuning_sysctls":
+        return check_sysctls(converted, findings)
+    if key.name == "rdma_stack_pins":
+        return check_pins(converted, findings)
+    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS,
+                   AI_CHECKS, KERNEL_CHECKS):
+        if key.name in checks:
+            return checks[key.name](converted, findings)
+    return converted
+
+
+def _fill_defaults(given: Mapping[str, Any], checked: Dict[str, Any]) -> None:
+    """Defaults that depend on another key or on the host's groups."""
+    for name, by_fabric in DEFAULTS_BY_FABRIC.items():
+        if name in checked and checked[name] is None:
+            checked[name] = by_fabric.get(checked.get("fabric", ""), NONE)
+    fill_aiacc(checked)
+    if checked.get("ddp_benchmark_python", MISSING) is None:
+        kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
+        checked["ddp_benchmark_python"] = "%s/current/bin/python" % checked["ai_environment_path"].rstrip("/") if kept else "python3"
+    if checked.get("opensm_enabled", MISSING) is None:
+        checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
+
+
+def _check_together(checked: Dict[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+    """Rules over several keys, each only when the keys that it reads are well-formed."""
+    if "nccl_env_overrides" in checked:
+        profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))
+        overrides = check_overrides(checked["nccl_env_overrides"], profile, findings)
+        if overrides is not MISSING:
+            checked["nccl_env_overrides"] = overrides
+    check_network(checked, rails, findings)
+    check_stack(checked, findings)
+    check_erdma(checked, findings)
+    check_erdma_driver(checked, findings)
+    check_erdma_instance(checked, rails, findings)
+    check_nic_firmware(checked, findings)
+    check_pci_tuning(checked, findings)
+    check_gpu_driver(checked, findings)
+    check_cuda(checked, findings)
+    check_gpudirect(checked, findings)
+    check_nccl_tests(checked, findings)
+    check_nccl(checked, findings)
+    check_mpi(checked, findings)
+    check_ai_environment(checked, findings)
+    check_qos(checked, findings)
+    check_roce_qos(checked, findings)
+    check_containers(checked, findings)
+    check_upgrade(checked, findings)
+    if "fabric" not in checked:
+        return
+    fabric = checked["fabric"]
+    mode = checked.get("ipoib_mode", "connected")
+    if "mtu" in checked:
+        check_mtu("mtu", checked["mtu"], fabric, mode, findings)
+    for rail in rails:
+        if rail["mtu"] is not None and rail["mtu"] != checked.get("mtu"):
+            check_mtu("rails[%d].mtu" % rail["index"], rail["mtu"], fabric, mode, findings)
+    if "nccl_profile" in checked and "qos_profile" in checked:
+        check_profiles(checked, findings)
+    check_nccl_env(checked, rails, findings)
+    if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
+        check_fabric(checked, rails, findings)
+    if fabric != "infiniband" and checked.get("opensm_enabled"):
+        findings.error("opensm_enabled", True, "a subnet manager runs on InfiniBand; fabric is %s" % fabric,
+                       "false, and no host in group opensm")
