@@ -20,13 +20,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import 
     parse_probe,
     probe_command,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import (
-    bootstrap_argv,
-    choose_python,
-    command_line,
-    fit,
-    too_new,
-)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import bootstrap_argv, choose_python, command_line, fit, too_new
 
 NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
 

@@ -9,11 +9,12 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import Run, job_left, judge, seen_by
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
-from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
+
+from .nccl_tests.plan_jobs import Node
+from .nccl_tests.verdicts import Run, job_left, judge, seen_by
+from .results import result_of
+from .table import verdict_table
+from .verdicts import own_verdict, summarise
 
 NCCL_TESTS = re.compile(r"^# nccl-tests version (\d+(?:\.\d+){1,3})\b", re.MULTILINE)
 SHOWN = 3  # messages of failed verdicts in the line that a play ends with

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import KEPT, OURS, STATES, is_of_run
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import BATCH, names, variable_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+
+from .results import BATCH, names, variable_of
+from .spec.schema import BY_NAME
 
 Drain = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
+
+from .results import names, result_of
 
 SHOWN = 3  # nodes named before the rest is counted
 

@@ -13,9 +13,10 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import cluster_addresses
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import ROLE_KEYS, known_keys
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+
+from .cluster_addresses import cluster_addresses
+from .spec.schema import ROLE_KEYS, known_keys
+from .spec.validate import build_spec
 
 
 def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:

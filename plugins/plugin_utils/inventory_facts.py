@@ -12,8 +12,8 @@ from typing import Any
 
 from ansible import constants
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import shortened
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import ROLE_KEYS, known_keys
+from .answers.form import shortened
+from .spec.schema import ROLE_KEYS, known_keys
 
 OWN = ("rdma_", "__", *(f"{role}_" for role in ROLE_KEYS))  # our keys of the inventory, extra variables, and what our tasks register
 SHOWN = 4

@@ -11,8 +11,9 @@ import time
 from typing import Any, ClassVar
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
+
+from .host_spec import host_spec
+from .node_action import NodeAction
 
 PIPELINING = "pipelining"
 # sudo's words where its policy has requiretty, which pipelining cannot serve: nothing has run then.

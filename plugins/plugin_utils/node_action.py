@@ -14,9 +14,9 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import passed
-from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import without_facts
+from .answers import wire
+from .answers.gate import passed
+from .inventory_facts import without_facts
 
 Result = dict[str, Any]
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+
+from .host_spec import host_spec
+from .local_archive import wrong_archive
+from .step_action import StepAction
 
 
 class PrefixAction(StepAction):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import Python
+from .node_probe import Python
 
 # ansible-core -> the oldest and the newest Python 3 on nodes. Source: "ansible-core support matrix" of docs.ansible.com.
 CORE_PYTHONS: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {

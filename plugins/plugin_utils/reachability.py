@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import rail_by_mac, rail_names
+from .cluster.reach import rail_by_mac, rail_names
 
 PAIRS = 64  # with their matrix; in a large cluster those with a failure are of interest
 SEEN = ("full", "small", "none", "unknown")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
+from .node_action import NodeAction
 
 
 class StepAction(NodeAction):

@@ -11,17 +11,9 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import SEVERITIES
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS, VERDICT_STATUSES
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Choice, Either, Map, Text, Whole
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.node_facts import (
-    ADDRESS,
-    FACTS,
-    NAME,
-    OBJECT,
-    RAIL,
-    TEXT,
-    WHOLE,
-    maybe,
-)
+
+from .form import DATA, Choice, Either, Map, Text, Whole
+from .node_facts import ADDRESS, FACTS, NAME, OBJECT, RAIL, TEXT, WHOLE, maybe
 
 PATH = Text(r"/[A-Za-z0-9_.+@:=,~-]+(/[A-Za-z0-9_.+@:=,~-]+)*/?", "an absolute path of plain characters")
 SHA256 = Text(r"[0-9a-f]{64}", "a sha256")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Choice, Misfit, fitted, plain
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import FORMS
+from .form import DATA, Choice, Misfit, fitted, plain
+from .forms import FORMS
 
 NAMESPACE = "railwright.rdma."
 MESSAGE_LIMIT = 16 * 1024  # characters

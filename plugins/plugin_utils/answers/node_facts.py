@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Either, Map, Text
+from .form import DATA, Either, Map, Text
 
 NAME = Text(r"[A-Za-z0-9][A-Za-z0-9_.:@-]*", "a name of letters, digits and _ . : @ -", 128)
 ADDRESS = Text(r"[0-9A-Fa-f:.]{2,45}", "an IP address without a zone")

@@ -6,9 +6,12 @@
 two camps of equal size blame nobody, and the verdict names both.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma_mode import judge_erdma_modes
@@ -25,15 +28,15 @@ Nodes = Mapping[str, Mapping[str, Any]]
 CLUSTER = "cluster"
 
 
-def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> List[Verdict]:
+def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> list[Verdict]:
     """Agreement among the judged nodes; ``missing`` names the nodes of the inventory that gave no facts."""
     verdicts = [
         verdict("cluster.node", Where(name, None, None, name), "unknown", "an answer", None,
                 "no facts from this node: nothing about it was judged")
         for name in sorted(missing)]
     if len(nodes) < 2:
-        why = "%d node answered: nothing to compare" % len(nodes)
-        return verdicts + [verdict("cluster.agreement", Where("", None, None, CLUSTER), "skipped", None, len(nodes), why)]
+        why = f"{len(nodes)} node answered: nothing to compare"
+        return [*verdicts, verdict("cluster.agreement", Where("", None, None, CLUSTER), "skipped", None, len(nodes), why)]
     for subject, alike in sorted(_alike(nodes).items()):
         verdicts.extend(agree("cluster.stack", subject, _each(alike, _stack), "RDMA stack"))
         verdicts.extend(agree("cluster.kernel", subject, _each(alike, _kernel), "kernel", same_kernel_line))
@@ -47,9 +50,9 @@ def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> List[Verdict]:
     return verdicts
 
 
-def _alike(nodes: Nodes) -> Dict[str, Dict[str, Mapping[str, Any]]]:
+def _alike(nodes: Nodes) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Nodes by the stack that the inventory wants on them: only those that it calls equal must be equal."""
-    groups: Dict[str, Dict[str, Mapping[str, Any]]] = {}
+    groups: dict[str, dict[str, Mapping[str, Any]]] = {}
     for node, view in nodes.items():
         groups.setdefault(str(view.get("stack") or ""), {})[node] = view
     if len(groups) == 1:
@@ -57,12 +60,12 @@ def _alike(nodes: Nodes) -> Dict[str, Dict[str, Mapping[str, Any]]]:
     return {"nodes with %s" % (stack or "an unknown stack"): alike for stack, alike in groups.items()}
 
 
-def _rails(nodes: Nodes) -> List[Verdict]:
+def _rails(nodes: Nodes) -> list[Verdict]:
     """Per rail: every node that has it must have it alike. What differs on several rails of a node in one way is said once."""
-    names: List[str] = []
+    names: list[str] = []
     for view in nodes.values():
         names.extend(rail["name"] for rail in view.get("rails") or [] if rail["name"] not in names)
-    verdicts: List[Verdict] = []
+    verdicts: list[Verdict] = []
     for name in names:
         having = {node: _rail_of(view, name) for node, view in nodes.items()}
         present = {node: rail for node, rail in having.items() if rail is not None}
@@ -72,12 +75,12 @@ def _rails(nodes: Nodes) -> List[Verdict]:
     return _once(verdicts)
 
 
-def _once(verdicts: List[Verdict]) -> List[Verdict]:
+def _once(verdicts: list[Verdict]) -> list[Verdict]:
     """Of HCAs: eight rails with the same other firmware are one finding."""
-    subjects: Dict[Tuple[Any, ...], List[str]] = {}
+    subjects: dict[tuple[Any, ...], list[str]] = {}
     for item in verdicts:
         subjects.setdefault(_finding(item), []).append(item.subject)
-    kept: List[Verdict] = []
+    kept: list[Verdict] = []
     for item in verdicts:
         rails = subjects.pop(_finding(item), None)
         if rails is not None:
@@ -85,7 +88,7 @@ def _once(verdicts: List[Verdict]) -> List[Verdict]:
     return kept
 
 
-def _finding(item: Verdict) -> Tuple[Any, ...]:
+def _finding(item: Verdict) -> tuple[Any, ...]:
     """Equal for verdicts that say the same; every other one is its own."""
     if item.check in OF_HCAS and item.status in ("fail", "warn"):
         return item.check, item.node, item.status, item.expected, item.found
@@ -93,15 +96,15 @@ def _finding(item: Verdict) -> Tuple[Any, ...]:
 
 
 def agree(
-    check: str, subject: str, values: Mapping[str, Any], what: str, near: Optional[Callable[[Any, Any], bool]] = None
-) -> List[Verdict]:
+    check: str, subject: str, values: Mapping[str, Any], what: str, near: Callable[[Any, Any], bool] | None = None
+) -> list[Verdict]:
     """One pass when all are equal, one verdict per odd node against a majority, one for all without a majority."""
     where = Where("", None, None, subject)
     known = {node: value for node, value in values.items() if value is not None}
     if not known:  # Soft-RoCE has no firmware: nothing to compare is not the same as one node that keeps silent
-        return [verdict(check, where, "skipped", None, None, "no node tells: %s" % what)]
+        return [verdict(check, where, "skipped", None, None, f"no node tells: {what}")]
     verdicts = [
-        verdict(check, Where(node, None, None, subject), "unknown", None, None, "%s cannot be read on this node" % what)
+        verdict(check, Where(node, None, None, subject), "unknown", None, None, f"{what} cannot be read on this node")
         for node in sorted(values) if values[node] is None]
     if len(known) < 2:
         if not verdicts:
@@ -109,19 +112,19 @@ def agree(
         return verdicts
     counts = Counter(str(value) for value in known.values()).most_common()
     if len(counts) == 1:
-        return verdicts + [verdict(check, where, "pass", counts[0][0], counts[0][0], "%s is the same on %d nodes" % (what, len(known)))]
-    camps = "; ".join("%s on %s" % (text, ", ".join(sorted(node for node in known if str(known[node]) == text))) for text, _count in counts)
+        return [*verdicts, verdict(check, where, "pass", counts[0][0], counts[0][0], f"{what} is the same on {len(known)} nodes")]
+    camps = "; ".join(f"{text} on {', '.join(sorted(node for node in known if str(known[node]) == text))}" for text, _count in counts)
     if counts[0][1] * 2 <= len(known):
         harmless = near is not None and all(near(counts[0][0], text) for text, _count in counts)
         status = "warn" if harmless else "fail"
-        return verdicts + [verdict(check, where, status, "one %s" % what, camps, "%s differs: %s" % (what, camps))]
+        return [*verdicts, verdict(check, where, status, f"one {what}", camps, f"{what} differs: {camps}")]
     major = counts[0][0]
     for node in sorted(known):
         text = str(known[node])
         if text != major:
             status = "warn" if near is not None and near(major, text) else "fail"
             verdicts.append(verdict(check, Where(node, None, None, subject), status, major, text,
-                                    "%s is %s here and %s on %d of %d nodes" % (what, text, major, counts[0][1], len(known))))
+                                    f"{what} is {text} here and {major} on {counts[0][1]} of {len(known)} nodes"))
     return verdicts
 
 
@@ -130,49 +133,49 @@ def same_kernel_line(one: Any, other: Any) -> bool:
     return kernel_line(str(one)) is not None and kernel_line(str(one)) == kernel_line(str(other))
 
 
-def kernel_line(release: str) -> Optional[Tuple[str, str]]:
+def kernel_line(release: str) -> tuple[str, str] | None:
     match = re.match(r"(\d{1,18})\.(\d{1,18})", release)
     return (match.group(1), match.group(2)) if match else None
 
 
-def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> List[Verdict]:
+def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> list[Verdict]:
     """What must exist once in a fabric."""
-    owners: Dict[str, List[str]] = {}
+    owners: dict[str, list[str]] = {}
     for node in sorted(values):
         for value in sorted(set(values[node])):
             owners.setdefault(value, []).append(node)
     verdicts = [
         verdict(check, Where("", None, None, value), "fail", "one node", ", ".join(nodes),
-                "%s %s is on %s" % (what, value, " and ".join(nodes)))
+                f"{what} {value} is on {' and '.join(nodes)}")
         for value, nodes in sorted(owners.items()) if len(nodes) > 1]
     if verdicts or not owners:
         return verdicts
     where = Where("", None, None, CLUSTER)
-    return [verdict(check, where, "pass", "no duplicate", "no duplicate", "%d values, each on one node" % len(owners))]
+    return [verdict(check, where, "pass", "no duplicate", "no duplicate", f"{len(owners)} values, each on one node")]
 
 
-def _each(nodes: Nodes, read: Callable[[Mapping[str, Any]], Any]) -> Dict[str, Any]:
+def _each(nodes: Nodes, read: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
     return {node: read(view["facts"]) for node, view in nodes.items()}
 
 
-def _stack(facts: Mapping[str, Any]) -> Optional[str]:
+def _stack(facts: Mapping[str, Any]) -> str | None:
     stack = facts.get("stack")
     if not stack or not stack.get("name"):
         return None
     return " ".join(str(stack[key]) for key in ("name", "version") if stack.get(key))
 
 
-def _kernel(facts: Mapping[str, Any]) -> Optional[str]:
+def _kernel(facts: Mapping[str, Any]) -> str | None:
     kernel = facts.get("kernel")
     return str(kernel) if kernel else None
 
 
-def _gpu_driver(facts: Mapping[str, Any]) -> Optional[str]:
+def _gpu_driver(facts: Mapping[str, Any]) -> str | None:
     driver = facts.get("gpu_driver") or {}
     return " ".join(str(driver[key]) for key in ("version", "flavour") if driver.get(key)) or "none"
 
 
-def _rail_of(view: Mapping[str, Any], name: str) -> Optional[Mapping[str, Any]]:
+def _rail_of(view: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     for rail in view.get("rails") or []:
         if rail["name"] == name and rail["hca"] is not None:
             return dict(rail)
@@ -193,7 +196,7 @@ def _netdev_mtu(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Any:
     return netdev_facts(facts, rail["netdev"]).get("mtu")
 
 
-def _gid_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Optional[str]:
+def _gid_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> str | None:
     """Whether this node offers the rail's address as a RoCE v2 GID; on InfiniBand there is one kind only."""
     port = port_facts(facts, rail["hca"], rail["port"])
     if port is None or port.get("gids") is None:
@@ -205,13 +208,13 @@ def _gid_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Optional[str
     return "RoCE v2" if roce_gid_index(port, rail["address"]) is not None else "none"
 
 
-def _hca_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Optional[str]:
+def _hca_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> str | None:
     """The HCA's generation: its type where the driver tells one (mlx5), else the PCI vendor and device."""
     hca = hca_facts(facts, rail["hca"]) or {}
     if hca.get("hca_type"):
         return str(hca["hca_type"])
     if hca.get("vendor_id") and hca.get("device_id"):
-        return "%s:%s" % (hca["vendor_id"], hca["device_id"])
+        return f"{hca['vendor_id']}:{hca['device_id']}"
     return str(hca["driver"]) if hca.get("driver") else None
 
 
@@ -226,12 +229,12 @@ RAIL_FACTS = (
 )
 
 
-def _node_guids(view: Mapping[str, Any]) -> List[str]:
+def _node_guids(view: Mapping[str, Any]) -> list[str]:
     guids = [hca.get("node_guid") for hca in view["facts"].get("hcas") or []]
     return [guid for guid in guids if guid and guid.strip("0:")]  # all zero: a VF without a GUID yet, no identity
 
 
-def _addresses(view: Mapping[str, Any]) -> List[str]:
+def _addresses(view: Mapping[str, Any]) -> list[str]:
     """Addresses in the GID tables of the rails, and the ones that the inventory gives the rails."""
     found = [rail["address"] for rail in view.get("rails") or [] if rail["address"]]
     for rail in view.get("rails") or []:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The verdicts on a training benchmark, and its document. Pure: judged is what the ranks left in files, never what they printed."""
 
+from __future__ import annotations
+
 import math
-from typing import Any, Dict, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, number, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
@@ -13,10 +16,10 @@ KEY = "ddp_benchmark_min_samples_per_s"
 VERSIONS = ("torch", "cuda", "nccl", "driver")
 PERCENTILES = ("p50", "p75", "p90", "p95")
 CHECKS = ("all_reduce", "broadcast", "gradients")
-Collected = Mapping[str, Optional[Mapping[str, Any]]]
+Collected = Mapping[str, Mapping[str, Any] | None]
 
 
-def judge(plan: Mapping[str, Any], collected: Collected, minimum: Optional[float]) -> List[Verdict]:
+def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) -> list[Verdict]:
     where = Where("", None, None, "training on %d ranks of %d node%s (%s)" % (
         plan["world_size"], len(plan["hosts"]), "" if len(plan["hosts"]) == 1 else "s", plan["backend"]))
     result = result_of(plan, collected)
@@ -24,7 +27,7 @@ def judge(plan: Mapping[str, Any], collected: Collected, minimum: Optional[float
             _versions(plan, collected, where)]
 
 
-def document(plan: Mapping[str, Any], collected: Collected) -> Dict[str, Any]:
+def document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any]:
     """The form of docs/architecture.md; figures are None where there is no result."""
     result = result_of(plan, collected) or {}
     steps = result.get("step_ms") or {}
@@ -35,7 +38,7 @@ def document(plan: Mapping[str, Any], collected: Collected) -> Dict[str, Any]:
     }
 
 
-def result_of(plan: Mapping[str, Any], collected: Collected) -> Optional[Dict[str, Any]]:
+def result_of(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any] | None:
     """Rank 0's result, if it is one of this very job."""
     found = (collected.get(plan["hosts"][0]) or {}).get("result")
     if not isinstance(found, dict):
@@ -47,9 +50,9 @@ def result_of(plan: Mapping[str, Any], collected: Collected) -> Optional[Dict[st
     return found if given == asked and all(_is_figure(item) for item in figures) else None
 
 
-def versions_of(item: Optional[Mapping[str, Any]]) -> Dict[str, Optional[str]]:
+def versions_of(item: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Of a node: what all of its ranks say; ranks that say different things are shown with both."""
-    found: Dict[str, Optional[str]] = {}
+    found: dict[str, str | None] = {}
     for name in VERSIONS:
         said = sorted({one_line(str(row[name]), 64) for row in (item or {}).get("ranks", ()) if row.get(name) is not None})
         found[name] = ", ".join(said) or None
@@ -60,16 +63,16 @@ def _is_figure(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def _complete(plan: Mapping[str, Any], collected: Collected, result: Optional[Dict[str, Any]], where: Where) -> Verdict:
-    expected = "%d steps, and every rank ends well" % plan["steps"]
+def _complete(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: Where) -> Verdict:
+    expected = f"{plan['steps']} steps, and every rank ends well"
     ended = [node for node in plan["hosts"] if (collected.get(node) or {}).get("rc") == 0]
     if result is not None and len(ended) == len(plan["hosts"]):
-        return verdict("ddp.complete", where, "pass", expected, "%d steps" % plan["steps"], "all ranks ended as they should")
-    found = "%d of %d nodes ended well" % (len(ended), len(plan["hosts"]))
+        return verdict("ddp.complete", where, "pass", expected, f"{plan['steps']} steps", "all ranks ended as they should")
+    found = f"{len(ended)} of {len(plan['hosts'])} nodes ended well"
     return verdict("ddp.complete", where, "fail", expected, found, cause(plan, collected))
 
 
-def _values(plan: Mapping[str, Any], collected: Collected, result: Optional[Dict[str, Any]], where: Where) -> Verdict:
+def _values(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: Where) -> Verdict:
     expected = "exact sums, parameters and gradients"
     failures = [(node, failure) for node, item in collected.items() for failure in (item or {}).get("failures", ())]
     wrong = [(node, failure) for node, failure in failures if failure["kind"] == "values"]
@@ -82,17 +85,17 @@ def _values(plan: Mapping[str, Any], collected: Collected, result: Optional[Dict
     done = (result or {}).get("checks")
     if not isinstance(done, list) or not set(CHECKS) <= {item for item in done if isinstance(item, str)}:
         return verdict("ddp.values", where, "unknown", expected, None, "the job ended before its values were compared")
-    return verdict("ddp.values", where, "pass", expected, expected, "%s compared on every rank" % ", ".join(CHECKS))
+    return verdict("ddp.values", where, "pass", expected, expected, f"{', '.join(CHECKS)} compared on every rank")
 
 
-def _speed(result: Optional[Dict[str, Any]], where: Where, minimum: Optional[float]) -> Verdict:
+def _speed(result: dict[str, Any] | None, where: Where, minimum: float | None) -> Verdict:
     if result is None:
         status = "skipped" if minimum is None else "unknown"
         return verdict("ddp.throughput", where, status, minimum, None, "no figure: the job did not end")
     found = float(result["samples_per_s"])
-    told = "%.1f samples/s; step times %s" % (found, ", ".join("%s %.3f ms" % (name, result["step_ms"][name]) for name in PERCENTILES))
+    told = "%.1f samples/s; step times %s" % (found, ", ".join(f"{name} {result['step_ms'][name]:.3f} ms" for name in PERCENTILES))
     if minimum is None:
-        return verdict("ddp.throughput", where, "skipped", None, found, "%s; nothing is expected (%s)" % (told, KEY))
+        return verdict("ddp.throughput", where, "skipped", None, found, f"{told}; nothing is expected ({KEY})")
     status = "pass" if found >= minimum else "fail"
     return verdict("ddp.throughput", where, status, minimum, found, "%s; %s %s" % (
         told, "at least" if status == "pass" else "below", number(float(minimum))))
@@ -104,16 +107,16 @@ def _versions(plan: Mapping[str, Any], collected: Collected, where: Where) -> Ve
     silent = [node for node in plan["hosts"] if len((collected.get(node) or {}).get("ranks", ())) < plan["processes"][node]]
     differing = []
     for name in VERSIONS:
-        camps: Dict[str, List[str]] = {}
+        camps: dict[str, list[str]] = {}
         for node in plan["hosts"]:
             if node not in silent:
                 camps.setdefault(said[node][name] or "none", []).append(node)
         if len(camps) > 1 or any(", " in version for version in camps):
-            differing.append("%s is %s" % (name, "; ".join("%s on %s" % (version, ", ".join(nodes)) for version, nodes in camps.items())))
+            differing.append("%s is %s" % (name, "; ".join(f"{version} on {', '.join(nodes)}" for version, nodes in camps.items())))
     if differing:
         return verdict("ddp.versions", where, "fail", expected, "different", ". ".join(differing))
     if silent:
-        return verdict("ddp.versions", where, "unknown", expected, None, "not every rank of %s told its versions" % ", ".join(silent))
+        return verdict("ddp.versions", where, "unknown", expected, None, f"not every rank of {', '.join(silent)} told its versions")
     first = said[plan["hosts"][0]]
-    told = ", ".join("%s %s" % (name, first[name]) for name in VERSIONS if first[name] is not None)
+    told = ", ".join(f"{name} {first[name]}" for name in VERSIONS if first[name] is not None)
     return verdict("ddp.versions", where, "pass", expected, told, told)

@@ -6,8 +6,11 @@
 is its own word; with a lie it can get a wrong finding on another node, but make no failed ping a pass.
 """
 
+from __future__ import annotations
+
 import ipaddress
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, unanswered
@@ -21,19 +24,19 @@ Results = Mapping[str, Mapping[str, Any]]
 WHERE_TO_LOOK = "cables, switch ports, or the match of the two rails in the inventory"
 
 
-def judge_reach(nodes: Nodes, results: Results) -> List[Verdict]:
+def judge_reach(nodes: Nodes, results: Results) -> list[Verdict]:
     """Every verdict that the pings of the nodes give together."""
     by_mac = rail_by_mac(nodes)
     verdicts = [item for node in sorted(results) for item in _duplicates(node, nodes[node]["rails"], results[node]["rails"], by_mac)]
-    causes: Dict[Place, str] = {}
+    causes: dict[Place, str] = {}
     for node in sorted(results):
         for name in sorted({ping["name"] for ping in results[node]["pings"]}):
             found = _route(node, nodes[node], [ping for ping in results[node]["pings"] if ping["name"] == name])
             verdicts.append(found)
             if found.status == "fail":
                 # The rail that it leaves by gets ARP entries of two interfaces, and suffers too.
-                suffering = [rail["name"] for rail in nodes[node]["rails"] if "by %s" % rail["netdev"] == found.found]
-                causes.update({(node, rail): "%s of %s: %s (rail.route)" % (name, node, found.message) for rail in [name] + suffering})
+                suffering = [rail["name"] for rail in nodes[node]["rails"] if f"by {rail['netdev']}" == found.found]
+                causes.update({(node, rail): f"{name} of {node}: {found.message} (rail.route)" for rail in [name, *suffering]})
     diagnosis = look_across(nodes, results, by_mac)
     verdicts += _crossed(nodes, results, diagnosis)
     causes.update(_explained(diagnosis))
@@ -46,8 +49,8 @@ def judge_reach(nodes: Nodes, results: Results) -> List[Verdict]:
 
 def look_across(nodes: Nodes, results: Results, by_mac: Mapping[str, Place]) -> Diagnosis:
     """Which rail is on which network: a ping that came back joins two places, an answer by ARP or neighbour discovery too."""
-    places: Set[Place] = set()
-    heard: List[Tuple[Place, Place]] = []
+    places: set[Place] = set()
+    heard: list[tuple[Place, Place]] = []
     for node in sorted(results):
         for ping in results[node]["pings"]:
             here, there = (node, ping["name"]), (ping["peer"], ping["name"])
@@ -60,17 +63,17 @@ def look_across(nodes: Nodes, results: Results, by_mac: Mapping[str, Place]) -> 
     return Diagnosis(found.swapped, tuple(apart))
 
 
-def rail_names(nodes: Nodes) -> List[str]:
+def rail_names(nodes: Nodes) -> list[str]:
     """In the order of the inventories."""
-    names: List[str] = []
+    names: list[str] = []
     for node in sorted(nodes):
         names += [rail["name"] for rail in nodes[node]["rails"] if rail["name"] not in names]
     return names
 
 
-def rail_by_mac(nodes: Nodes) -> Dict[str, Place]:
+def rail_by_mac(nodes: Nodes) -> dict[str, Place]:
     """Whose interface a MAC is. One that several interfaces have (cloned machines) tells nothing."""
-    owners: Dict[str, Set[Place]] = {}
+    owners: dict[str, set[Place]] = {}
     for node, view in nodes.items():
         for rail in view["rails"]:
             mac = netdev_facts(view["facts"], rail["netdev"]).get("mac")
@@ -81,51 +84,50 @@ def rail_by_mac(nodes: Nodes) -> Dict[str, Place]:
 
 def _duplicates(
     node: str, rails: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], by_mac: Mapping[str, Place]
-) -> List[Verdict]:
+) -> list[Verdict]:
     return [_duplicate(node, rail, found, by_mac) for rail in rails for found in answers if found["name"] == rail["name"]]
 
 
 def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_mac: Mapping[str, Place]) -> Verdict:
     """The address of a rail belongs to its interface alone."""
     where = Where(node, rail["hca"], rail["port"], rail["label"])
-    expected = "%s on this node only" % rail["address"]
+    expected = f"{rail['address']} on this node only"
     if found["dad_failed"]:
         return verdict("rail.duplicate", where, "fail", expected, "dadfailed",
-                       "the kernel found %s in use by another device when it was set, and does not use it" % rail["address"])
+                       f"the kernel found {rail['address']} in use by another device when it was set, and does not use it")
     if found["macs"] is None and not rail["gid_needed"]:
         return verdict("rail.duplicate", where, "skipped", expected, None, "InfiniBand: nobody is asked over IPoIB")
     if found["macs"] is None:
         return verdict("rail.duplicate", where, "unknown", expected, None,
-                       "nobody could be asked on %s: it is down, or raw sockets are not allowed" % rail["netdev"])
+                       f"nobody could be asked on {rail['netdev']}: it is down, or raw sockets are not allowed")
     if not found["macs"]:
-        return verdict("rail.duplicate", where, "pass", expected, expected, "nobody else on %s answers for it" % rail["netdev"])
-    whose = ["%s (%s of %s)" % (mac, by_mac[mac][1], by_mac[mac][0]) if mac in by_mac else mac for mac in found["macs"]]
+        return verdict("rail.duplicate", where, "pass", expected, expected, f"nobody else on {rail['netdev']} answers for it")
+    whose = [f"{mac} ({by_mac[mac][1]} of {by_mac[mac][0]})" if mac in by_mac else mac for mac in found["macs"]]
     return verdict("rail.duplicate", where, "fail", expected, ", ".join(whose),
-                   "address %s of %s is also held by another device on %s: %s" % (
-                       rail["address"], rail["name"], rail["netdev"], ", ".join(whose)))
+                   f"address {rail['address']} of {rail['name']} is also held by another device on {rail['netdev']}: {', '.join(whose)}")
 
 
 def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]]) -> Verdict:
     """Where the kernel sends by what nothing binds to an interface: RDMA-CM, and the answers to others' pings."""
     first = pings[0]
     where = Where(node, first["hca"], first["port"], first["rail"])
-    expected = "by %s" % first["netdev"]
+    expected = f"by {first['netdev']}"
     if ipaddress.ip_address(first["source"]) not in [address.ip for address in _addresses(view, first["netdev"])]:
-        return verdict("rail.route", where, "unknown", expected, None, "%s is not on %s" % (first["source"], first["netdev"]))
+        return verdict("rail.route", where, "unknown", expected, None, f"{first['source']} is not on {first['netdev']}")
     for ping in pings:
-        way = "%s to %s (%s)" % (ping["source"], ping["address"], ping["peer"])
+        way = f"{ping['source']} to {ping['address']} ({ping['peer']})"
         if ping["device"] is None:
-            return verdict("rail.route", where, "fail", expected, None, "no route from %s: %s" % (way, ping["no_route"]))
+            return verdict("rail.route", where, "fail", expected, None, f"no route from {way}: {ping['no_route']}")
         if ping["device"] != ping["netdev"]:
-            return verdict("rail.route", where, "fail", expected, "by %s" % ping["device"],
+            return verdict("rail.route", where, "fail", expected, f"by {ping['device']}",
                            "traffic from %s leaves by %s and not by %s; network_source_routing keeps it on the rail" % (
                                way, ping["device"], ping["netdev"]))
-    return verdict("rail.route", where, "pass", expected, expected, "to %d peer%s" % (len(pings), "" if len(pings) == 1 else "s"))
+    return verdict("rail.route", where, "pass", expected, expected, f"to {len(pings)} peer{'' if len(pings) == 1 else 's'}")
 
 
-def _addresses(view: Mapping[str, Any], netdev: Optional[str]) -> List[Any]:
+def _addresses(view: Mapping[str, Any], netdev: str | None) -> list[Any]:
     """With their prefix lengths; a node may say anything, and what is no address is left out."""
-    found: List[Any] = []
+    found: list[Any] = []
     for text in netdev_facts(view["facts"], netdev).get("addresses") or []:
         try:
             found.append(ipaddress.ip_interface(str(text)))
@@ -134,7 +136,7 @@ def _addresses(view: Mapping[str, Any], netdev: Optional[str]) -> List[Any]:
     return found
 
 
-def _subnet(view: Mapping[str, Any], name: str) -> Optional[str]:
+def _subnet(view: Mapping[str, Any], name: str) -> str | None:
     """The subnet of a rail's address, as the interface has it."""
     for rail in view["rails"]:
         for address in _addresses(view, rail["netdev"]) if rail["name"] == name and rail["address"] else []:
@@ -148,11 +150,11 @@ def _one_subnet(view: Mapping[str, Any], one: str, other: str) -> bool:
     return _subnet(view, one) is not None and _subnet(view, one) == _subnet(view, other)
 
 
-def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> List[Verdict]:
-    verdicts: List[Verdict] = []
+def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> list[Verdict]:
+    verdicts: list[Verdict] = []
     for item in diagnosis.swapped:
         rails, places = " and ".join(item.rails), (", ".join(item.nodes), ", ".join(item.others))
-        expected = "%s each on its own network" % rails
+        expected = f"{rails} each on its own network"
         if item.tie:
             found = "crossed between %s and %s" % places
             verdicts.append(verdict("rail.swapped", Where("", None, None, rails), "fail", expected, found, _tie(item)))
@@ -162,7 +164,7 @@ def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> List[Verdi
     for alone in diagnosis.misplaced:
         rail = next(rail for rail in nodes[alone.node]["rails"] if rail["name"] == alone.rail)
         where = Where(alone.node, rail["hca"], rail["port"], rail["label"])
-        verdicts.append(verdict("rail.segment", where, "fail", "%s's network" % alone.rail, "%s's network" % alone.network,
+        verdicts.append(verdict("rail.segment", where, "fail", f"{alone.rail}'s network", f"{alone.network}'s network",
                                 "%s is cabled to %s's network: it hears %s of other nodes, and no %s" % (
                                     rail["label"], alone.network, alone.network, alone.rail)))
     return verdicts or [_not_crossed(nodes, results)]
@@ -175,7 +177,7 @@ def _tie(item: Swapped) -> str:
 
 def _one(view: Mapping[str, Any], node: str, item: Swapped) -> str:
     labels = [rail["label"] for name in item.rails for rail in view["rails"] if rail["name"] == name]
-    return "%s and %s of %s are swapped: each is on the other's network (%s)" % (labels[0], labels[1], node, WHERE_TO_LOOK)
+    return f"{labels[0]} and {labels[1]} of {node} are swapped: each is on the other's network ({WHERE_TO_LOOK})"
 
 
 def _not_crossed(nodes: Nodes, results: Results) -> Verdict:
@@ -192,18 +194,18 @@ def _not_crossed(nodes: Nodes, results: Results) -> Verdict:
     return verdict("rail.swapped", where, "pass", expected, expected, "no rail was heard on the network of another one")
 
 
-def _explained(diagnosis: Diagnosis) -> Dict[Place, str]:
-    causes: Dict[Place, str] = {}
+def _explained(diagnosis: Diagnosis) -> dict[Place, str]:
+    causes: dict[Place, str] = {}
     for item in diagnosis.swapped:
         rails = " and ".join(item.rails)
-        said = "%s are crossed between %s and %s (rail.swapped)" % (rails, ", ".join(item.nodes), ", ".join(item.others))
+        said = f"{rails} are crossed between {', '.join(item.nodes)} and {', '.join(item.others)} (rail.swapped)"
         for node in item.nodes:
-            said = said if item.tie else "%s are swapped on %s (rail.swapped)" % (rails, node)
+            said = said if item.tie else f"{rails} are swapped on {node} (rail.swapped)"
             causes.update({(node, rail): said for rail in item.rails})
     for alone in diagnosis.misplaced:
         # The rail whose network it is suffers too: with arp_ignore 0 either interface answers for the other's address.
         for rail in (alone.rail, alone.network):
-            causes.setdefault((alone.node, rail), "%s of %s is on %s's network (rail.segment)" % (alone.rail, alone.node, alone.network))
+            causes.setdefault((alone.node, rail), f"{alone.rail} of {alone.node} is on {alone.network}'s network (rail.segment)")
     return causes
 
 
@@ -215,4 +217,4 @@ def _hint(ping: Mapping[str, Any], by_mac: Mapping[str, Place]) -> str:
     names = sorted({by_mac[mac][1] for mac in macs})
     if ping["name"] in names:
         return ", but it answers ARP or neighbour discovery on this rail: a firewall or a route is in the way"
-    return ", but %s of %s is heard on %s" % (", ".join(names), ping["peer"], ping["netdev"]) if names else ""
+    return f", but {', '.join(names)} of {ping['peer']} is heard on {ping['netdev']}" if names else ""

@@ -7,17 +7,20 @@ places are. Two rails of a node that lie crosswise against the others are swappe
 way as the other, nobody can say which of them are wrong, and nobody is blamed.
 """
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from __future__ import annotations
 
-Place = Tuple[str, str]  # node, rail
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+Place = tuple[str, str]  # node, rail
 
 
 class Swapped(NamedTuple):
     """``nodes`` have the two rails the other way round than ``others``. Camps of equal size: ``tie``."""
 
-    rails: Tuple[str, str]
-    nodes: Tuple[str, ...]
-    others: Tuple[str, ...]
+    rails: tuple[str, str]
+    nodes: tuple[str, ...]
+    others: tuple[str, ...]
     tie: bool
 
 
@@ -30,13 +33,13 @@ class Misplaced(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    swapped: Tuple[Swapped, ...]
-    misplaced: Tuple[Misplaced, ...]
+    swapped: tuple[Swapped, ...]
+    misplaced: tuple[Misplaced, ...]
 
 
-def networks(heard: Iterable[Tuple[Place, Place]]) -> Dict[Place, Place]:
+def networks(heard: Iterable[tuple[Place, Place]]) -> dict[Place, Place]:
     """Place -> the representative of its network. A place that nothing was heard of is in none."""
-    above: Dict[Place, Place] = {}
+    above: dict[Place, Place] = {}
 
     def top(place: Place) -> Place:
         above.setdefault(place, place)
@@ -50,18 +53,18 @@ def networks(heard: Iterable[Tuple[Place, Place]]) -> Dict[Place, Place]:
     return {place: top(place) for place in sorted(above)}
 
 
-def diagnose(rails: Sequence[str], places: Sequence[Place], heard: Iterable[Tuple[Place, Place]]) -> Diagnosis:
+def diagnose(rails: Sequence[str], places: Sequence[Place], heard: Iterable[tuple[Place, Place]]) -> Diagnosis:
     """``places``: all that were asked, heard or not; ``rails`` in the order in which they are named."""
     network = networks(heard)
-    swapped: List[Swapped] = []
-    settled: Set[Place] = set()
+    swapped: list[Swapped] = []
+    settled: set[Place] = set()
     for at, one in enumerate(rails):
         for other in rails[at + 1:]:
             found = _swapped(one, other, places, network)
             swapped += found
             settled.update((node, rail) for item in found for node in item.nodes + (item.others if item.tie else ()) for rail in item.rails)
     homes = {rail: _home(rail, places, network) for rail in rails}
-    misplaced: List[Misplaced] = []
+    misplaced: list[Misplaced] = []
     for node, rail in sorted(set(places) - settled):
         here = network.get((node, rail))
         guests = [other for other in rails if other != rail and here is not None and homes[other] == here and homes[rail] != here]
@@ -69,14 +72,14 @@ def diagnose(rails: Sequence[str], places: Sequence[Place], heard: Iterable[Tupl
     return Diagnosis(tuple(swapped), tuple(misplaced))
 
 
-def _swapped(one: str, other: str, places: Sequence[Place], network: Dict[Place, Place]) -> List[Swapped]:
+def _swapped(one: str, other: str, places: Sequence[Place], network: dict[Place, Place]) -> list[Swapped]:
     """Nodes by the networks of their two rails; a group whose mirror image is a group too is crossed with it."""
-    groups: Dict[Tuple[Place, Place], List[str]] = {}
+    groups: dict[tuple[Place, Place], list[str]] = {}
     for node in sorted({node for node, _rail in places}):
         ends = network.get((node, one)), network.get((node, other))
         if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
             groups.setdefault((ends[0], ends[1]), []).append(node)
-    found: List[Swapped] = []
+    found: list[Swapped] = []
     for ends in sorted(groups):
         mirror = groups.get((ends[1], ends[0]))
         if mirror is None or ends > (ends[1], ends[0]):
@@ -86,7 +89,7 @@ def _swapped(one: str, other: str, places: Sequence[Place], network: Dict[Place,
     return found
 
 
-def _home(rail: str, places: Sequence[Place], network: Dict[Place, Place]) -> Optional[Place]:
+def _home(rail: str, places: Sequence[Place], network: dict[Place, Place]) -> Place | None:
     """Where more than half of a rail's places are."""
     mine = [network.get(place) for place in places if place[1] == rail]
     for home in {item for item in mine if item is not None}:

@@ -5,7 +5,9 @@ Within one node NVLink decides, and the figures are those that operators of such
 the NICs do: a ring cannot pass more than the sum of their rates, and healthy fabrics reach 0.92 to 0.97 of it.
 """
 
-from typing import NamedTuple, Optional, Tuple
+from __future__ import annotations
+
+from typing import NamedTuple
 
 NETWORK_FRACTION = 0.85  # of NICs x rate / 8: validation.md section 2 (healthy is 0.92 to 0.97 at 4 GiB and more)
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides
@@ -21,7 +23,7 @@ class OneNode(NamedTuple):
 
 
 _AZ = "Azure/azurehpc-health-checks (NHC configurations by SKU, all_reduce_perf -b 16G -e 16G -g 1)"
-ONE_NODE: Tuple[OneNode, ...] = (
+ONE_NODE: tuple[OneNode, ...] = (
     OneNode("A100", 8, 228.0, _AZ),
     OneNode("H100", 8, 460.0, _AZ),
     OneNode("H200", 8, 431.0, _AZ),
@@ -30,7 +32,7 @@ ONE_NODE: Tuple[OneNode, ...] = (
 )
 
 
-def one_node(gpu_name: str, gpus: int) -> Optional[OneNode]:
+def one_node(gpu_name: str, gpus: int) -> OneNode | None:
     """The row of a node whose GPUs have this name, as nvidia-smi or nccl-tests print it."""
     words = gpu_name.replace("-", " ").split()
     for row in ONE_NODE:

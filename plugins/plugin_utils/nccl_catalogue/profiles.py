@@ -5,8 +5,10 @@ A new profile is one more row in one of the files nccl_profiles_*.py. What a nod
 it has to check and to add) travels there in the Spec, as ``derived`` makes it; reasons and sources stay here.
 """
 
+from __future__ import annotations
+
 import ipaddress
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
@@ -21,8 +23,8 @@ from .profiles_site import PROFILES as _SITE
 __all__ = ("DEFAULT_NCCL", "NCCL_PROFILES", "Correction", "Exclusion", "NcclProfile", "NcclVariable", "Origin", "derived", "nccl_profile",
            "nccl_variables", "origins")
 
-NCCL_PROFILES: Tuple[NcclProfile, ...] = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]
-DEFAULT_NCCL: Dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}
+NCCL_PROFILES: tuple[NcclProfile, ...] = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]
+DEFAULT_NCCL: dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}
 AUTO = "auto"
 GID_INDEX = "NCCL_IB_GID_INDEX"
 # Where the rows above say nothing: (why, source) of what the inventory's other keys bring.
@@ -35,20 +37,20 @@ class Origin(NamedTuple):
     """One variable of a host and whose it is. ``value`` None: only the node knows it, or it is left out (then ``origin`` is override)."""
 
     name: str
-    value: Optional[str]
+    value: str | None
     origin: str  # profile, qos_profile, inventory, override, node
     why: str
     source: str
 
 
-def nccl_profile(name: str) -> Optional[NcclProfile]:
+def nccl_profile(name: str) -> NcclProfile | None:
     for profile in NCCL_PROFILES:
         if profile.name == name:
             return profile
     return None
 
 
-def nccl_variables(spec: Spec) -> Dict[str, str]:
+def nccl_variables(spec: Spec) -> dict[str, str]:
     """Profile, traffic class and overrides of a host, in the order in which files show them.
 
     Without NCCL_IB_HCA and NCCL_SOCKET_IFNAME, which the node adds unless they are overridden here.
@@ -56,9 +58,9 @@ def nccl_variables(spec: Spec) -> Dict[str, str]:
     return {row.name: row.value for row in origins(spec) if row.value is not None}
 
 
-def origins(spec: Spec) -> Tuple[Origin, ...]:
+def origins(spec: Spec) -> tuple[Origin, ...]:
     """The same with where each comes from; a variable that an override leaves out is there with None."""
-    found: Dict[str, Origin] = {}
+    found: dict[str, Origin] = {}
     for row in _of_profile(spec) + _of_inventory(spec):
         found[row.name] = row
     for name, value in spec["nccl_env_overrides"].items():
@@ -67,7 +69,7 @@ def origins(spec: Spec) -> Tuple[Origin, ...]:
     return tuple(found.values())
 
 
-def _of_profile(spec: Spec) -> Tuple[Origin, ...]:
+def _of_profile(spec: Spec) -> tuple[Origin, ...]:
     profile = nccl_profile(spec["nccl_profile"])
     if profile is None:
         return ()
@@ -80,18 +82,18 @@ def _of_profile(spec: Spec) -> Tuple[Origin, ...]:
     return tuple(rows)
 
 
-def _of_inventory(spec: Spec) -> Tuple[Origin, ...]:
+def _of_inventory(spec: Spec) -> tuple[Origin, ...]:
     rows = []
     qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
-        rows.append(Origin("NCCL_IB_TC", str(qos.tc), "qos_profile", "%s: %s" % (qos.name, qos.why), qos.source))
+        rows.append(Origin("NCCL_IB_TC", str(qos.tc), "qos_profile", f"{qos.name}: {qos.why}", qos.source))
     if spec["nccl_env_gid_index"] != AUTO:
         rows.append(Origin(GID_INDEX, spec["nccl_env_gid_index"], "inventory", "nccl_env_gid_index; checked against every HCA of the node",
                            "the inventory"))
     return tuple(rows)
 
 
-def derived(spec: Spec) -> Dict[str, Any]:
+def derived(spec: Spec) -> dict[str, Any]:
     """What a node has to know of the profile, as plain JSON; ``spec["nccl_env_derived"]``.
 
     ``variables``: as ``nccl_variables``; ``adds``: which of the node's own go in beside them; ``hcas``: (shape, devices) for a host
@@ -116,7 +118,7 @@ def derived(spec: Spec) -> Dict[str, Any]:
     }
 
 
-def _gid_policy(spec: Spec, profile: Optional[NcclProfile]) -> str:
+def _gid_policy(spec: Spec, profile: NcclProfile | None) -> str:
     """auto: the node decides; given: a number that the node checks; off: nobody's business here."""
     if spec.fabric == "infiniband" or (profile is not None and profile.transport):
         return "off"
@@ -126,7 +128,7 @@ def _gid_policy(spec: Spec, profile: Optional[NcclProfile]) -> str:
     return "auto" if spec["nccl_env_gid_index"] == AUTO else "given"
 
 
-def wanted_nccl(spec: Spec) -> Optional[str]:
+def wanted_nccl(spec: Spec) -> str | None:
     """The release of NCCL that the inventory asks for: the distribution's newest nobody knows beforehand."""
     if spec["nccl_install"] == "none":
         return None
@@ -139,7 +141,7 @@ def has_ipv6(spec: Spec) -> bool:
     return any(rail.address is not None and ":" in rail.address for rail in spec.rails)
 
 
-def common_subnet(spec: Spec) -> Optional[str]:
+def common_subnet(spec: Spec) -> str | None:
     """The one subnet of all rails of the host, or None when they have several or none."""
     subnets = {str(ipaddress.ip_interface(rail.address).network) for rail in spec.rails if rail.address is not None}
     return subnets.pop() if len(subnets) == 1 else None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles of Azure (InfiniBand) and of AWS (EFA, which is libfabric's and none of NCCL's own transports)."""
 
+from __future__ import annotations
+
 from .profile_row import Correction, Exclusion, NcclProfile, NcclVariable
 
 _AZ = "AZ (components/customizations/%s.sh) [V]"
@@ -9,7 +11,7 @@ _TOPOLOGY = "%s of Azure's HPC images (AZ: topology/%s-topo.xml, linked by compo
 
 
 def _azure(name: str, size: str, why: str) -> NcclProfile:
-    source, path = _AZ % size, "/opt/microsoft/%s/topo.xml" % size
+    source, path = _AZ % size, f"/opt/microsoft/{size}/topo.xml"
     return NcclProfile(
         name, ("infiniband",),
         (NcclVariable("NCCL_IB_PCI_RELAXED_ORDERING", "1",
@@ -24,8 +26,8 @@ def _azure(name: str, size: str, why: str) -> NcclProfile:
         corrected=(Correction("no NCCL_IB_HCA", "the rails' ports, where the host has rails",
                               "NCCL would use every RDMA device that it finds, and a virtual machine has one for accelerated "
                               "networking too."),),
-        needs=("%s on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
-               "nccl_env_overrides: {NCCL_TOPO_FILE: null}" % path,),
+        needs=((f"{path} on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
+               f"nccl_env_overrides: {{NCCL_TOPO_FILE: null}}"),),
     )
 
 

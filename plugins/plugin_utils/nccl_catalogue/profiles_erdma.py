@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles of Alibaba's eRDMA: NCCL's own transport, or AIACC's plugin in its place. One excludes the other."""
 
+from __future__ import annotations
+
 from .profile_row import Correction, Exclusion, NcclProfile, NcclVariable
 
 _ERC = "alibabacloud-erdma-controller runbook [V]"

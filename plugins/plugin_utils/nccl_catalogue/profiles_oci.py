@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles of Oracle Cloud's cluster networks, one a generation of GPUs. RoCE v2, DSCP 10 on priority 1."""
 
-from typing import Tuple
+from __future__ import annotations
 
 from .profile_row import Correction, NcclProfile, NcclVariable
 from .profiles_site import GID_WHY, TIMEOUT
@@ -9,8 +9,8 @@ from .profiles_site import GID_WHY, TIMEOUT
 _OCI = "OCI (roles/nccl-conf, template %s) [V]"
 
 
-def _mlx5(*numbers: int) -> Tuple[str, ...]:
-    return tuple("mlx5_%d" % number for number in numbers)
+def _mlx5(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"mlx5_{number}" for number in numbers)
 
 
 _H200 = _mlx5(0, 3, 4, 5, 6, 9, 10, 11)
@@ -32,7 +32,8 @@ _CORRECTED = (
                "Names of devices change with drivers and with udev's rules; a rail is matched by something that does not."),
     Correction("NCCL_IB_SL=0", "left out", "NCCL takes 0 without it, unless the communicator asks for another."),
 )
-_CORRECTED_LATER = _CORRECTED + (
+_CORRECTED_LATER = (
+    *_CORRECTED,
     Correction("NCCL_IB_QPS_PER_CONNECTION=1, NCCL_IB_SPLIT_DATA_ON_QPS=0", "left out", "They are NCCL's own defaults (the second since "
                "2.20)."),
     Correction("NCCL_SOCKET_IFNAME=eth0", "the node's management interface, or bootstrap_interface", "Which one that is, the node knows."),
@@ -43,7 +44,7 @@ _CORRECTED_LATER = _CORRECTED + (
 _NEEDS = ("roce_qos_manage: false too, where Oracle's own agent sets the NICs",)
 
 
-def _variables(template: str, *names: str) -> Tuple[NcclVariable, ...]:
+def _variables(template: str, *names: str) -> tuple[NcclVariable, ...]:
     source = _OCI % template
     rows = (
         NcclVariable("NCCL_DEBUG", "WARN", "Warnings name their cause; without it NCCL is silent.", source),
@@ -59,7 +60,7 @@ def _variables(template: str, *names: str) -> Tuple[NcclVariable, ...]:
     return tuple(row for row in rows if row.name in names)
 
 
-def _row(name: str, template: str, why: str, names: Tuple[str, ...], corrected: Tuple[Correction, ...]) -> NcclProfile:
+def _row(name: str, template: str, why: str, names: tuple[str, ...], corrected: tuple[Correction, ...]) -> NcclProfile:
     return NcclProfile(name, ("roce",), _variables(template, *names), False, "mlx5_", why, _OCI % template, corrected=corrected,
                        qos="oci-dscp10", hcas=SHAPES[name], needs=_NEEDS)
 

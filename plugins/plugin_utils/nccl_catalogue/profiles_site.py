@@ -5,6 +5,8 @@ Only what differs from NCCL's own default is set (NCCL 2.30.7), and nothing that
 NCCL_SOCKET_IFNAME are added there from the match. NCCL_IB_GID_INDEX is in no row for RoCE: see ``nccl_env_gid_index``.
 """
 
+from __future__ import annotations
+
 from .profile_row import Correction, NcclProfile, NcclVariable
 
 TIMEOUT = NcclVariable(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shape of the NCCL catalogue's rows."""
 
-from typing import NamedTuple, Optional, Tuple
+from __future__ import annotations
+
+from typing import NamedTuple
 
 
 class Variable(NamedTuple):
@@ -12,8 +14,8 @@ class Variable(NamedTuple):
     default: str  # as in the source; "unset" when there is none
     since: str  # the first tag that reads it; v2.3.5 stands for that or earlier
     meaning: str
-    values: Tuple[str, ...] = ()
-    deprecated: Optional[str] = None  # what to use instead ('': nothing); None: not deprecated
+    values: tuple[str, ...] = ()
+    deprecated: str | None = None  # what to use instead ('': nothing); None: not deprecated
 
 
 class Removed(NamedTuple):
@@ -21,7 +23,7 @@ class Removed(NamedTuple):
 
     name: str
     existed: str  # first .. last tag
-    replacement: Optional[str]
+    replacement: str | None
 
 
 class Other(NamedTuple):
@@ -29,4 +31,4 @@ class Other(NamedTuple):
 
     name: str
     owner: str
-    use_instead: Optional[str]
+    use_instead: str | None

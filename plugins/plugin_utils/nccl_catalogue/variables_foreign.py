@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names that NCCL's own library does not read: its in-tree plugins', removed, never existing, other software's."""
 
-from typing import Dict, Optional, Tuple
+from __future__ import annotations
 
 from .variable_row import Other, Removed, Variable
 
 # Read by the profiler, inspector and tuner plugins in NCCL's source tree.
-PLUGIN_ROWS: Tuple[Variable, ...] = (
+PLUGIN_ROWS: tuple[Variable, ...] = (
     Variable("NCCL_INSPECTOR_ENABLE", "bool", "0", "", "Inspector profiler on/off"),
     Variable("NCCL_INSPECTOR_ENABLE_P2P", "bool", "1", "", "Record send/recv"),
     Variable("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "bool", "1", "", "Dump thread"),
@@ -41,7 +41,7 @@ PLUGIN_ROWS: Tuple[Variable, ...] = (
     Variable("NCCL_TUNER_CONFIG_FILE", "string", "nccl_tuner.conf", "", "CSV with tuning choices"),
 )
 
-REMOVED_ROWS: Tuple[Removed, ...] = (
+REMOVED_ROWS: tuple[Removed, ...] = (
     Removed("NCCL_IB_CUDA_SUPPORT", "v2.3.5-5 .. v2.3.7-1", "NCCL_NET_GDR_LEVEL"),
     Removed("NCCL_IB_GDR_LEVEL", "v2.3.5-5 .. v2.3.7-1", "NCCL_NET_GDR_LEVEL"),
     Removed("NCCL_LL_THRESHOLD", "v2.3.5-5 .. v2.4.8-1", "NCCL_PROTO (do not set)"),
@@ -70,7 +70,7 @@ REMOVED_ROWS: Tuple[Removed, ...] = (
 )
 
 # Seen in blogs and job scripts; no tag of NCCL has ever read them. The value is what was meant.
-NEVER_IN_NCCL: Dict[str, Optional[str]] = {
+NEVER_IN_NCCL: dict[str, str | None] = {
     "NCCL_NCHANNELS": "NCCL_MIN_CTAS/NCCL_MAX_CTAS",
     "NCCL_CHUNKSIZE": "NCCL_CHUNK_SIZE (debug), NCCL_P2P_NET_CHUNKSIZE or NCCL_BUFFSIZE",
     "NCCL_PROTOS": "NCCL_PROTO",
@@ -92,7 +92,7 @@ NEVER_IN_NCCL: Dict[str, Optional[str]] = {
 }
 
 # A * stands for the rest of a name.
-OWNED_BY_OTHERS: Tuple[Other, ...] = (
+OWNED_BY_OTHERS: tuple[Other, ...] = (
     Other("NCCL_ASYNC_ERROR_HANDLING", "PyTorch", "TORCH_NCCL_ASYNC_ERROR_HANDLING"),
     Other("NCCL_BLOCKING_WAIT", "PyTorch", "TORCH_NCCL_BLOCKING_WAIT"),
     Other("NCCL_DESYNC_DEBUG", "PyTorch", "TORCH_NCCL_DESYNC_DEBUG"),

@@ -5,11 +5,11 @@ Read from the source of NCCL 2.30.7 (5067397) by a scan of 64 tags. Meanings of
 undocumented ones are short readings of name and use, not promises.
 """
 
-from typing import Tuple
+from __future__ import annotations
 
 from .variable_row import Variable
 
-ROWS: Tuple[Variable, ...] = (
+ROWS: tuple[Variable, ...] = (
     Variable("NCCL_ALGO", "list", "unset", "v2.5.6-1", "Restrict the collective algorithms NCCL may choose", ("Tree", "Ring",
              "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")),
     Variable("NCCL_ALLGATHERV_ENABLE", "bool", "1", "v2.29.2-1", "Allow the fused grouped-broadcast (AllGatherV) path"),

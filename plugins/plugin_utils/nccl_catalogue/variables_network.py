@@ -5,11 +5,11 @@ Read from the source of NCCL 2.30.7 (5067397) by a scan of 64 tags. Meanings of
 undocumented ones are short readings of name and use, not promises.
 """
 
-from typing import Tuple
+from __future__ import annotations
 
 from .variable_row import Variable
 
-ROWS: Tuple[Variable, ...] = (
+ROWS: tuple[Variable, ...] = (
     Variable("NCCL_GDRCOPY_ENABLE", "bool", "0", "v2.9.6-1", "Use GDRCopy for flags/flush"),
     Variable("NCCL_GDRCOPY_FIFO_ENABLE", "bool", "1", "v2.9.6-1", "Put the work FIFO in GDRCopy memory"),
     Variable("NCCL_GDRCOPY_FLUSH_ENABLE", "bool", "0", "v2.9.6-1", "Use GDRCopy for GDR flush"),

@@ -5,7 +5,10 @@ The average that nccl-tests prints is the plain mean over every size, so one sma
 and never judged. Judged is the median of both halves over the largest sizes (1 GiB and up, else the largest there is).
 """
 
-from typing import Any, Dict, List, Mapping, Optional
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
@@ -14,14 +17,14 @@ from ..nccl_catalogue.busbw import JUDGED_FROM
 
 
 def judge_run(
-    parsed: Mapping[str, Any], node: str, subject: str, floor: Optional[float] = None, key: str = "nccl_tests_min_busbw"
-) -> List[Verdict]:
+    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, key: str = "nccl_tests_min_busbw"
+) -> list[Verdict]:
     """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
     where = Where(node, None, None, subject)
     return [_ended(parsed, where), _values(parsed, where), _speed(parsed, where, floor, key)]
 
 
-def judged_rows(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of the sizes that say something about bandwidth."""
     large = [row for row in rows if row["size"] >= JUDGED_FROM]
     if large or not rows:
@@ -30,7 +33,7 @@ def judged_rows(rows: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return [row for row in rows if row["size"] == top]
 
 
-def judged_busbw(rows: List[Dict[str, Any]]) -> Optional[float]:
+def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
     """GB/s: the median over the judged rows and both halves; None without a figure."""
     found = sorted(
         float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
@@ -43,8 +46,8 @@ def judged_busbw(rows: List[Dict[str, Any]]) -> Optional[float]:
 
 def _ended(parsed: Mapping[str, Any], where: Where) -> Verdict:
     if parsed["complete"]:
-        return verdict("nccl.complete", where, "pass", "a whole run", "%d rows" % len(parsed["rows"]), "the run ended as it should")
-    return verdict("nccl.complete", where, "fail", "a whole run", "%d rows" % len(parsed["rows"]),
+        return verdict("nccl.complete", where, "pass", "a whole run", f"{len(parsed['rows'])} rows", "the run ended as it should")
+    return verdict("nccl.complete", where, "fail", "a whole run", f"{len(parsed['rows'])} rows",
                    "the run did not end, or printed no result")
 
 
@@ -59,15 +62,15 @@ def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:
             wrong, ", ".join(map(str, bad[:5])) or "unknown"))
     if not known:
         return verdict("nccl.values", where, "skipped", 0, None, "unchecked: the run compared no value (-c 0)")
-    return verdict("nccl.values", where, "pass", 0, 0, "no wrong value in %d comparisons" % len(known))
+    return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")
 
 
-def _speed(parsed: Mapping[str, Any], where: Where, floor: Optional[float], key: str) -> Verdict:
+def _speed(parsed: Mapping[str, Any], where: Where, floor: float | None, key: str) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
-    over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else "%s to %s" % (_bytes(sizes[0]), _bytes(sizes[-1]))) if sizes else ""
+    over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
     if floor is None:
-        message = "%s GB/s busbw %s; nothing is expected (%s)" % (_figure(found), over, key)
+        message = f"{_figure(found)} GB/s busbw {over}; nothing is expected ({key})"
         return verdict("nccl.busbw", where, "skipped", None, found, message)
     if found is None:
         return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")
@@ -76,12 +79,12 @@ def _speed(parsed: Mapping[str, Any], where: Where, floor: Optional[float], key:
         _figure(found), over, "at least" if status == "pass" else "below", _figure(floor)))
 
 
-def _figure(value: Optional[float]) -> str:
+def _figure(value: float | None) -> str:
     return "no" if value is None else "%.1f" % value
 
 
 def _bytes(size: int) -> str:
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << power:
-            return "%g %s" % (size / float(1 << power), unit)
-    return "%d B" % size
+            return f"{size / float(1 << power):g} {unit}"
+    return f"{size} B"

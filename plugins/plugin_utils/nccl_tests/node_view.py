@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The gate for what a node says in its look: it decides what is started on the others. Pure."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 _PATH = re.compile(r"/[A-Za-z0-9_.+@/-]{1,4000}\Z")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")

@@ -5,7 +5,10 @@ What cannot work is a problem and stops the run before anything starts. Nodes wi
 asked for: the probe is launched there all the same, so that a broken launcher is not hidden behind a missing GPU.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
@@ -21,7 +24,7 @@ RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they
 QUEUE_S = 300  # how long the probe may wait for Slurm to place it
 RDMA_FABRICS = ("roce", "infiniband", "erdma")
 # Which collectives an algorithm can do at all: NCCL refuses to run the others with it. NCCL 2.30.7, src/tuner and graph/tuning.cc.
-ALGORITHMS: Dict[str, Optional[Tuple[str, ...]]] = {"Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",),
+ALGORITHMS: dict[str, tuple[str, ...] | None] = {"Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",),
               "NVLS": ("all_reduce", "all_gather", "reduce_scatter")}
 PER_NODE_KEYS = ("nccl_tests_path", "nccl_tests_archive", "nccl_tests_install", "nccl_tests_version", "nccl_tests_shared", "nccl_tests_nfs")
 
@@ -34,7 +37,7 @@ class Node(NamedTuple):
     seen: Mapping[str, Any]
 
     @property
-    def gpus(self) -> List[List[Any]]:
+    def gpus(self) -> list[list[Any]]:
         return list(self.seen["cuda"]["devices"])
 
 
@@ -42,16 +45,16 @@ class Launcher(NamedTuple):
     """``kind``: local, openmpi4, openmpi5, mpich or slurm; ``path`` and ``prefix`` of its command."""
 
     kind: str
-    path: Optional[str]
-    prefix: Optional[str]
+    path: str | None
+    prefix: str | None
 
 
-def plan_run(nodes: Sequence[Node], run: str) -> Dict[str, Any]:
+def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
     """JSON: all that the later steps need, or ``problems``."""
-    found: Dict[str, Any] = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": []}
+    found: dict[str, Any] = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": []}
     if not nodes:
         return dict(found, problems=["no node is left to run on"])
-    found["problems"] = disagreements(nodes) + ["%s: %s" % (node.name, text) for node in nodes for text in node.seen["problems"]]
+    found["problems"] = disagreements(nodes) + [f"{node.name}: {text}" for node in nodes for text in node.seen["problems"]]
     if found["problems"]:
         return found
     launcher, problems = choose(nodes)
@@ -72,7 +75,7 @@ def plan_run(nodes: Sequence[Node], run: str) -> Dict[str, Any]:
         "kind": launcher.kind, "user": nodes[0].seen["user"], "directory": directory_of(run), "launch": starts, "per_node": per_node,
         "ranks": sum(counts.values()), "purpose": wishes["nccl_tests_purpose"], "fabric": wishes["fabric"],
         "network": wishes["nccl_tests_network"], "gdr": wishes["gpudirect_path"] != "none" and wishes["nccl_tests_network"] == "promised",
-        "between_nodes": not local and len(nodes) > 1, "cancel": "railwright-%s" % run if launcher.kind == "slurm" else None,
+        "between_nodes": not local and len(nodes) > 1, "cancel": f"railwright-{run}" if launcher.kind == "slurm" else None,
     })
     members = [[node] for node in nodes] if local else [list(nodes)]
     found["hostfile"] = launch.hostfile(_job(nodes, launcher, per_node, {}, run), launcher.kind) if not local else ""
@@ -83,17 +86,17 @@ def plan_run(nodes: Sequence[Node], run: str) -> Dict[str, Any]:
     return found
 
 
-def disagreements(nodes: Sequence[Node]) -> List[str]:
+def disagreements(nodes: Sequence[Node]) -> list[str]:
     """One run has one set of options; where the programs lie may differ only if nobody launches them for the others."""
     found = []
     for key in sorted(nodes[0].wishes):
         values = {node.name: node.wishes[key] for node in nodes}
         if key.startswith("nccl_tests_") and key not in PER_NODE_KEYS and any(value != nodes[0].wishes[key] for value in values.values()):
-            found.append("%s must be the same on every node: %s" % (key, _differing(values)))
+            found.append(f"{key} must be the same on every node: {_differing(values)}")
     users = {node.name: str(node.seen["user"]) for node in nodes}
     if len(set(users.values())) > 1:
         each = ", ".join("%s has %s" % item for item in sorted(users.items()))
-        found.append("the jobs run as one user, and %s; set nccl_tests_user" % each)
+        found.append(f"the jobs run as one user, and {each}; set nccl_tests_user")
     return found
 
 
@@ -101,62 +104,62 @@ def _differing(values: Mapping[str, Any]) -> str:
     """What each node has; of variables the names alone, as their values may be secrets."""
     if any(isinstance(value, dict) for value in values.values()):
         names = {name for value in values.values() for name in value if any(other.get(name) != value[name] for other in values.values())}
-        return "%s differs" % ", ".join(sorted(names))
-    return ", ".join("%s has %s" % (name, masked(value)) for name, value in sorted(values.items()))
+        return f"{', '.join(sorted(names))} differs"
+    return ", ".join(f"{name} has {masked(value)}" for name, value in sorted(values.items()))
 
 
-def choose(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
+def choose(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     wanted = nodes[0].wishes["nccl_tests_launcher"]
     if wanted == "local" or (wanted == "auto" and len(nodes) == 1):
         return Launcher("local", None, None), []
     if len({node.seen["directory"] for node in nodes}) > 1:
         return None, ["nccl_tests_path must be the same on every node, or launch locally: %s" % ", ".join(
-            "%s has %s" % (node.name, node.seen["directory"]) for node in nodes)]
+            f"{node.name} has {node.seen['directory']}" for node in nodes)]
     return _slurm(nodes) if wanted == "slurm" else _mpi(nodes)
 
 
-def _slurm(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
+def _slurm(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     name = nodes[0].wishes["nccl_tests_slurm_host"] or nodes[0].name
     caller = next((node for node in nodes if node.name == name), None)
     if caller is None:
-        return None, ["nccl_tests_slurm_host: %s is not part of this run; allowed: %s" % (name, ", ".join(node.name for node in nodes))]
+        return None, [f"nccl_tests_slurm_host: {name} is not part of this run; allowed: {', '.join(node.name for node in nodes)}"]
     path = caller.seen["slurm"].get("srun")
     if path is None:
-        return None, ["%s has no srun: set nccl_tests_slurm_host to a node that has one, or nccl_tests_launcher: mpi" % name]
+        return None, [f"{name} has no srun: set nccl_tests_slurm_host to a node that has one, or nccl_tests_launcher: mpi"]
     return Launcher("slurm", path, None), []
 
 
-def _mpi(nodes: Sequence[Node]) -> Tuple[Optional[Launcher], List[str]]:
+def _mpi(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     without = [node.name for node in nodes if not node.seen["mpi"]]
     if without:
-        return None, ["%s has no mpirun: set mpi_install or mpi_prefix (nccl_tests_launcher: local runs each node by itself)" % name
+        return None, [f"{name} has no mpirun: set mpi_install or mpi_prefix (nccl_tests_launcher: local runs each node by itself)"
                       for name in without]
     first = nodes[0].seen["mpi"][0]
     same = [node for node in nodes if any((item["kind"], item["prefix"]) == (first["kind"], first["prefix"]) for item in node.seen["mpi"])]
     if len(same) < len(nodes):
-        kinds = ", ".join("%s has %s in %s" % (node.name, node.seen["mpi"][0]["kind"], node.seen["mpi"][0]["prefix"]) for node in nodes)
-        return None, ["the nodes' MPI must be one: %s" % kinds]
+        kinds = ", ".join(f"{node.name} has {node.seen['mpi'][0]['kind']} in {node.seen['mpi'][0]['prefix']}" for node in nodes)
+        return None, [f"the nodes' MPI must be one: {kinds}"]
     return Launcher(first["kind"], first["mpirun"], first["prefix"]), []
 
 
-def unequal(counts: Mapping[str, int]) -> List[str]:
+def unequal(counts: Mapping[str, int]) -> list[str]:
     if len(set(counts.values())) == 1:
         return []
     each = ", ".join("%s has %d" % item for item in counts.items())
-    return ["the nodes must have equally many GPUs: %s; leave nodes out with --limit" % each]
+    return [f"the nodes must have equally many GPUs: {each}; leave nodes out with --limit"]
 
 
 def _starting(nodes: Sequence[Node], launcher: Launcher, wishes: Mapping[str, Any]) -> str:
     return str(wishes["nccl_tests_slurm_host"] or nodes[0].name) if launcher.kind == "slurm" else nodes[0].name
 
 
-def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str) -> Dict[str, Any]:
+def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str) -> dict[str, Any]:
     seconds = PROBE_SECONDS + (QUEUE_S if launcher.kind == "slurm" else 0)
     argv, environment = {}, {}
-    for start, nodes in zip(starts, members):
+    for start, nodes in zip(starts, members, strict=False):
         pythons = {node.seen["python"] for node in nodes}
         python = pythons.pop() if len(pythons) == 1 else "python3"
-        program = [python, "-I", "%s/%s" % (directory_of(run), PROBE)]
+        program = [python, "-I", f"{directory_of(run)}/{PROBE}"]
         values = dict(_base(nodes, launcher), **{MARKER: run})
         made = launch.command(launcher.kind, _job(nodes, launcher, per_node, values, run), program, _hosts(run))
         argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
@@ -165,20 +168,20 @@ def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: L
 
 def job_of(
     name: str, members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     wishes = members[0][0].wishes
     seconds = wishes["nccl_tests_timeout_s"] or launch.purpose(wishes["nccl_tests_purpose"]).seconds
-    argv: Dict[str, List[str]] = {}
-    floors: Dict[str, Any] = {}
-    variables: Dict[str, Any] = {}
-    environment: Dict[str, Any] = {}
-    for start, nodes in zip(starts, members):
+    argv: dict[str, list[str]] = {}
+    floors: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    for start, nodes in zip(starts, members, strict=False):
         gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
         sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus)
         program = ["timeout", "-k", str(KILL_AFTER_S), str(seconds + RANK_GRACE_S),
-                   "%s/%s" % (nodes[0].seen["directory"].rstrip("/"), launch.COLLECTIVES[name])] + launch.options_of(sizes)
+                   f"{nodes[0].seen['directory'].rstrip('/')}/{launch.COLLECTIVES[name]}", *launch.options_of(sizes)]
         if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[name]):
-            program += ["-J", "%s/%s.json" % (directory_of(run), name)]
+            program += ["-J", f"{directory_of(run)}/{name}.json"]
         variables[start] = environment_of(name, nodes, launcher, run)
         job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
         made = launch.command(launcher.kind, job, program, _hosts(run))
@@ -190,7 +193,7 @@ def job_of(
             "environment": environment}
 
 
-def _erdma(nodes: Sequence[Node], largest: int) -> Optional[Erdma]:
+def _erdma(nodes: Sequence[Node], largest: int) -> Erdma | None:
     wishes = nodes[0].wishes
     if wishes["fabric"] != "erdma":
         return None
@@ -198,7 +201,7 @@ def _erdma(nodes: Sequence[Node], largest: int) -> Optional[Erdma]:
     return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"], largest)
 
 
-def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str) -> Dict[str, str]:
+def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str) -> dict[str, str]:
     """The variables of the ranks, the marker aside. The operator's come last and win."""
     wishes = nodes[0].wishes
     several = len(nodes) > 1
@@ -208,7 +211,7 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
         promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)
-    settings.update({"NCCL_TOPO_DUMP_FILE": "%s/%s" % (path, TOPOLOGY), "NCCL_GRAPH_DUMP_FILE": "%s/%s" % (path, GRAPH)})
+    settings.update({"NCCL_TOPO_DUMP_FILE": f"{path}/{TOPOLOGY}", "NCCL_GRAPH_DUMP_FILE": f"{path}/{GRAPH}"})
     if promised:  # what NCCL else passes over in silence: nodes that see unequally many NICs
         settings["NCCL_IGNORE_NET_MISMATCH"] = "0"
     algorithm = wishes["nccl_tests_algorithm"] or ("Ring" if len(nodes) == 2 else "any")
@@ -219,36 +222,36 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     return launch.environment(settings, "ib" if promised else "", debug_file(run, name))
 
 
-def _base(nodes: Sequence[Node], launcher: Launcher) -> Dict[str, str]:
+def _base(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:
     """Where the libraries are, MPI's own included."""
-    libraries: List[str] = []
+    libraries: list[str] = []
     for path in [str(item) for node in nodes for item in node.seen["libraries"]] + _own_libraries(launcher):
         if path not in libraries:
             libraries.append(path)
     return {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
 
 
-def _own_libraries(launcher: Launcher) -> List[str]:
+def _own_libraries(launcher: Launcher) -> list[str]:
     """Of an MPI that the loader does not know by itself."""
     prefix = launcher.prefix
     return [] if prefix is None or prefix in ("/usr", "/usr/local") or prefix.startswith("/usr/lib") else [prefix + "/lib"]
 
 
-def own_environment(nodes: Sequence[Node], launcher: Launcher) -> Dict[str, str]:
+def own_environment(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:
     """What the launcher itself gets beside the variables of the ranks, on the node where it is started."""
     found = _base(nodes, launcher)
     if launcher.kind in ("openmpi4", "openmpi5") and nodes[0].seen["user"] == "root":  # the operator chose root; mpirun would ask again
         prefixes = ("OMPI", "PRTE") if launcher.kind == "openmpi5" else ("OMPI",)
-        found.update({"%s_ALLOW_RUN_AS_ROOT%s" % (prefix, end): "1" for prefix in prefixes for end in ("", "_CONFIRM")})
+        found.update({f"{prefix}_ALLOW_RUN_AS_ROOT{end}": "1" for prefix in prefixes for end in ("", "_CONFIRM")})
     return found
 
 
-def _job(nodes: Sequence[Node], launcher: Launcher, per_node: int, values: Dict[str, str], run: str) -> launch.Job:
+def _job(nodes: Sequence[Node], launcher: Launcher, per_node: int, values: dict[str, str], run: str) -> launch.Job:
     hosts = tuple(node.name if launcher.kind != "slurm" else slurm_name(node) for node in nodes)
     if len(nodes) == 1 and launcher.kind != "slurm":
         hosts = ("localhost",)  # its name in the inventory need not be known to anybody else
-    options = ("--job-name", "railwright-%s" % run) + tuple(nodes[0].wishes["nccl_tests_slurm_options"])
-    marker = "%s=%s" % (MARKER, run) if launcher.kind in ("openmpi4", "openmpi5") else None
+    options = ("--job-name", f"railwright-{run}", *nodes[0].wishes["nccl_tests_slurm_options"])
+    marker = f"{MARKER}={run}" if launcher.kind in ("openmpi4", "openmpi5") else None
     return launch.Job(hosts, per_node, common_interface(nodes, launcher.kind), values, launcher.path, options, marker)
 
 
@@ -257,7 +260,7 @@ def slurm_name(node: Node) -> str:
     return str(node.wishes.get("node_name") or node.name.partition(".")[0])
 
 
-def common_interface(nodes: Sequence[Node], kind: str) -> Optional[str]:
+def common_interface(nodes: Sequence[Node], kind: str) -> str | None:
     """One name where it is the same on all nodes; else, for Open MPI, the network that they share; else the launcher's own choice."""
     seen = [node.seen.get("interface") for node in nodes]
     known = [item for item in seen if isinstance(item, dict)]
@@ -270,4 +273,4 @@ def common_interface(nodes: Sequence[Node], kind: str) -> Optional[str]:
 
 
 def _hosts(run: str) -> str:
-    return "%s/%s" % (directory_of(run), HOSTS)
+    return f"{directory_of(run)}/{HOSTS}"

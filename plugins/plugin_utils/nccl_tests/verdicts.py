@@ -5,7 +5,10 @@ Order of the judgement: did the launcher start every rank, has every rank a GPU,
 speed, its way. What was not reached is said once, where it broke.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
@@ -29,16 +32,16 @@ class Run(NamedTuple):
     plan: Mapping[str, Any]
     nodes: Sequence[Node]
     probes: Mapping[str, Mapping[str, Any]]
-    left: Mapping[str, Optional[Mapping[str, Any]]]
+    left: Mapping[str, Mapping[str, Any] | None]
     ended: Mapping[str, int]  # how many processes were still there at the end
 
 
-def judge(run: Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
+def judge(run: Run) -> tuple[list[Verdict], list[dict[str, Any]]]:
     """(verdicts, the ``runs`` of the bench document)."""
     found = launch_verdicts(run)
     found += versions(run.nodes, {node.name: seen_by(run, node) for node in run.nodes})
     broken = any(item.status == "fail" and item.check in ("nccl.launch", "nccl.devices") for item in found)
-    runs: List[Dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
     for job in [] if broken else run.plan["jobs"]:
         for start in run.plan["launch"]:
             verdicts, record = judge_job(run, job, start)
@@ -47,10 +50,10 @@ def judge(run: Run) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
     return found + leftovers(run.ended), runs
 
 
-def launch_verdicts(run: Run) -> List[Verdict]:
+def launch_verdicts(run: Run) -> list[Verdict]:
     """nccl.launch where ranks are launched, and nccl.devices for every node."""
     plan: Mapping[str, Any] = run.plan
-    found: List[Verdict] = []
+    found: list[Verdict] = []
     if plan["probe"] is None:
         return [_devices(node.name, seen_answers(node), len(node.gpus)) for node in run.nodes]
     for start in plan["launch"]:
@@ -74,10 +77,10 @@ def _gpu_each(run: Run) -> bool:
 
 
 def _launch(
-    where: Where, start: str, wanted: int, probe: Optional[Mapping[str, Any]], said: Sequence[Answer], nodes: Sequence[Node]
+    where: Where, start: str, wanted: int, probe: Mapping[str, Any] | None, said: Sequence[Answer], nodes: Sequence[Node]
 ) -> Verdict:
     if probe is None:
-        return verdict("nccl.launch", where, "fail", wanted, None, "%s was lost before it had started the ranks" % start)
+        return verdict("nccl.launch", where, "fail", wanted, None, f"{start} was lost before it had started the ranks")
     if probe.get("status") == 0 and len(said) == wanted:
         return verdict("nccl.launch", where, "pass", wanted, wanted, "every rank answered")
     silent = [node.name for node in nodes if not any(same_host(item.host, node) for item in said)]
@@ -85,7 +88,7 @@ def _launch(
     if "Invalid node name" in words:  # srun's answer to a name that slurm.conf has not
         words += "; a node's name there is upgrade_node_name, else its name in the inventory"
     who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
-        len(said), wanted, ", none of %s" % ", ".join(silent) if silent else "")
+        len(said), wanted, f", none of {', '.join(silent)}" if silent else "")
     return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
         how_it_ended(integer(probe.get("status"))), who, words))
 
@@ -100,21 +103,21 @@ def _devices(node: str, said: Sequence[Answer], wanted: int) -> Verdict:
     if min(counts) < wanted:
         return verdict("nccl.devices", where, "fail", wanted, min(counts), "%d CUDA devices on %s for %d ranks%s" % (
             min(counts), node, wanted, ": " + one_line(error) if error else ""))
-    return verdict("nccl.devices", where, "pass", wanted, min(counts), "%d x %s" % (min(counts), one_line(said[0].devices[0].name)))
+    return verdict("nccl.devices", where, "pass", wanted, min(counts), f"{min(counts)} x {one_line(said[0].devices[0].name)}")
 
 
-def seen_by(run: Run, node: Node) -> Optional[Answer]:
+def seen_by(run: Run, node: Node) -> Answer | None:
     """What a rank of this node said: its library is the one that the jobs load."""
     said = [item for probe in run.probes.values() for item in answers_of(probe)]
     return next((item for item in said if same_host(item.host, node)), None)
 
 
-def seen_answers(node: Node) -> List[Answer]:
+def seen_answers(node: Node) -> list[Answer]:
     found = answer_from(node.seen["cuda"])
     return [] if found is None else [found]
 
 
-def answers_of(probe: Optional[Mapping[str, Any]]) -> List[Answer]:
+def answers_of(probe: Mapping[str, Any] | None) -> list[Answer]:
     listed = (probe or {}).get("answers")
     found = map(answer_from, listed if isinstance(listed, list) else [])
     return [item for item in found if item is not None]
@@ -129,13 +132,13 @@ def short_name(node: Node) -> str:
     return str(node.seen["hostname"]).partition(".")[0]
 
 
-def judge_job(run: Run, job: Mapping[str, Any], start: str) -> Tuple[List[Verdict], Dict[str, Any]]:
+def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdict], dict[str, Any]]:
     """One collective as one node launched it."""
     plan = run.plan
     local = plan["kind"] == "local"
     nodes = [node for node in run.nodes if node.name == start] if local else list(run.nodes)
     ranks = sum(len(node.gpus) for node in nodes)
-    node, subject = (start if local else ""), "%s of %d GPUs" % (job["name"], ranks)
+    node, subject = (start if local else ""), f"{job['name']} of {ranks} GPUs"
     output = job_left(run.left.get(start), job["name"])
     text = clean(str(output.get("text") or ""))
     log = "".join(_text(job_left(run.left.get(item.name), job["name"]).get("log")) for item in nodes)
@@ -162,21 +165,21 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> Tuple[List[Verdic
     return verdicts, record
 
 
-def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) -> List[Verdict]:
+def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) -> list[Verdict]:
     plan = run.plan
     near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
     near = [item._replace(node=names.get(item.node, item.node)) for item in near]
-    expected = "%s%s" % (plan["fabric"], " with GPUDirect RDMA" if plan["gdr"] else "")
+    expected = f"{plan['fabric']}{' with GPUDirect RDMA' if plan['gdr'] else ''}"
     if plan["network"] == "any" or not plan["fabric"]:
         ways_found = ", ".join(transport.summary(dict(ways))["connections"]) or None
-        return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)")] + near
+        return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)"), *near]
     status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
-    return [verdict("nccl.transport", where, status, expected, found, message)] + near
+    return [verdict("nccl.transport", where, status, expected, found, message), *near]
 
 
 def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:
-    rows = "%d rows" % len(ended["rows"])
+    rows = f"{len(ended['rows'])} rows"
     if ended["complete"]:
         return verdict("nccl.complete", where, "pass", "a whole run", rows, "the run ended as it should")
     if not output:
@@ -185,10 +188,10 @@ def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], lo
         return verdict("nccl.complete", where, "fail", "a whole run", None, "not run: the one before it did not end by itself")
     how = how_it_ended(integer(output.get("rc")))
     words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output["tail"] if isinstance(output.get("tail"), list) else [])), log)
-    return verdict("nccl.complete", where, "fail", "a whole run", rows, "%s after %s%s" % (how, rows, ": " + words if words else ""))
+    return verdict("nccl.complete", where, "fail", "a whole run", rows, f"{how} after {rows}{': ' + words if words else ''}")
 
 
-def _parsed(text: str, document: Any) -> Dict[str, Any]:
+def _parsed(text: str, document: Any) -> dict[str, Any]:
     """The JSON file where it is whole: it is not rounded. Else the table, which is there in any case."""
     if isinstance(document, str):
         found = parse_json(document)
@@ -197,12 +200,12 @@ def _parsed(text: str, document: Any) -> Dict[str, Any]:
     return parse(text)
 
 
-def job_left(found: Optional[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+def job_left(found: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
     jobs = (found or {}).get("jobs")
     return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
 
 
-def integer(value: Any) -> Optional[int]:
+def integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

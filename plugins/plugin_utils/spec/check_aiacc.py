@@ -5,7 +5,10 @@ Which NCCL and which variables its profile goes with is the profile's own to say
 places that variables of a job come from.
 """
 
-from typing import Any, Dict, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import PACKAGE, PROFILE, VARIABLE, artifact_name, known_place
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
@@ -18,7 +21,7 @@ _KEYS = ("aiacc_install", "aiacc_version", "aiacc_url", "aiacc_archive", "artifa
 _ENVIRONMENTS = ("nccl_tests_environment", "ddp_benchmark_environment")
 
 
-def fill_aiacc(checked: Dict[str, Any]) -> None:
+def fill_aiacc(checked: dict[str, Any]) -> None:
     """The default of ``aiacc_install``, once the profile is known."""
     if checked.get("aiacc_install", False) is None:
         checked["aiacc_install"] = checked.get("nccl_profile") == PROFILE
@@ -37,7 +40,7 @@ def check_aiacc(values: Mapping[str, Any], findings: Findings) -> None:
                 findings.error(key, values[key], "does nothing without aiacc_install", "unset, or aiacc_install: true")
         return
     if profile != PROFILE and not findings.has_error("nccl_profile"):
-        findings.error("aiacc_install", True, "the plugin takes the place of NCCL's own transport, which nccl_profile %s sets up" % profile,
+        findings.error("aiacc_install", True, f"the plugin takes the place of NCCL's own transport, which nccl_profile {profile} sets up",
                        "false, or nccl_profile: " + PROFILE)
         return
     _check_file(values, findings)
@@ -45,10 +48,10 @@ def check_aiacc(values: Mapping[str, Any], findings: Findings) -> None:
 
 def _check_environment(values: Mapping[str, Any], findings: Findings) -> None:
     for key in _ENVIRONMENTS:
-        path = "%s.%s" % (key, VARIABLE)
+        path = f"{key}.{VARIABLE}"
         value = values[key].get(VARIABLE)
         if value and not findings.has_error(path):  # an empty one is none to NCCL
-            findings.error(path, value, "nccl_profile %s needs it unset: NCCL loads AIACC's plugin only then; none turns it off" % PROFILE,
+            findings.error(path, value, f"nccl_profile {PROFILE} needs it unset: NCCL loads AIACC's plugin only then; none turns it off",
                            "leave it out, or nccl_profile: erdma-native")
 
 
@@ -67,9 +70,9 @@ def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
     if named is None and not known_place(version):
         known = [row.version for row in ARTIFACTS if row.name.startswith("aiacc_nccl_plugin_deb")]
         findings.error("aiacc_version", version, "is a release that the catalogue has no place of",
-                       "%s, or aiacc_url or aiacc_archive too" % ", ".join(known))
+                       f"{', '.join(known)}, or aiacc_url or aiacc_archive too")
         return
     names = [artifact_name(version, item) for item in ([ending] if ending is not None else ENDINGS)]
     if not findings.error_count() and not any(name in values["artifact_pins"] for name in names):
-        findings.error("artifact_pins", None, "%s %s is not signed, and nobody vouches for it" % (PACKAGE, version),
+        findings.error("artifact_pins", None, f"{PACKAGE} {version} is not signed, and nobody vouches for it",
                        "its sha256 as artifact_pins." + " or artifact_pins.".join(names))

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the cuda keys, and between CUDA and the driver that the inventory names."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import (
     MINIMUM_DRIVERS,
@@ -28,12 +31,12 @@ def check_cuda(values: Mapping[str, Any], findings: Findings) -> None:
         return
     for position, name in enumerate(values.get("cuda_packages", ())):
         if _RELEASED.search(name) is not None:
-            findings.error("cuda_packages[%d]" % position, name, "has a version in its name; cuda_version adds it",
-                           "the name without it: %s" % _RELEASED.sub("", name))
+            findings.error(f"cuda_packages[{position}]", name, "has a version in its name; cuda_version adds it",
+                           f"the name without it: {_RELEASED.sub('', name)}")
     minimum = minimum_driver(version)
     if not minimum:
         findings.error("cuda_version", version, "is no CUDA release that the catalogue knows a minimum driver for",
-                       "a release of CUDA %s" % ", ".join(sorted(MINIMUM_DRIVERS)))
+                       f"a release of CUDA {', '.join(sorted(MINIMUM_DRIVERS))}")
         return
     driver = wanted_driver(values)
     if driver is not None and not driver_fits(version, driver):

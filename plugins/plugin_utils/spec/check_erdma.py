@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the keys of eRDMA's user space: they are for fabric erdma, and a repository that is not wanted is not named. Pure."""
 
-from typing import Any, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from .findings import Findings
 
 PLACES = ("erdma_repository_url", "erdma_repository_key_url")
-KEYS = PLACES + ("erdma_repository_fingerprint",)
+KEYS = (*PLACES, "erdma_repository_fingerprint")
 
 
 def check_erdma(values: Mapping[str, Any], findings: Findings) -> None:
@@ -17,7 +20,7 @@ def check_erdma(values: Mapping[str, Any], findings: Findings) -> None:
     if fabric != "erdma":
         for name in KEYS + (("erdma_repository",) if wanted == "true" else ()):
             if values.get(name):
-                findings.error(name, values[name], "is for eRDMA; fabric is %s" % fabric, "unset, or fabric: erdma")
+                findings.error(name, values[name], f"is for eRDMA; fabric is {fabric}", "unset, or fabric: erdma")
         return
     for name in PLACES:
         if wanted == "false" and values.get(name):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the keys of eRDMA's driver, its mode and the RDMA stack, and the one that all hosts of a site must keep. Pure."""
 
-from typing import Any, Dict, List, Mapping, Tuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import INSTALLER, OPEN, artifact_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, find
@@ -11,18 +14,18 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from .findings import Findings
 
 KEYS = ("erdma_driver", "erdma_driver_version", "erdma_mode")
-DEFAULTS: Dict[str, Any] = {"erdma_driver": AUTO, "erdma_driver_version": None, "erdma_mode": AUTO}
+DEFAULTS: dict[str, Any] = {"erdma_driver": AUTO, "erdma_driver_version": None, "erdma_mode": AUTO}
 STACKS = {OFED: ("auto", "mlnx_ofed"), AUTO: ("auto", "inbox", "mlnx_ofed"), COMPAT: ("auto", "inbox"), DEFAULT: ("auto", "inbox")}
 
 
 def check_erdma_driver(values: Mapping[str, Any], findings: Findings) -> None:
     """Rules over several keys; runs after each is well-formed."""
-    if any(name not in values for name in KEYS + ("fabric",)):
+    if any(name not in values for name in (*KEYS, "fabric")):
         return
     if values["fabric"] != "erdma":
         for name in KEYS:
             if values[name] != DEFAULTS[name]:
-                findings.error(name, values[name], "is for eRDMA; fabric is %s" % values["fabric"], "unset, or fabric: erdma")
+                findings.error(name, values[name], f"is for eRDMA; fabric is {values['fabric']}", "unset, or fabric: erdma")
         return
     _driver(values, findings)
     _version(values, findings)
@@ -43,7 +46,7 @@ def _version(values: Mapping[str, Any], findings: Findings) -> None:
     if version is None:
         return
     if driver in (MAINLINE, LEAVE):
-        findings.error("erdma_driver_version", version, "is a release of Alibaba's driver; erdma_driver is %s" % driver,
+        findings.error("erdma_driver_version", version, f"is a release of Alibaba's driver; erdma_driver is {driver}",
                        "unset, or erdma_driver: auto or dkms")
         return
     name = artifact_of(version)
@@ -57,7 +60,7 @@ def _version(values: Mapping[str, Any], findings: Findings) -> None:
                        "sha256} too" % (", ".join(releases(OPEN) + releases(INSTALLER)), row.name))
 
 
-def releases(name: str) -> List[str]:
+def releases(name: str) -> list[str]:
     """Of which releases the catalogue knows the checksum."""
     return [row.version for row in ARTIFACTS if row.pin == "sha256" and row.name.startswith(name)]
 
@@ -66,7 +69,7 @@ def _stack(values: Mapping[str, Any], findings: Findings) -> None:
     """ofed is compat on top of MLNX_OFED; the other modes are for the distribution's RDMA core."""
     stack, mode = values.get("rdma_stack"), values["erdma_mode"]
     if stack == "mlnx_ofed" and mode in (DEFAULT, COMPAT):
-        findings.error("rdma_stack", stack, "goes with erdma_mode: ofed; it is %s here" % mode, ", ".join(STACKS[mode]))
+        findings.error("rdma_stack", stack, f"goes with erdma_mode: ofed; it is {mode} here", ", ".join(STACKS[mode]))
     if stack == "inbox" and mode == OFED:
         findings.error("rdma_stack", stack, "has no MLNX_OFED, which erdma_mode: ofed runs on top of", ", ".join(STACKS[mode]))
     if stack == "mlnx_ofed" and values.get("rdma_stack_activation") == "restart":
@@ -74,7 +77,7 @@ def _stack(values: Mapping[str, Any], findings: Findings) -> None:
                          "openibd does not know eRDMA's driver, and cannot unload the RDMA core under it", "reboot")
 
 
-def check_modes(specs: Mapping[str, Spec]) -> List[Finding]:
+def check_modes(specs: Mapping[str, Spec]) -> list[Finding]:
     """All hosts in one wire mode, as far as the inventory tells: auto is compat or ofed, which are one; leave is known on the node only."""
     letters = [(host, spec["erdma_mode"], LETTERS[DEFAULT] if spec["erdma_mode"] == DEFAULT else LETTERS[COMPAT])
                for host, spec in sorted(specs.items()) if spec.fabric == "erdma" and spec["erdma_driver"] != LEAVE]
@@ -87,6 +90,6 @@ def check_modes(specs: Mapping[str, Spec]) -> List[Finding]:
     return [Finding(minor[0][0], "erdma_mode", minor[0][1], message, "default on all hosts, or compat and ofed", "error")]
 
 
-def _hosts(rows: List[Tuple[str, str, str]]) -> str:
+def _hosts(rows: list[tuple[str, str, str]]) -> str:
     names = [host for host, _mode, _letter in rows]
-    return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``firewall_peers``: they become rules of a firewall, so nothing but networks may pass, and no network that is everybody."""
 
+from __future__ import annotations
+
 import ipaddress
-from typing import Any, Dict, List
+from typing import Any
 
 from .findings import Findings
 from .values import MISSING
@@ -10,13 +12,13 @@ from .values import MISSING
 ALLOWED = "a network like 192.0.2.0/24, or an address"
 
 
-def check_peers(peers: List[str], findings: Findings) -> Any:
+def check_peers(peers: list[str], findings: Findings) -> Any:
     """The networks in their canonical form, or MISSING."""
-    good: List[str] = []
+    good: list[str] = []
     for index, text in enumerate(peers):
         message = _fault(text)
         if message is not None:
-            findings.error("firewall_peers[%d]" % index, text, message, ALLOWED)
+            findings.error(f"firewall_peers[{index}]", text, message, ALLOWED)
             return MISSING
         good.append(str(ipaddress.ip_network(text)))
     return good
@@ -29,7 +31,7 @@ def _fault(text: str) -> Any:
     except ValueError:
         return "is no IP address and no network"
     if "/" in text and ipaddress.ip_interface(text).ip != network.network_address:
-        return "has bits behind its prefix: the network is %s, the address %s" % (network, ipaddress.ip_interface(text).ip)
+        return f"has bits behind its prefix: the network is {network}, the address {ipaddress.ip_interface(text).ip}"
     if network.prefixlen == 0:
         return "is everybody, not the cluster's nodes"
     if network.is_loopback or network.is_multicast or network.is_unspecified:
@@ -37,4 +39,4 @@ def _fault(text: str) -> Any:
     return None
 
 
-CHECKS: Dict[str, Any] = {"firewall_peers": check_peers}
+CHECKS: dict[str, Any] = {"firewall_peers": check_peers}

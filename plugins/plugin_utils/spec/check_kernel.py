@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What ``kernel_version`` may look like: a release as ``uname -r`` prints it, of any distribution. Which one fits a node, its area says."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 
@@ -32,4 +34,4 @@ def check_kernel_version(value: str, findings: Findings) -> Any:
     return MISSING
 
 
-CHECKS: Dict[str, Any] = {KEY: check_kernel_version}
+CHECKS: dict[str, Any] = {KEY: check_kernel_version}

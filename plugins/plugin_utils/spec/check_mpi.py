@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the mpi keys: one MPI, from one place, and each of its keys only where it is read."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
 
@@ -20,13 +23,13 @@ def check_mpi(values: Mapping[str, Any], findings: Findings) -> None:
         return
     install, version = values["mpi_install"], values["mpi_version"]
     if install != "none" and values["mpi_prefix"] is not None:
-        findings.error("mpi_prefix", values["mpi_prefix"], "names an MPI of the site, and mpi_install %s brings another one" % install,
+        findings.error("mpi_prefix", values["mpi_prefix"], f"names an MPI of the site, and mpi_install {install} brings another one",
                        "mpi_install: none, or mpi_prefix unset")
     if install == "none" and version is not None:
         findings.error("mpi_version", version, "does nothing without mpi_install", "openmpi, mpich or hpcx as mpi_install, or unset")
     if install != "hpcx":
         if values["mpi_archive"] is not None:
-            findings.error("mpi_archive", values["mpi_archive"], "is HPC-X's archive, and mpi_install is %s" % install,
+            findings.error("mpi_archive", values["mpi_archive"], f"is HPC-X's archive, and mpi_install is {install}",
                            "mpi_install: hpcx, or unset")
         return
     if values["mpi_archive"] is not None and not values["mpi_archive"].endswith(ENDINGS):
@@ -37,4 +40,4 @@ def check_mpi(values: Mapping[str, Any], findings: Findings) -> None:
         findings.error("mpi_version", version, "is no version of HPC-X", "digits and dots, like " + RELEASES[-1])
     elif version not in RELEASES and not any(row.name in values["artifact_pins"] for row in HPCX):
         findings.error("mpi_version", version, "is a release of HPC-X that the catalogue has no checksum of",
-                       "%s, or its sha256 in artifact_pins.%s" % (" or ".join(RELEASES), "hpcx-SYSTEM-ARCHITECTURE"))
+                       f"{' or '.join(RELEASES)}, or its sha256 in artifact_pins.{'hpcx-SYSTEM-ARCHITECTURE'}")

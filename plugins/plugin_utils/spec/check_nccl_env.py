@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the NCCL profile and the other keys: its QoS, its NCCL, what defeats it, and the one GID index of a host. Pure."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict, List, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
@@ -25,7 +28,7 @@ PROFILE = "nccl_profile"
 _KEYS = (PROFILE, "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
 
 
-def check_nccl_env(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """Runs when the keys that it reads are well-formed and the profile is one that fits the fabric."""
     if any(key not in values for key in _KEYS):
         return
@@ -41,12 +44,12 @@ def check_nccl_env(values: Mapping[str, Any], rails: List[Dict[str, Any]], findi
     _check_devices(values, rails, profile, findings)
 
 
-def _check_index(values: Mapping[str, Any], profile: Optional[NcclProfile], findings: Findings) -> None:
+def _check_index(values: Mapping[str, Any], profile: NcclProfile | None, findings: Findings) -> None:
     given = {KEY: values[KEY] if values[KEY] != AUTO else None,
              "nccl_env_overrides." + GID_INDEX: values["nccl_env_overrides"].get(GID_INDEX)}
     set_ones = {key: value for key, value in given.items() if value is not None}
     if len(set_ones) == 2:
-        findings.error(KEY, values[KEY], "nccl_env_overrides sets %s too" % GID_INDEX, "one of the two")
+        findings.error(KEY, values[KEY], f"nccl_env_overrides sets {GID_INDEX} too", "one of the two")
     elif values["fabric"] == "infiniband":
         for key, value in set_ones.items():
             findings.error(key, value, "InfiniBand has no GID index: NCCL returns before it reads it",
@@ -64,8 +67,8 @@ def _check_rows(profile: NcclProfile, findings: Findings) -> None:
         if known is not None:
             check_value(known, row.value, None, row.name, own)
         for item in own.items:
-            findings.error(PROFILE, profile.name, "sets %s=%s, which %s" % (row.name, row.value, item.message),
-                           "another profile, or nccl_env_overrides: {%s: null}" % row.name)
+            findings.error(PROFILE, profile.name, f"sets {row.name}={row.value}, which {item.message}",
+                           f"another profile, or nccl_env_overrides: {{{row.name}: null}}")
 
 
 def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
@@ -79,17 +82,17 @@ def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findin
     if chosen is None or (chosen.dscp, chosen.priority) != (wanted.dscp, wanted.priority):
         findings.error(PROFILE, profile.name, "is for a fabric with TC %d (%d >> 2 = DSCP %d, %d >> 5 = priority %d); qos_profile %s" % (
             wanted.tc, wanted.tc, dscp_of(wanted.tc), wanted.tc, priority_of(wanted.tc), _against(chosen)),
-            "qos_profile: %s beside it" % wanted.name)
+            f"qos_profile: {wanted.name} beside it")
     elif chosen.tc != wanted.tc:
         why = "is for a fabric with TC %d; qos_profile %s has %d, the same DSCP with ECN bits %d and not %d" % (
             wanted.tc, chosen.name, chosen.tc, chosen.ecn, wanted.ecn)
-        findings.warning(PROFILE, profile.name, why, "qos_profile: %s beside it" % wanted.name)
+        findings.warning(PROFILE, profile.name, why, f"qos_profile: {wanted.name} beside it")
 
 
-def _against(chosen: Optional[QosProfile]) -> str:
+def _against(chosen: QosProfile | None) -> str:
     if chosen is None:
         return "none marks nothing: the traffic lands in priority 0, where the fabric drops"
-    return "%s has TC %d: %s" % (chosen.name, chosen.tc, arithmetic(chosen.tc, chosen))
+    return f"{chosen.name} has TC {chosen.tc}: {arithmetic(chosen.tc, chosen)}"
 
 
 def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
@@ -102,8 +105,8 @@ def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Fi
     number = (int(found.group(1)), int(found.group(2))) if found is not None else (0, 0)
     if (first is None or number >= _pair(first)) and (last is None or number <= _pair(last)):
         return
-    allowed = "NCCL %s to %s" % (first, last) if first and last else "NCCL %s and later" % first if first else "NCCL up to %s" % last
-    findings.error(key, values[key], "nccl_profile %s is for %s; this is %d.%d" % (profile.name, allowed, number[0], number[1]), allowed)
+    allowed = f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}"
+    findings.error(key, values[key], f"nccl_profile {profile.name} is for {allowed}; this is {number[0]}.{number[1]}", allowed)
 
 
 def _pair(text: str) -> Any:
@@ -116,15 +119,15 @@ def _check_exclusion(row: Exclusion, overrides: Mapping[str, Any], profile: Nccl
     if value is None or (row.values and value not in row.values):
         return
     say = findings.error if row.severity == "error" else findings.warning
-    say("nccl_env_overrides." + row.name, value, "does not go with nccl_profile %s: %s" % (profile.name, row.why),
+    say("nccl_env_overrides." + row.name, value, f"does not go with nccl_profile {profile.name}: {row.why}",
         "leave it out" if not row.values or row.severity == "warning" else "another value, or leave it out")
 
 
-def _check_devices(values: Mapping[str, Any], rails: List[Dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
+def _check_devices(values: Mapping[str, Any], rails: list[dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
     if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_env_overrides"]:
         findings.error(PROFILE, profile.name, "has a list of HCAs for each of its shapes, and nothing says which one this host is",
                        "rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(
-                           "=%s (%s)" % (",".join(names), shape) for shape, names in profile.hcas)))
+                           f"={','.join(names)} ({shape})" for shape, names in profile.hcas)))
     if profile.hca_prefix is None and rails and not findings.has_error("rails"):
         findings.warning("rails", None, "nccl_profile %s: its devices have no RoCE GIDs, so that a rail on one fails validation" % (
             profile.name), "no rails on this host")

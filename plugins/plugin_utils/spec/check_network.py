@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rails of one host as a network: subnets that meet, address families, and what keeps the rails apart. Pure."""
 
+from __future__ import annotations
+
 import ipaddress
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from collections.abc import Mapping
+from typing import Any
 
 from .findings import Findings
 
-Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
-Placed = List[Tuple[Dict[str, Any], Network]]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Placed = list[tuple[dict[str, Any], Network]]
 ADDR_FAMILY = "NCCL_IB_ADDR_FAMILY"
 APART = "a subnet for each rail, or one subnet for all with network_source_routing: auto"
 
 
-def check_network(checked: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+def check_network(checked: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """Subnet for each rail, or one flat subnet for all: both work, and nothing in between does."""
     placed = [(rail, ipaddress.ip_interface(rail["address"]).network) for rail in rails if rail["address"] is not None]
     _flat(checked, placed, findings)
@@ -30,14 +33,14 @@ def check_network(checked: Mapping[str, Any], rails: List[Dict[str, Any]], findi
 
 
 def _path(rail: Mapping[str, Any]) -> str:
-    return "rails[%d].address" % rail["index"]
+    return f"rails[{rail['index']}].address"
 
 
 def _flat(checked: Mapping[str, Any], placed: Placed, findings: Findings) -> None:
     """The main table has one way into a subnet, so rails that share one need their own tables."""
     if checked.get("network_manage_addresses", True) and checked.get("network_source_routing", "auto") != "false":
         return
-    by_subnet: Dict[str, List[str]] = {}
+    by_subnet: dict[str, list[str]] = {}
     for rail, network in placed:
         if not (rail["gateway"] and checked.get("network_manage_addresses", True)):
             by_subnet.setdefault(str(network), []).append(str(rail["name"]))
@@ -75,4 +78,4 @@ def _nccl_family(overrides: Mapping[str, Any], version: int, findings: Findings)
     wanted = "AF_INET6" if version == 6 else "AF_INET"
     if (overrides[ADDR_FAMILY] or "AF_INET") != wanted:
         findings.error("nccl_env_overrides." + ADDR_FAMILY, overrides[ADDR_FAMILY], "the rails' addresses are IPv%d; NCCL would find no "
-                       "RoCE v2 GID of theirs" % version, "%s, or leave it out" % wanted)
+                       "RoCE v2 GID of theirs" % version, f"{wanted}, or leave it out")

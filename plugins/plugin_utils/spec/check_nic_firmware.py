@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mappings of the role nic_firmware: parameters, versions and images. Their names become arguments of a command that runs as root."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.nic_parameters import NAMES, allowed, find, fits
 
@@ -20,11 +23,11 @@ def check_config(config: Mapping[Any, Any], findings: Findings) -> Any:
     """``nic_firmware_config`` as it is, or MISSING."""
     good = True
     for name, value in config.items():
-        path = "nic_firmware_config.%s" % name
+        path = f"nic_firmware_config.{name}"
         if not isinstance(name, str) or not re.fullmatch(PARAMETER, name):
             findings.error(path, value, "is not the name of a firmware parameter", "a name as mstconfig prints it: NUM_OF_VFS, NAME[0]")
         elif isinstance(value, float) or not isinstance(value, (bool, int, str)):
-            findings.error(path, value, "must be true, false, an integer or a word, not %s" % type_name(value), "true, 16, ETH, True(1)")
+            findings.error(path, value, f"must be true, false, an integer or a word, not {type_name(value)}", "true, 16, ETH, True(1)")
         elif not re.fullmatch(VALUE, str(value)):
             findings.error(path, value, "is not a value of a firmware parameter", "true, false, an integer from 0, or a word like ETH")
         elif not _is_known(name, value, path, findings):
@@ -41,18 +44,18 @@ def _is_known(name: str, value: Any, path: str, findings: Findings) -> bool:
     if row is None:
         meant = nearest(re.sub(r"_P[1-4]\Z", "_P1", name), NAMES)
         if meant is not None:
-            findings.warning(path, value, "is no parameter that railwright knows; did you mean %s? The NIC decides" % meant)
+            findings.warning(path, value, f"is no parameter that railwright knows; did you mean {meant}? The NIC decides")
         return True
     if fits(row, value):
         return True
-    findings.error(path, value, "is not a value that %s can have (%s)" % (name, row.meaning), allowed(row))
+    findings.error(path, value, f"is not a value that {name} can have ({row.meaning})", allowed(row))
     return False
 
 
 def check_versions(versions: Mapping[Any, Any], findings: Findings) -> Any:
     good = True
     for psid, version in versions.items():
-        path = "nic_firmware_versions.%s" % psid
+        path = f"nic_firmware_versions.{psid}"
         if not _is_psid(path, psid, findings):
             good = False
         elif not isinstance(version, str) or not re.fullmatch(VERSION, version):
@@ -64,7 +67,7 @@ def check_versions(versions: Mapping[Any, Any], findings: Findings) -> Any:
 def check_images(images: Mapping[Any, Any], findings: Findings) -> Any:
     good = True
     for psid, image in images.items():
-        path = "nic_firmware_images.%s" % psid
+        path = f"nic_firmware_images.{psid}"
         if not _is_psid(path, psid, findings):
             good = False
         elif not isinstance(image, dict) or set(image) != {"url", "sha256"}:
@@ -86,8 +89,8 @@ def check_nic_firmware(checked: Mapping[str, Any], findings: Findings) -> None:
         return
     for psid in images:
         if psid not in versions:
-            findings.error("nic_firmware_images.%s" % psid, psid, "has an image, but no wanted version",
-                           "the version that the image holds, in nic_firmware_versions.%s" % psid)
+            findings.error(f"nic_firmware_images.{psid}", psid, "has an image, but no wanted version",
+                           f"the version that the image holds, in nic_firmware_versions.{psid}")
 
 
 def _is_psid(path: str, psid: Any, findings: Findings) -> bool:
@@ -97,6 +100,6 @@ def _is_psid(path: str, psid: Any, findings: Findings) -> bool:
     return False
 
 
-CHECKS: Dict[str, Any] = {
+CHECKS: dict[str, Any] = {
     "nic_firmware_config": check_config, "nic_firmware_versions": check_versions, "nic_firmware_images": check_images,
 }

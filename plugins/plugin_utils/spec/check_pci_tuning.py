@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules of the role pci_tuning that its types do not say."""
 
-from typing import Any, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from .findings import Findings
 
@@ -18,7 +21,7 @@ def check_pci_tuning(checked: Mapping[str, Any], findings: Findings) -> None:
         return
     for at, argument in enumerate(arguments):
         if argument in arguments[:at]:
-            findings.error("pci_tuning_kernel_args[%d]" % at, argument, "is there twice", "every argument once")
+            findings.error(f"pci_tuning_kernel_args[{at}]", argument, "is there twice", "every argument once")
         if argument.partition("=")[0] in IOMMU_NAMES and checked.get("pci_tuning_iommu") == "passthrough":
-            findings.error("pci_tuning_kernel_args[%d]" % at, argument, "is set by pci_tuning_iommu already",
+            findings.error(f"pci_tuning_kernel_args[{at}]", argument, "is set by pci_tuning_iommu already",
                            "one of both: pci_tuning_iommu: keep, or no argument of that name")

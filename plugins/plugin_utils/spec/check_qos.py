@@ -5,7 +5,10 @@ NCCL_IB_TC -> DSCP -> priority -> PFC is one chain, and nothing complains when a
 traffic on a priority that PFC does not pause is dropped under load, and RDMA is slow without an error.
 """
 
-from typing import Any, Dict, List, Mapping, Optional
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
     CNP_DSCP,
@@ -50,13 +53,13 @@ def check_custom(given: Mapping[Any, Any], findings: Findings) -> Any:
     return whole if findings.error_count() == before else MISSING
 
 
-def _fields(given: Mapping[Any, Any], findings: Findings) -> Dict[str, Any]:
+def _fields(given: Mapping[Any, Any], findings: Findings) -> dict[str, Any]:
     """What is set, each field by itself."""
-    fields: Dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in given.items():
-        path = "%s.%s" % (KEY, name)
+        path = f"{KEY}.{name}"
         if name not in FIELDS:
-            findings.error(path, value, "is no part of a QoS profile%s" % did_you_mean(str(name), FIELDS), ", ".join(FIELDS))
+            findings.error(path, value, f"is no part of a QoS profile{did_you_mean(str(name), FIELDS)}", ", ".join(FIELDS))
         elif value is None:
             continue
         elif name in LISTS:
@@ -66,20 +69,20 @@ def _fields(given: Mapping[Any, Any], findings: Findings) -> Dict[str, Any]:
     return fields
 
 
-def _integer(path: str, value: Any, largest: int, findings: Findings) -> Optional[int]:
+def _integer(path: str, value: Any, largest: int, findings: Findings) -> int | None:
     number = as_int(value)
     if number is None:
-        findings.error(path, value, "must be an integer, not %s" % type_name(value), "0 to %d" % largest)
+        findings.error(path, value, f"must be an integer, not {type_name(value)}", f"0 to {largest}")
     elif not 0 <= number <= largest:
-        findings.error(path, value, "is out of range" + (": " + WIDTHS[largest] if largest in WIDTHS else ""), "0 to %d" % largest)
+        findings.error(path, value, "is out of range" + (": " + WIDTHS[largest] if largest in WIDTHS else ""), f"0 to {largest}")
     return number
 
 
-def _integers(path: str, value: Any, largest: int, findings: Findings) -> List[Optional[int]]:
+def _integers(path: str, value: Any, largest: int, findings: Findings) -> list[int | None]:
     if not isinstance(value, list):
-        findings.error(path, value, "must be a list, not %s" % type_name(value), "a list of integers from 0 to %d" % largest)
+        findings.error(path, value, f"must be a list, not {type_name(value)}", f"a list of integers from 0 to {largest}")
         return []
-    return [_integer("%s[%d]" % (path, at), item, largest, findings) for at, item in enumerate(value)]
+    return [_integer(f"{path}[{at}]", item, largest, findings) for at, item in enumerate(value)]
 
 
 def _check_mark(fields: Mapping[str, Any], findings: Findings) -> None:
@@ -88,15 +91,15 @@ def _check_mark(fields: Mapping[str, Any], findings: Findings) -> None:
     if tc is None and dscp is None:
         findings.error(KEY, None, "does not say how RoCE traffic is marked", "tc or dscp in it")
     elif tc is not None and dscp is not None:
-        findings.error(KEY + ".dscp", dscp, "is there beside tc, which holds it: %d >> 2 = DSCP %d" % (tc, dscp_of(tc)), "one of them")
+        findings.error(KEY + ".dscp", dscp, f"is there beside tc, which holds it: {tc} >> 2 = DSCP {dscp_of(tc)}", "one of them")
     elif tc is not None and tc & 3 == 3:
-        findings.error(KEY + ".tc", tc, "%d & 3 = 3 marks every packet as one that met congestion" % tc, "%d: ECN bits 2" % (tc - 1))
+        findings.error(KEY + ".tc", tc, f"{tc} & 3 = 3 marks every packet as one that met congestion", f"{tc - 1}: ECN bits 2")
     elif tc is not None and tc & 3 == 0:
-        findings.warning(KEY + ".tc", tc, "%d & 3 = 0: packets are not ECN-capable unless the NIC marks them so by itself" % tc,
-                         "%d: ECN bits 2" % (tc + ECT0))
+        findings.warning(KEY + ".tc", tc, f"{tc} & 3 = 0: packets are not ECN-capable unless the NIC marks them so by itself",
+                         f"{tc + ECT0}: ECN bits 2")
 
 
-def _filled(fields: Mapping[str, Any]) -> Dict[str, Any]:
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
     tc = fields["tc"] if "tc" in fields else fields["dscp"] << 2 | ECT0
     priority = fields.get("priority", priority_of(tc))
     cnp_dscp = fields.get("cnp_dscp", CNP_DSCP)
@@ -112,15 +115,15 @@ def _check_lossless(profile: QosProfile, findings: Findings) -> None:
     if len(set(lossless)) < len(lossless):
         findings.error(path, lossless, "names a priority twice", "each priority once")
     elif profile.priority not in lossless:
-        findings.error(path, lossless, "the RoCE traffic is lossy: %s" % arithmetic(profile.tc, profile),
-                       "a list with %d in it" % profile.priority)
+        findings.error(path, lossless, f"the RoCE traffic is lossy: {arithmetic(profile.tc, profile)}",
+                       f"a list with {profile.priority} in it")
     elif len(lossless) > MAX_LOSSLESS:
         findings.error(path, lossless, "%d priorities are more than the buffers of a port hold headroom for: %d (%s)" % (
-            len(lossless), MAX_LOSSLESS, MAX_LOSSLESS_SOURCE), "at most %d priorities" % MAX_LOSSLESS)
+            len(lossless), MAX_LOSSLESS, MAX_LOSSLESS_SOURCE), f"at most {MAX_LOSSLESS} priorities")
     default = priority_of(profile.tc)
     if profile.mapped is not None and not findings.has_error(path):
         findings.warning(KEY + ".priority", profile.priority, "NICs and switches map %d >> 3 = priority %d unless told otherwise" % (
-            profile.dscp, default), "%d, or a map of DSCP %d to %d on every NIC and switch" % (default, profile.dscp, profile.priority))
+            profile.dscp, default), f"{default}, or a map of DSCP {profile.dscp} to {profile.priority} on every NIC and switch")
 
 
 def _check_cnp(profile: QosProfile, fields: Mapping[str, Any], findings: Findings) -> None:
@@ -129,18 +132,18 @@ def _check_cnp(profile: QosProfile, fields: Mapping[str, Any], findings: Finding
     mapped = dscp >> 3
     if dscp == profile.dscp:
         findings.error(KEY + ".cnp_dscp", dscp, "is the DSCP of the RoCE traffic too: CNPs wait in the queue that they are about",
-                       "another one; %d is usual" % CNP_DSCP)
+                       f"another one; {CNP_DSCP} is usual")
     elif priority in profile.lossless and "cnp_priority" in fields:
-        findings.error(KEY + ".cnp_priority", priority, "is a lossless priority (%s): CNPs wait where PFC pauses" % _pfc(profile),
-                       "a lossy priority; %d is usual" % (CNP_DSCP >> 3))
+        findings.error(KEY + ".cnp_priority", priority, f"is a lossless priority ({_pfc(profile)}): CNPs wait where PFC pauses",
+                       f"a lossy priority; {CNP_DSCP >> 3} is usual")
     elif mapped in profile.lossless:
         path = ".cnp_dscp" if "cnp_dscp" in fields else ".lossless"
         findings.error(KEY + path, dscp if "cnp_dscp" in fields else list(profile.lossless),
-                       "CNPs wait where PFC pauses: CNP DSCP %d >> 3 = priority %d, %s" % (dscp, mapped, _pfc(profile)),
-                       "a lossy priority for CNP; DSCP %d is usual" % CNP_DSCP)
+                       f"CNPs wait where PFC pauses: CNP DSCP {dscp} >> 3 = priority {mapped}, {_pfc(profile)}",
+                       f"a lossy priority for CNP; DSCP {CNP_DSCP} is usual")
     elif mapped != priority:
-        findings.warning(KEY + ".cnp_priority", priority, "%d >> 3 = priority %d, where switches that trust DSCP have it" % (dscp, mapped),
-                         "%d, or a map of DSCP %d to %d on every switch" % (mapped, dscp, priority))
+        findings.warning(KEY + ".cnp_priority", priority, f"{dscp} >> 3 = priority {mapped}, where switches that trust DSCP have it",
+                         f"{mapped}, or a map of DSCP {dscp} to {priority} on every switch")
 
 
 def _check_ets(profile: QosProfile, findings: Findings) -> None:
@@ -148,12 +151,12 @@ def _check_ets(profile: QosProfile, findings: Findings) -> None:
     if not ets:
         return
     if len(ets) != 8:
-        findings.error(KEY + ".ets", ets, "has %d percents, and there are 8 priorities" % len(ets), ETS_FORM)
+        findings.error(KEY + ".ets", ets, f"has {len(ets)} percents, and there are 8 priorities", ETS_FORM)
     elif sum(ets) != 100:
-        findings.error(KEY + ".ets", ets, "%s = %d" % (" + ".join(map(str, ets)), sum(ets)), ETS_FORM)
+        findings.error(KEY + ".ets", ets, f"{' + '.join(map(str, ets))} = {sum(ets)}", ETS_FORM)
     elif not ets[profile.priority]:
-        findings.warning(KEY + ".ets", ets, "leaves priority %d, the RoCE traffic's, nothing of its own" % profile.priority,
-                         "a share for priority %d" % profile.priority)
+        findings.warning(KEY + ".ets", ets, f"leaves priority {profile.priority}, the RoCE traffic's, nothing of its own",
+                         f"a share for priority {profile.priority}")
 
 
 def check_qos(values: Mapping[str, Any], findings: Findings) -> None:
@@ -163,20 +166,20 @@ def check_qos(values: Mapping[str, Any], findings: Findings) -> None:
     fabric, name, custom = values["fabric"], values["qos_profile"], values[KEY]
     if fabric in NO_PFC:
         if custom and name == NONE:
-            findings.error(KEY, None, "PFC, DSCP and CNP are for RoCE; %s" % NO_PFC[fabric], "unset")
+            findings.error(KEY, None, f"PFC, DSCP and CNP are for RoCE; {NO_PFC[fabric]}", "unset")
     elif name == CUSTOM and not custom:
-        findings.error("qos_profile", name, "is what %s describes, and that is not set" % KEY, "%s, or the name of a profile" % KEY)
+        findings.error("qos_profile", name, f"is what {KEY} describes, and that is not set", f"{KEY}, or the name of a profile")
     elif custom and name != CUSTOM:
-        findings.error(KEY, None, "is read only where qos_profile is custom; it is %s" % name, "qos_profile: custom, or unset")
+        findings.error(KEY, None, f"is read only where qos_profile is custom; it is {name}", "qos_profile: custom, or unset")
 
 
 def arithmetic(tc: int, profile: QosProfile) -> str:
     """Where a traffic class leads with this profile: ``41 >> 2 = DSCP 10, 41 >> 5 = priority 1, PFC is on 3``."""
     if profile.mapped is not None and dscp_of(tc) == profile.dscp:
-        queue = "which is mapped to priority %d" % profile.mapped
+        queue = f"which is mapped to priority {profile.mapped}"
     else:
-        queue = "%d >> 5 = priority %d" % (tc, priority_of(tc))
-    return "%d >> 2 = DSCP %d, %s, %s" % (tc, dscp_of(tc), queue, _pfc(profile))
+        queue = f"{tc} >> 5 = priority {priority_of(tc)}"
+    return f"{tc} >> 2 = DSCP {dscp_of(tc)}, {queue}, {_pfc(profile)}"
 
 
 def _pfc(profile: QosProfile) -> str:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules of the role roce_qos: receive buffers that hold together, and keys that would do nothing."""
 
-from typing import Any, List, Mapping, Optional
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import NONE, QosProfile, site_profile
 
@@ -20,30 +23,30 @@ def check_buffers(given: Mapping[Any, Any], findings: Findings) -> Any:
     before = findings.error_count()
     for name in given:
         if name not in FIELDS:
-            findings.error("%s.%s" % (KEY, name), given[name], "is no part of the receive buffers%s" % did_you_mean(str(name), FIELDS),
+            findings.error(f"{KEY}.{name}", given[name], f"is no part of the receive buffers{did_you_mean(str(name), FIELDS)}",
                            ", ".join(FIELDS))
     if not given:
         return {}
-    lists = {name: _integers("%s.%s" % (KEY, name), given.get(name), LARGEST[name], findings) for name in FIELDS}
+    lists = {name: _integers(f"{KEY}.{name}", given.get(name), LARGEST[name], findings) for name in FIELDS}
     if findings.error_count() != before:
         return MISSING
     for priority, buffer in enumerate(lists["priorities"]):
         if not lists["bytes"][buffer]:
-            findings.error("%s.priorities[%d]" % (KEY, priority), buffer,
-                           "has no bytes: what comes on priority %d would be dropped" % priority, "a buffer that bytes gives a size")
+            findings.error(f"{KEY}.priorities[{priority}]", buffer,
+                           f"has no bytes: what comes on priority {priority} would be dropped", "a buffer that bytes gives a size")
     return lists if findings.error_count() == before else MISSING
 
 
-def _integers(path: str, value: Any, largest: int, findings: Findings) -> List[int]:
+def _integers(path: str, value: Any, largest: int, findings: Findings) -> list[int]:
     if not isinstance(value, list) or len(value) != COUNT:
-        what = "is missing" if value is None else "has %d values" % len(value) if isinstance(value, list) else "is %s" % type_name(value)
-        findings.error(path, value, what, "a list of %d integers from 0 to %d" % (COUNT, largest))
+        what = "is missing" if value is None else f"has {len(value)} values" if isinstance(value, list) else f"is {type_name(value)}"
+        findings.error(path, value, what, f"a list of {COUNT} integers from 0 to {largest}")
         return []
-    numbers: List[int] = []
+    numbers: list[int] = []
     for at, item in enumerate(value):
         number = as_int(item)
         if number is None or not 0 <= number <= largest:
-            findings.error("%s[%d]" % (path, at), item, "is not within range", "an integer from 0 to %d" % largest)
+            findings.error(f"{path}[{at}]", item, "is not within range", f"an integer from 0 to {largest}")
         else:
             numbers.append(number)
     return numbers
@@ -67,18 +70,18 @@ def check_roce_qos(checked: Mapping[str, Any], findings: Findings) -> None:
             checked["rdma_stack"]), "false, or rdma_stack: doca")
 
 
-def _check_shared(profile: QosProfile, places: List[int], findings: Findings) -> None:
+def _check_shared(profile: QosProfile, places: list[int], findings: Findings) -> None:
     """A buffer that lossy traffic fills pauses the lossless traffic in it."""
     for priority in profile.lossless:
         other = _sharer(profile, places, priority)
         if other is not None:
-            findings.error("%s.priorities[%d]" % (KEY, priority), places[priority],
+            findings.error(f"{KEY}.priorities[{priority}]", places[priority],
                            "is the buffer of priority %d too, which is lossy: it fills, and PFC pauses priority %d for it" % (
                                other, priority), "a buffer of its own for the lossless priorities")
             return
 
 
-def _sharer(profile: QosProfile, places: List[int], priority: int) -> Optional[int]:
+def _sharer(profile: QosProfile, places: list[int], priority: int) -> int | None:
     return next((other for other in range(COUNT) if other not in profile.lossless and places[other] == places[priority]), None)
 
 

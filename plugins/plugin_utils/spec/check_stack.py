@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the keys of the RDMA stack, and for everything that the operator vouches for: overrides, offline packages, pins. Pure."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORM_WORDS, FORMS, find, pin_form
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import PROFILES, VENDORS
@@ -29,13 +32,13 @@ def check_artifact_pins(pins: Mapping[Any, Any], findings: Findings) -> Any:
     good = True
     names = tuple(row.name for row in ARTIFACTS)
     for name, value in pins.items():
-        path = "artifact_pins.%s" % name
+        path = f"artifact_pins.{name}"
         row = find(name) if isinstance(name, str) else None
         if row is None:
-            findings.error(path, value, "is no artifact of the catalogue%s" % did_you_mean(str(name), names),
+            findings.error(path, value, f"is no artifact of the catalogue{did_you_mean(str(name), names)}",
                            "a name that `railwright artifacts` lists")
         elif not isinstance(value, str) or not re.fullmatch(FORMS[pin_form(row)], value):
-            findings.error(path, value, "is no %s, and this artifact is known by one" % pin_form(row), FORM_WORDS[pin_form(row)])
+            findings.error(path, value, f"is no {pin_form(row)}, and this artifact is known by one", FORM_WORDS[pin_form(row)])
         else:
             continue
         good = False
@@ -50,16 +53,16 @@ def check_offline_package(package: Mapping[Any, Any], findings: Findings) -> Any
     before = findings.error_count()
     for name in package:
         if name not in ("url", "sha256"):
-            findings.error("%s.%s" % (key, name), package[name], "is no part of a package%s" % did_you_mean(str(name), ("url", "sha256")),
+            findings.error("%s.%s" % (key, name), package[name], f"is no part of a package{did_you_mean(str(name), ('url', 'sha256'))}",
                            "url, sha256")
     for name, pattern, allowed in (("url", URL, URL_FORM), ("sha256", FORMS["sha256"], FORM_WORDS["sha256"])):
         value = package.get(name)
         if value is None:
             findings.error("%s.%s" % (key, name), None, "is missing; a package from a file must be known by its checksum", PACKAGE_FORM)
         elif not isinstance(value, str):
-            findings.error("%s.%s" % (key, name), value, "must be text, not %s" % type_name(value), allowed)
+            findings.error(f"{key}.{name}", value, f"must be text, not {type_name(value)}", allowed)
         elif not re.fullmatch(pattern, value):
-            findings.error("%s.%s" % (key, name), value, "is no %s" % name, allowed)
+            findings.error(f"{key}.{name}", value, f"is no {name}", allowed)
     return dict(package) if findings.error_count() == before else MISSING
 
 
@@ -74,10 +77,10 @@ def check_stack(values: Mapping[str, Any], findings: Findings) -> None:
         findings.error("rdma_stack", stack, "has no driver for eRDMA; its kernel module and provider are the distribution's or Alibaba's",
                        ERDMA_STACKS)
         return
-    if stack not in VENDORS + ("auto",):
+    if stack not in (*VENDORS, "auto"):
         for key in VENDOR_KEYS:
             if values.get(key):
-                findings.error(key, values[key], "is for a vendor's stack; rdma_stack is %s" % stack,
+                findings.error(key, values[key], f"is for a vendor's stack; rdma_stack is {stack}",
                                "unset, or rdma_stack: doca or mlnx_ofed")
         return
     vendor = "mlnx_ofed" if stack == "mlnx_ofed" else "doca"
@@ -92,7 +95,7 @@ def _check_release(values: Mapping[str, Any], vendor: str, findings: Findings) -
     version = values.get("rdma_stack_version")
     pattern, allowed = RELEASES[vendor]
     if version is not None and not re.fullmatch(pattern, version):
-        findings.error("rdma_stack_version", version, "is no release of %s" % vendor, allowed)
+        findings.error("rdma_stack_version", version, f"is no release of {vendor}", allowed)
 
 
 def _check_profile(values: Mapping[str, Any], vendor: str, findings: Findings) -> None:
@@ -101,7 +104,7 @@ def _check_profile(values: Mapping[str, Any], vendor: str, findings: Findings) -
     if profile is None or profile in names:
         return
     other = [name for name in VENDORS if profile in PROFILES[name]]
-    message = "is a meta package of %s; this host's stack is %s" % (other[0], vendor) if other else "is no meta package of %s%s" % (
+    message = f"is a meta package of {other[0]}; this host's stack is {vendor}" if other else "is no meta package of %s%s" % (
         vendor, did_you_mean(profile, names))
     findings.error("rdma_stack_profile", profile, message, ", ".join(names))
 
@@ -111,7 +114,7 @@ def _check_key(values: Mapping[str, Any], role: str, findings: Findings) -> None
     key_url = values.get(role + "_repository_key_url")
     if key_url is not None and values.get(role + "_repository_fingerprint", MISSING) is None:
         findings.error(role + "_repository_key_url", key_url, "names a signing key that nobody vouches for",
-                       "%s_repository_fingerprint too: %s" % (role, FORM_WORDS["fingerprint"]))
+                       f"{role}_repository_fingerprint too: {FORM_WORDS['fingerprint']}")
 
 
-CHECKS: Dict[str, Any] = {"artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}
+CHECKS: dict[str, Any] = {"artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules of rolling upgrades: commands that name the node, and what all nodes of a site must agree on. Pure."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict, List, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
@@ -24,7 +27,7 @@ def check_upgrade(values: Mapping[str, Any], findings: Findings) -> None:
             findings.error(name, None, "is missing: upgrade_scheduler is command",
                            "a list of words, such as [/usr/local/sbin/drain, '{node}']")
         elif scheduler != "command" and command:
-            findings.error(name, command, "is for upgrade_scheduler: command; it is %s" % scheduler, "unset, or upgrade_scheduler: command")
+            findings.error(name, command, f"is for upgrade_scheduler: command; it is {scheduler}", "unset, or upgrade_scheduler: command")
         elif command:
             _check_command(name, command, findings)
     if scheduler == "slurm" and values.get("upgrade_gate") == "nccl_tests" and values.get("nccl_tests_launcher") == "slurm":
@@ -32,17 +35,17 @@ def check_upgrade(values: Mapping[str, Any], findings: Findings) -> None:
                        "drained, and Slurm starts no job there", "auto, mpi or local; or upgrade_gate: validate")
     twice = sorted({name for name in values.get("upgrade_canary") or [] if values["upgrade_canary"].count(name) > 1})
     if twice:
-        findings.error("upgrade_canary", values["upgrade_canary"], "names %s twice" % ", ".join(twice), "each host once")
+        findings.error("upgrade_canary", values["upgrade_canary"], f"names {', '.join(twice)} twice", "each host once")
 
 
-def _check_command(name: str, command: List[str], findings: Findings) -> None:
+def _check_command(name: str, command: list[str], findings: Findings) -> None:
     """A command that does not name the node would drain another one, or all."""
     for index, word in enumerate(command):
         if re.search(r"[\x00-\x1f\x7f]", word):
-            findings.error("%s[%d]" % (name, index), word, "holds a line break or a control character", "text of one line")
+            findings.error(f"{name}[{index}]", word, "holds a line break or a control character", "text of one line")
         for place in re.findall(r"\{([^{}]*)\}", word):
             if place not in PLACES:
-                findings.error("%s[%d]" % (name, index), word, "{%s} stands for nothing%s" % (place, did_you_mean(place, PLACES)),
+                findings.error(f"{name}[{index}]", word, f"{{{place}}} stands for nothing{did_you_mean(place, PLACES)}",
                                "{node}, {reason}")
                 return
     if not command[0].strip() or "{" in command[0]:
@@ -51,25 +54,25 @@ def _check_command(name: str, command: List[str], findings: Findings) -> None:
         findings.error(name, command, "does not say which node: no word of it holds {node}", "a command with {node} in one of its words")
 
 
-def check_upgrades(specs: Mapping[str, Spec]) -> List[Finding]:
+def check_upgrades(specs: Mapping[str, Spec]) -> list[Finding]:
     """What holds for the whole roll-out is one value, and no two nodes are one node to the scheduler."""
-    found: List[Finding] = []
+    found: list[Finding] = []
     hosts = sorted(specs)
     for key in AGREED:
         values = [(host, specs[host][key]) for host in hosts]
         other = next(((host, value) for host, value in values if value != values[0][1]), None)
         if other is not None:
-            message = "is the value on %s, but %s is on %s; it holds for the whole upgrade" % (other[0], _one_word(values[0][1]), hosts[0])
+            message = f"is the value on {other[0]}, but {_one_word(values[0][1])} is on {hosts[0]}; it holds for the whole upgrade"
             found.append(Finding(other[0], key, other[1], message, "one value for all hosts", "error"))
-    names: Dict[str, str] = {}
+    names: dict[str, str] = {}
     for host in hosts:
         name = specs[host]["upgrade_node_name"] or host
         if name in names and specs[host]["upgrade_scheduler"] != "none":
-            message = "is the name of %s at the scheduler too: draining one would upgrade the other under its jobs" % names[name]
+            message = f"is the name of {names[name]} at the scheduler too: draining one would upgrade the other under its jobs"
             found.append(Finding(host, "upgrade_node_name", name, message, "a name of its own for each host", "error"))
         names.setdefault(name, host)
     return found
 
 
 def _one_word(value: Any) -> str:
-    return "[%s]" % ", ".join(value) if isinstance(value, list) else str(value)
+    return f"[{', '.join(value)}]" if isinstance(value, list) else str(value)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What hosts of one site must agree on, and what no two of them may share. Pure."""
 
+from __future__ import annotations
+
 import ipaddress
 import json
-from typing import Any, Dict, List, Mapping, Tuple
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Rail, Spec
@@ -13,15 +16,15 @@ from .check_upgrade import check_upgrades
 from .findings import Findings
 
 SHOWN = 3  # hosts named in a message before the rest is counted
-Places = List[Tuple[str, Rail]]  # (host, rail) in the order of the hosts
+Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
 
-def validate_site(specs: Mapping[str, Spec]) -> List[Finding]:
+def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
     """Findings over all hosts; each names the host whose line most probably is the wrong one."""
     findings = Findings(None)
     hosts = sorted(specs)
     _agree(specs, hosts, findings)
-    places: Dict[str, Places] = {}
+    places: dict[str, Places] = {}
     for host in hosts:
         spec = specs[host]
         if not spec.rails:
@@ -42,21 +45,21 @@ def _report(findings: Findings, severity: str, host: str, key: str, value: Any, 
     findings.items.append(Finding(host, key, value, message, allowed, severity))
 
 
-def _some(hosts: List[str]) -> str:
+def _some(hosts: list[str]) -> str:
     """``n1, n2, n3 and 397 more``."""
     more = len(hosts) - SHOWN
-    return ", ".join(hosts[:SHOWN]) + (" and %d more" % more if more > 0 else "")
+    return ", ".join(hosts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _groups(pairs: List[Tuple[str, Any]]) -> List[Tuple[Any, List[str]]]:
+def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     """Values with the hosts that have them, the most common first."""
-    groups: Dict[Any, List[str]] = {}
+    groups: dict[Any, list[str]] = {}
     for host, value in pairs:
         groups.setdefault(value, []).append(host)
     return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
 
 
-def _agree(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
+def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     for key, severity, why in (
         ("fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
         ("mtu", "error", "frames larger than the smaller MTU are lost between them"),
@@ -79,20 +82,20 @@ def _one_word(value: Any) -> Any:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
-def _unique(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
+def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     """Addresses, MACs and GUIDs exist once; PCI addresses repeat in every node of a kind."""
-    seen: Dict[str, Tuple[str, Rail]] = {}
+    seen: dict[str, tuple[str, Rail]] = {}
     for host in hosts:
         for rail in specs[host].rails:
             marks = []
             if rail.address is not None:
                 marks.append((rail.address.split("/")[0], "rails[%d].address" % rail.index, rail.address, "address"))
             if rail.match != "pci":
-                marks.append((rail.value, "rails[%d].match.%s" % (rail.index, rail.match), rail.value, rail.match.upper()))
+                marks.append((rail.value, f"rails[{rail.index}].match.{rail.match}", rail.value, rail.match.upper()))
             for mark, key, value, words in marks:
                 if mark in seen and seen[mark][0] != host:
                     other, other_rail = seen[mark]
-                    _report(findings, "error", host, key, value, "is the %s of %s on %s too" % (words, other_rail.name, other),
+                    _report(findings, "error", host, key, value, f"is the {words} of {other_rail.name} on {other} too",
                             "one that no other host has")
                 seen.setdefault(mark, (host, rail))
 
@@ -108,18 +111,18 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
         rail = rails[minority[0]]
         if any(item.key in ("mtu", "fabric") for item in findings.items):
             break  # said already, for all rails at once
-        _report(findings, "error", minority[0], "rails[%d].mtu" % rail.index, mtu, "%s has this MTU on %s, but %d on %s%s" % (
+        _report(findings, "error", minority[0], f"rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
             name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
 
 
 def _families(name: str, addressed: Places, findings: Findings) -> bool:
     """Whether the rail is IPv4 here and IPv6 there, which no gateway mends."""
-    groups = _groups([(host, "IPv%d" % ipaddress.ip_interface(rail.address or "").version) for host, rail in addressed])
+    groups = _groups([(host, f"IPv{ipaddress.ip_interface(rail.address or '').version}") for host, rail in addressed])
     rails = dict(addressed)
     for family, minority in groups[1:]:
         rail = rails[minority[0]]
-        message = "%s has an %s address on %s, but %s on %s" % (name, family, _some(minority), groups[0][0], _some(groups[0][1]))
-        _report(findings, "error", minority[0], "rails[%d].address" % rail.index, rail.address, message, "one address family for a rail")
+        message = f"{name} has an {family} address on {_some(minority)}, but {groups[0][0]} on {_some(groups[0][1])}"
+        _report(findings, "error", minority[0], f"rails[{rail.index}].address", rail.address, message, "one address family for a rail")
     return len(groups) > 1
 
 
@@ -133,22 +136,22 @@ def _subnets(name: str, addressed: Places, findings: Findings) -> None:
             continue  # the most common subnet is the right one, as long as the others have not even a gateway
         other, others = groups[0] if number else groups[1]
         rail = rails[without[0]]
-        message = "%s is in %s on %s, but in %s on %s, and has no gateway" % (name, subnet, _some(without), other, _some(others))
-        _report(findings, "error", without[0], "rails[%d].address" % rail.index, rail.address, message,
-                "an address in %s, or a gateway" % other)
+        message = f"{name} is in {subnet} on {_some(without)}, but in {other} on {_some(others)}, and has no gateway"
+        _report(findings, "error", without[0], f"rails[{rail.index}].address", rail.address, message,
+                f"an address in {other}, or a gateway")
 
 
 def _path_mtus(mtu: int, other: int, fabric: str) -> str:
     """What RDMA makes of two MTUs. On InfiniBand nothing: there the partition decides, and the MTU is IPoIB's."""
     here, there = path_mtu_for(mtu), path_mtu_for(other)
     if here == there or fabric == "infiniband":
-        return "; frames larger than %d bytes are lost" % min(mtu, other)
-    words = ["%d - %d = %d holds RDMA packets of %s" % (size, ROCE_OVERHEAD, size - ROCE_OVERHEAD, path) for size, path in (
+        return f"; frames larger than {min(mtu, other)} bytes are lost"
+    words = [f"{size} - {ROCE_OVERHEAD} = {size - ROCE_OVERHEAD} holds RDMA packets of {path}" for size, path in (
         (mtu, here), (other, there))]
-    return ": %s" % ", ".join(words)
+    return f": {', '.join(words)}"
 
 
-def _counts(specs: Mapping[str, Spec], hosts: List[str], findings: Findings) -> None:
+def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
         _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s: %s" % (

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys that contradict each other, or that a fabric makes dangerous. Pure; runs after every key is well-formed."""
 
-from typing import Any, Dict, List, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, NONE, QOS_PROFILES, qos_profile
 
@@ -21,7 +24,7 @@ MTU_ALLOWED = {
     "erdma": "8500, 1400",
 }
 LINK_LAYER = {"roce": "Ethernet", "erdma": "Ethernet", "infiniband": "InfiniBand"}
-EXPECT: Dict[str, Any] = {
+EXPECT: dict[str, Any] = {
     "rate_gbps": ("number", "a number of Gb/s, like 400"),
     "link_layer": (("InfiniBand", "Ethernet"), "InfiniBand, Ethernet"),
     "active_mtu": ((256, 512, 1024, 2048, 4096), "256, 512, 1024, 2048, 4096"),
@@ -39,12 +42,12 @@ def check_mtu(path: str, mtu: int, fabric: str, ipoib_mode: str, findings: Findi
         findings.error(path, mtu, "eRDMA needs 8500 (jumbo frames) or 1400", "8500, 1400")
     if fabric == "infiniband" and mtu > IPOIB_MAX[ipoib_mode]:
         other = "; ipoib_mode connected takes up to 65520" if ipoib_mode == "datagram" else ""
-        findings.error(path, mtu, "IPoIB in %s mode takes at most %d%s" % (ipoib_mode, IPOIB_MAX[ipoib_mode], other),
-                       "1280 to %d" % IPOIB_MAX[ipoib_mode])
+        findings.error(path, mtu, f"IPoIB in {ipoib_mode} mode takes at most {IPOIB_MAX[ipoib_mode]}{other}",
+                       f"1280 to {IPOIB_MAX[ipoib_mode]}")
     if fabric == "roce" and mtu < ROCE_FULL_MTU:
-        findings.warning(path, mtu, "RoCE's active_mtu would be less than 4096", "at least %d; 9000 is usual" % ROCE_FULL_MTU)
+        findings.warning(path, mtu, "RoCE's active_mtu would be less than 4096", f"at least {ROCE_FULL_MTU}; 9000 is usual")
     if fabric == "roce" and mtu > SWITCH_MTU:
-        findings.warning(path, mtu, "switches carry frames of at most %d bytes" % SWITCH_MTU, "at most %d; 9000 is usual" % SWITCH_MTU)
+        findings.warning(path, mtu, f"switches carry frames of at most {SWITCH_MTU} bytes", f"at most {SWITCH_MTU}; 9000 is usual")
 
 
 def check_profiles(values: Mapping[str, Any], findings: Findings) -> None:
@@ -54,26 +57,26 @@ def check_profiles(values: Mapping[str, Any], findings: Findings) -> None:
     row = nccl_profile(nccl)
     if row is None:
         names = [profile.name for profile in NCCL_PROFILES]
-        findings.error("nccl_profile", nccl, "is no NCCL profile%s" % did_you_mean(nccl, names), ", ".join(fitting))
+        findings.error("nccl_profile", nccl, f"is no NCCL profile{did_you_mean(nccl, names)}", ", ".join(fitting))
     elif fabric not in row.fabrics:
-        findings.error("nccl_profile", nccl, "is a profile for %s; the fabric is %s" % (" and ".join(row.fabrics), fabric),
+        findings.error("nccl_profile", nccl, f"is a profile for {' and '.join(row.fabrics)}; the fabric is {fabric}",
                        ", ".join(fitting))
     if qos == NONE:
         return
     if fabric != "roce":
-        findings.error("qos_profile", qos, "QoS profiles are for RoCE; %s" % NO_PFC[fabric], NONE)
+        findings.error("qos_profile", qos, f"QoS profiles are for RoCE; {NO_PFC[fabric]}", NONE)
     elif qos != CUSTOM and qos_profile(qos) is None:
         names = [profile.name for profile in QOS_PROFILES] + [CUSTOM, NONE]
-        findings.error("qos_profile", qos, "is no QoS profile%s" % did_you_mean(qos, names), ", ".join(names))
+        findings.error("qos_profile", qos, f"is no QoS profile{did_you_mean(qos, names)}", ", ".join(names))
 
 
-def check_fabric(values: Mapping[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+def check_fabric(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """What the choice of fabric and stack says about rails and expectations."""
     fabric, stack = values["fabric"], values["rdma_stack"]
     if stack == "soft_roce" and fabric != "roce":
-        findings.error("rdma_stack", stack, "a software RoCE device makes a RoCE fabric; fabric is %s" % fabric, "inbox, or fabric: roce")
+        findings.error("rdma_stack", stack, f"a software RoCE device makes a RoCE fabric; fabric is {fabric}", "inbox, or fabric: roce")
     for rail in rails:
-        path = "rails[%d]" % rail["index"]
+        path = f"rails[{rail['index']}]"
         if stack == "soft_roce" and rail["match"] == "guid":
             findings.error(path + ".match.guid", rail["value"], "a soft_roce rail has no HCA to match until its link is made", "pci or mac")
         if fabric == "infiniband" and rail["match"] == "mac":
@@ -83,18 +86,18 @@ def check_fabric(values: Mapping[str, Any], rails: List[Dict[str, Any]], finding
                              "address: CIDR, or network_manage_addresses: false")
     expected = values["expect"].get("link_layer")
     if expected is not None and expected != LINK_LAYER[fabric]:
-        findings.error("expect.link_layer", expected, "the link layer of fabric %s is %s" % (fabric, LINK_LAYER[fabric]),
+        findings.error("expect.link_layer", expected, f"the link layer of fabric {fabric} is {LINK_LAYER[fabric]}",
                        LINK_LAYER[fabric])
 
 
 def check_expect(expect: Mapping[str, Any], findings: Findings) -> Any:
     """The converted ``expect`` mapping, or MISSING."""
-    checked: Dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     good = True
     for name, value in expect.items():
-        path = "expect.%s" % name
+        path = f"expect.{name}"
         if name not in EXPECT:
-            findings.error(path, value, "nothing of this name is judged%s" % did_you_mean(str(name), tuple(EXPECT)), ", ".join(EXPECT))
+            findings.error(path, value, f"nothing of this name is judged{did_you_mean(str(name), tuple(EXPECT))}", ", ".join(EXPECT))
             good = False
             continue
         if value is None:
@@ -102,7 +105,7 @@ def check_expect(expect: Mapping[str, Any], findings: Findings) -> Any:
         kind, allowed = EXPECT[name]
         converted = _convert_expectation(kind, value)
         if converted is None:
-            findings.error(path, value, "is not what %s can be (%s)" % (name, type_name(value)), allowed)
+            findings.error(path, value, f"is not what {name} can be ({type_name(value)})", allowed)
             good = False
         checked[name] = converted
     return checked if good else MISSING

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collects what is wrong with one host's values, and names the nearest known word."""
 
+from __future__ import annotations
+
 import difflib
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, masked_value
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
@@ -11,9 +14,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 class Findings:
     """The findings of one host (or of the site: ``host`` None), in the order found."""
 
-    def __init__(self, host: Optional[str]) -> None:
+    def __init__(self, host: str | None) -> None:
         self.host = host
-        self.items: List[Finding] = []
+        self.items: list[Finding] = []
 
     def error(self, key: str, value: Any, message: str, allowed: str = "") -> None:
         self._add(key, value, message, allowed, "error")
@@ -32,10 +35,10 @@ class Findings:
         return sum(item.severity == "error" for item in self.items)
 
 
-_NEAREST: Dict[Tuple[str, Tuple[str, ...]], Optional[str]] = {}
+_NEAREST: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
 
-def nearest(word: str, candidates: Sequence[str]) -> Optional[str]:
+def nearest(word: str, candidates: Sequence[str]) -> str | None:
     """The candidate that a misspelt word most probably meant. Remembered: 400 hosts share one typo."""
     question = (word, tuple(candidates))
     if question not in _NEAREST:
@@ -50,4 +53,4 @@ def nearest(word: str, candidates: Sequence[str]) -> Optional[str]:
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     """``; did you mean mtu?`` or nothing."""
     found = nearest(word, candidates)
-    return "; did you mean %s?" % found if found is not None else ""
+    return f"; did you mean {found}?" if found is not None else ""

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one row of the inventory schema says. ``schema.py`` holds the rows."""
 
-from typing import Any, NamedTuple, Optional, Tuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 
 class Key(NamedTuple):
@@ -13,13 +15,13 @@ class Key(NamedTuple):
     default: Any
     doc: str
     source: str  # where the default (or the rule) comes from
-    choices: Tuple[str, ...] = ()
-    pattern: Optional[str] = None  # of a str, or of each element of a list
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None  # of a str, or of each element of a list
     form: str = ""  # the pattern in words
-    minimum: Optional[float] = None
-    maximum: Optional[float] = None
+    minimum: float | None = None
+    maximum: float | None = None
     required: bool = False
-    elements: Optional[str] = None  # type of a list's elements
+    elements: str | None = None  # type of a list's elements
     example: Any = None  # what ``init`` and the documentation show when the default says nothing
 
     def allowed(self) -> str:
@@ -31,12 +33,12 @@ class Key(NamedTuple):
         if self.minimum is not None or self.maximum is not None:
             low, high = _number(self.minimum), _number(self.maximum)
             what = "a number" if self.type == "number" else "an integer"
-            return what + (" from %s to %s" % (low, high) if low and high else " of at least %s" % low if low else " of at most %s" % high)
+            return what + (f" from {low} to {high}" if low and high else f" of at least {low}" if low else f" of at most {high}")
         return TYPE_WORDS[self.type]
 
 
-def _number(value: Optional[float]) -> str:
-    return "" if value is None else "%d" % value if value == int(value) else "%g" % value
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value}" if value == int(value) else "%g" % value
 
 
 TYPE_WORDS = {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for how the nodes reach each other: the ssh mesh that mpirun starts its ranks over. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 
 SSH_MESH = (

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for the Python environment that jobs run in: torch, pinned, below a versioned prefix. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 from .keys_nccl import PATH, PATH_FORM
 

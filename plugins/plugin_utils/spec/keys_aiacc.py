@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for AIACC's plugin for NCCL on eRDMA. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import RELEASE
 
 from .key import Key

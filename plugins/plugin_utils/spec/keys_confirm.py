@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for changes of networking that the node takes back unless they are confirmed. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 
 CONFIRM_KEYS = (

@@ -5,6 +5,8 @@ Roles that change a node that works already (a driver, firmware, kernel argument
 until a key of theirs is set: an installed driver is nobody's to replace by default.
 """
 
+from __future__ import annotations
+
 from .key import Key
 
 # A password in a URL would stand in plans and reports; a file has a whole path.

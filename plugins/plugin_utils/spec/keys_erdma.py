@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for eRDMA. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 from .keys_drivers import FINGERPRINT, FINGERPRINT_FORM, URL, URL_FORM
 from .keys_erdma_driver import ERDMA_DRIVER

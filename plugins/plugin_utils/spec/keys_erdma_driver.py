@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for eRDMA's kernel driver and its mode. ``keys_erdma.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 
 ERDMA_DRIVER = (

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for the host's firewall. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 
 FIREWALL = (

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The row of the schema for the kernel that a node is to run. ``schema.py`` joins it."""
 
+from __future__ import annotations
+
 from .key import Key
 
 KERNEL_KEYS = (

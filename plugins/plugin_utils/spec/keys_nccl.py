@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for the final proof: the NCCL library, MPI, nccl-tests and the training benchmark. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 from .keys_drivers import URL, URL_FORM
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for the host's side of lossless RoCE: what is set comes from the QoS profile, these say how."""
 
+from __future__ import annotations
+
 from .key import Key
 
 ROCE_QOS = (

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rows of the schema for rolling upgrades: who runs jobs, how many nodes may be away, what a node must pass. ``schema.py`` joins them."""
 
+from __future__ import annotations
+
 from .key import Key
 
 NODE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"

@@ -5,8 +5,11 @@ NCCL ignores a variable that it does not know and reads ``true`` or ``0,3,5,7`` 
 integer 0, both without a word; so they are refused here.
 """
 
+from __future__ import annotations
+
 import re
-from typing import Any, Dict, Mapping, Optional
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, dscp_of, priority_of
 
@@ -29,12 +32,12 @@ NODE_OWNED = {
 }
 
 
-def check_overrides(overrides: Mapping[Any, Any], qos: Optional[QosProfile], findings: Findings) -> Any:
+def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findings: Findings) -> Any:
     """The overrides with text values (None: leave the profile's variable out), or MISSING."""
-    checked: Dict[str, Optional[str]] = {}
+    checked: dict[str, str | None] = {}
     before = findings.error_count()
     for name, value in overrides.items():
-        path = "nccl_env_overrides.%s" % name
+        path = f"nccl_env_overrides.{name}"
         row = check_name(name, path, findings)
         if row is None:
             continue
@@ -50,10 +53,10 @@ def check_overrides(overrides: Mapping[Any, Any], qos: Optional[QosProfile], fin
     return checked if after == before else MISSING
 
 
-def check_name(name: Any, path: str, findings: Findings) -> Optional[Variable]:
+def check_name(name: Any, path: str, findings: Findings) -> Variable | None:
     """The catalogue row of a name, or None after an error that says what to use instead."""
     if not isinstance(name, str):
-        findings.error(path, None, "must be the name of a variable, not %s" % type_name(name), "NCCL_...")
+        findings.error(path, None, f"must be the name of a variable, not {type_name(name)}", "NCCL_...")
         return None
     if name in VARIABLES or name in PLUGIN_VARIABLES:
         row = VARIABLES.get(name) or PLUGIN_VARIABLES[name]
@@ -62,13 +65,13 @@ def check_name(name: Any, path: str, findings: Findings) -> Optional[Variable]:
         return row
     if name in REMOVED:
         gone = REMOVED[name]
-        findings.error(path, None, "was removed from NCCL (it existed in %s)" % gone.existed, gone.replacement or "leave it out")
+        findings.error(path, None, f"was removed from NCCL (it existed in {gone.existed})", gone.replacement or "leave it out")
     elif name in NEVER_IN_NCCL:
         findings.error(path, None, "has never been a variable of NCCL", NEVER_IN_NCCL[name] or "leave it out")
     else:
         owner = owner_of(name)
         if owner is not None:
-            findings.error(path, None, "is not read by NCCL but by %s" % owner.owner,
+            findings.error(path, None, f"is not read by NCCL but by {owner.owner}",
                            owner.use_instead or "set it in the job's environment")
         else:
             found = nearest(name, tuple(VARIABLES))
@@ -76,7 +79,7 @@ def check_name(name: Any, path: str, findings: Findings) -> Optional[Variable]:
     return None
 
 
-def owner_of(name: str) -> Optional[Other]:
+def owner_of(name: str) -> Other | None:
     """Who reads a variable that looks like NCCL's: PyTorch, a plugin, nccl-tests."""
     return next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
 
@@ -90,7 +93,7 @@ def check_variable(name: str, text: str, path: str, findings: Findings) -> None:
         _check_type(row, text, path, findings)
 
 
-def _text(value: Any, path: str, findings: Findings) -> Optional[str]:
+def _text(value: Any, path: str, findings: Findings) -> str | None:
     """The value as NCCL would get it; None for null and after an error."""
     if value is None:
         return None
@@ -98,7 +101,7 @@ def _text(value: Any, path: str, findings: Findings) -> Optional[str]:
         findings.error(path, value, "NCCL has no booleans: it reads the word as the integer 0", "1 or 0")
         return None
     if not isinstance(value, (str, int)):
-        findings.error(path, value, "must be text or an integer, not %s" % type_name(value), "text or an integer")
+        findings.error(path, value, f"must be text or an integer, not {type_name(value)}", "text or an integer")
         return None
     text = str(value)
     if not re.fullmatch(r"[\x20-\x7e]+", text):
@@ -106,7 +109,7 @@ def _text(value: Any, path: str, findings: Findings) -> Optional[str]:
                        "text, or null to leave the variable out")
         return None
     if len(text) > VALUE_LIMIT:
-        findings.error(path, text[:40] + "...", "is longer than nccl.conf can hold", "at most %d characters" % VALUE_LIMIT)
+        findings.error(path, text[:40] + "...", "is longer than nccl.conf can hold", f"at most {VALUE_LIMIT} characters")
         return None
     return text
 
@@ -120,14 +123,14 @@ def check_value(row: Variable, text: str, qos: Any, path: str, findings: Finding
 def _check_type(row: Variable, text: str, path: str, findings: Findings) -> None:
     if row.type == "int":
         if not re.fullmatch(INTEGER, text):
-            findings.error(path, text, "NCCL reads it as the integer %d: it stops at the first character that is no digit" % _strtoll(text),
+            findings.error(path, text, f"NCCL reads it as the integer {_strtoll(text)}: it stops at the first character that is no digit",
                            "an integer")
         elif re.fullmatch(r"[+-]?0[0-9]+", text):
-            findings.error(path, text, "NCCL reads a leading 0 as octal: %d" % _strtoll(text), "an integer without leading zeros")
+            findings.error(path, text, f"NCCL reads a leading 0 as octal: {_strtoll(text)}", "an integer without leading zeros")
     elif row.type == "bool" and text not in ("0", "1"):
         findings.error(path, text, "is a switch; NCCL before 2.28 reads words as 0", "1 or 0")
     elif row.type == "enum" and row.values and not _in_values(row, text):
-        findings.error(path, text, "is not a value of %s" % row.name, ", ".join(row.values))
+        findings.error(path, text, f"is not a value of {row.name}", ", ".join(row.values))
     elif row.name in ("NCCL_ALGO", "NCCL_PROTO"):
         _check_choice_list(row, text, path, findings)
     elif row.name in ("NCCL_DEBUG_SUBSYS", "NCCL_CTA_POLICY"):
@@ -153,7 +156,7 @@ def _check_choice_list(row: Variable, text: str, path: str, findings: Findings) 
     for group in text.split(";"):
         for token in group.rpartition(":")[2].lstrip("^").split(","):
             if token.lower() not in known:
-                findings.error(path, text, "%s is not a value of %s" % (token or "nothing", row.name), ", ".join(row.values))
+                findings.error(path, text, f"{token or 'nothing'} is not a value of {row.name}", ", ".join(row.values))
                 return
 
 
@@ -163,11 +166,11 @@ def _check_flags(row: Variable, text: str, path: str, findings: Findings) -> Non
     known = [value for value in row.values if not value.startswith("legacy")]
     for word in text.lstrip("^").split(joint):
         if word.upper() not in known and not (numbers and re.fullmatch(r"[0-2]", text)):
-            findings.error(path, text, "%s is not a value of %s" % (word or "nothing", row.name), ", ".join(known))
+            findings.error(path, text, f"{word or 'nothing'} is not a value of {row.name}", ", ".join(known))
             return
 
 
-def _check_meaning(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
+def _check_meaning(name: str, text: str, qos: QosProfile | None, path: str, findings: Findings) -> None:
     """Values that NCCL takes and that contradict the rest of the inventory."""
     if name in NOT_FROM_FILE:
         findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
@@ -177,7 +180,7 @@ def _check_meaning(name: str, text: str, qos: Optional[QosProfile], path: str, f
         _check_traffic_class(name, text, qos, path, findings)
 
 
-def _check_traffic_class(name: str, text: str, qos: Optional[QosProfile], path: str, findings: Findings) -> None:
+def _check_traffic_class(name: str, text: str, qos: QosProfile | None, path: str, findings: Findings) -> None:
     tc = _strtoll(text)
     if not -1 <= tc <= 255:
         findings.error(path, text, "is not a traffic class byte", "0 to 255")
@@ -186,11 +189,11 @@ def _check_traffic_class(name: str, text: str, qos: Optional[QosProfile], path: 
     if qos is None or not carries_data or tc == qos.tc:
         return
     used = max(tc, 0)  # without one, and without the communicator's, NCCL marks 0
-    why = "%s%s" % ("unless the communicator has one, " if tc == -1 else "", arithmetic(used, qos))
+    why = f"{'unless the communicator has one, ' if tc == -1 else ''}{arithmetic(used, qos)}"
     if dscp_of(used) == qos.dscp:
-        why = "%d & 3 = ECN bits %d, and not %d" % (used, used & 3, qos.ecn)
-    findings.error(path, text, "contradicts qos_profile %s: %s; the profile's TC is %d, DSCP %d" % (qos.name, why, qos.tc, qos.dscp),
-                   "%d, or another qos_profile" % qos.tc)
+        why = f"{used} & 3 = ECN bits {used & 3}, and not {qos.ecn}"
+    findings.error(path, text, f"contradicts qos_profile {qos.name}: {why}; the profile's TC is {qos.tc}, DSCP {qos.dscp}",
+                   f"{qos.tc}, or another qos_profile")
 
 
 def _strtoll(text: str) -> int:

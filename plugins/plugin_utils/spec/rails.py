@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The ``rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way."""
 
+from __future__ import annotations
+
 import ipaddress
 import re
-from typing import Any, Dict, List, Mapping, Optional, Union
+from collections.abc import Mapping
+from typing import Any
 
 from .findings import Findings, did_you_mean
 from .identifiers import FORMS, MATCH_KINDS, IdentifierError, normalise
@@ -14,20 +17,20 @@ RAIL_NAME = r"[a-z][a-z0-9_-]{0,11}"  # part of interface and file names; Linux 
 RAIL_NAME_FORM = "up to 12 lower case letters, digits, - and _, a letter first"
 DEVICE_WORDS = ("name", "netdev", "interface", "device", "ifname", "hca")
 ADDRESS_FORM = "an address with prefix length, like 192.0.2.11/24 or 2001:db8::11/64"
-Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
 
-def check_rails(rails: List[Any], mtu: Optional[int], findings: Findings) -> List[Dict[str, Any]]:
+def check_rails(rails: list[Any], mtu: int | None, findings: Findings) -> list[dict[str, Any]]:
     """The rails in the form that ``model.Rail`` takes; incomplete when there are errors."""
-    checked: List[Dict[str, Any]] = []
+    checked: list[dict[str, Any]] = []
     for index, rail in enumerate(rails):
-        path = "rails[%d]" % index
+        path = f"rails[{index}]"
         if not isinstance(rail, dict):
-            findings.error(path, rail, "must be a mapping, not %s" % type_name(rail), "{name, match: {pci, mac or guid}, address}")
+            findings.error(path, rail, f"must be a mapping, not {type_name(rail)}", "{name, match: {pci, mac or guid}, address}")
             continue
         for key in rail:
             if key not in RAIL_KEYS:
-                findings.error("%s.%s" % (path, key), None, "a rail has no key %s%s" % (key, did_you_mean(str(key), RAIL_KEYS)),
+                findings.error(f"{path}.{key}", None, f"a rail has no key {key}{did_you_mean(str(key), RAIL_KEYS)}",
                                ", ".join(RAIL_KEYS))
         name = _check_name(rail, path, findings)
         kind, value = _check_match(rail, path, findings)
@@ -42,7 +45,7 @@ def check_rails(rails: List[Any], mtu: Optional[int], findings: Findings) -> Lis
     return checked
 
 
-def _check_name(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[str]:
+def _check_name(rail: Mapping[str, Any], path: str, findings: Findings) -> str | None:
     name = rail.get("name")
     if "name" not in rail:
         findings.error(path, None, "has no name", RAIL_NAME_FORM)
@@ -56,27 +59,27 @@ def _check_name(rail: Mapping[str, Any], path: str, findings: Findings) -> Optio
 def _check_match(rail: Mapping[str, Any], path: str, findings: Findings) -> Any:
     match = rail.get("match")
     if not isinstance(match, dict):
-        message = "has no match" if "match" not in rail else "must be a mapping, not %s" % type_name(match)
+        message = "has no match" if "match" not in rail else f"must be a mapping, not {type_name(match)}"
         findings.error(path if "match" not in rail else path + ".match", match, message, "match: {pci: ...}, {mac: ...} or {guid: ...}")
         return None, None
     kinds = [kind for kind in match if kind in MATCH_KINDS]
     unknown = [kind for kind in match if kind not in MATCH_KINDS]
     for kind in unknown:
         hint = "; device names change with updates" if kind in DEVICE_WORDS else did_you_mean(str(kind), MATCH_KINDS)
-        findings.error("%s.match.%s" % (path, kind), match[kind], "a rail is not matched by %s%s" % (kind, hint), "pci, mac or guid")
+        findings.error(f"{path}.match.{kind}", match[kind], f"a rail is not matched by {kind}{hint}", "pci, mac or guid")
     if len(kinds) != 1:
         if not unknown or len(kinds) > 1:
-            findings.error(path + ".match", ", ".join(kinds) or None, "must have exactly one of pci, mac, guid; it has %d" % len(kinds),
+            findings.error(path + ".match", ", ".join(kinds) or None, f"must have exactly one of pci, mac, guid; it has {len(kinds)}",
                            "pci, mac or guid")
         return None, None
     try:
         return kinds[0], normalise(kinds[0], match[kinds[0]])
     except IdentifierError as error:
-        findings.error("%s.match.%s" % (path, kinds[0]), match[kinds[0]], str(error), FORMS[kinds[0]])
+        findings.error(f"{path}.match.{kinds[0]}", match[kinds[0]], str(error), FORMS[kinds[0]])
         return None, None
 
 
-def _check_address(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[str]:
+def _check_address(rail: Mapping[str, Any], path: str, findings: Findings) -> str | None:
     value = rail.get("address")
     if value is None:
         return None
@@ -87,9 +90,9 @@ def _check_address(rail: Mapping[str, Any], path: str, findings: Findings) -> Op
     return str(ipaddress.ip_interface(value.strip()).with_prefixlen)
 
 
-def _address_problem(value: Any) -> Optional[str]:
+def _address_problem(value: Any) -> str | None:
     if not isinstance(value, str):
-        return "must be text, not %s" % type_name(value)
+        return f"must be text, not {type_name(value)}"
     text = value.strip()
     address, slash, prefix = text.partition("/")
     try:
@@ -105,7 +108,7 @@ def _address_problem(value: Any) -> Optional[str]:
     return _interface_problem(ipaddress.ip_interface(text))
 
 
-def _interface_problem(interface: Interface) -> Optional[str]:
+def _interface_problem(interface: Interface) -> str | None:
     """Well-formed, but nothing that one interface of a cluster can carry."""
     parsed, network = interface.ip, interface.network
     if parsed.is_multicast or parsed.is_loopback or parsed.is_unspecified or str(parsed) == "255.255.255.255":
@@ -114,14 +117,14 @@ def _interface_problem(interface: Interface) -> Optional[str]:
         if parsed.is_link_local:
             return "is link-local: every interface has such an address, and no other subnet reaches it"
         if parsed.ipv4_mapped is not None:
-            return "is an IPv4 address in the form of an IPv6 one; write %s" % parsed.ipv4_mapped
+            return f"is an IPv4 address in the form of an IPv6 one; write {parsed.ipv4_mapped}"
     if network.prefixlen == 0:
         return "has prefix length 0: the rail would be the route to everything"
     reserved = reserved_address(interface, parsed)
-    return "is %s" % reserved if reserved is not None else None
+    return f"is {reserved}" if reserved is not None else None
 
 
-def reserved_address(interface: Interface, parsed: Any) -> Optional[str]:
+def reserved_address(interface: Interface, parsed: Any) -> str | None:
     """What an address of a subnet is that no host in it can have; RFC 4291, 2.6.1: an IPv6 subnet's first is any of its routers."""
     network = interface.network
     if network.max_prefixlen - network.prefixlen < 2:
@@ -129,11 +132,11 @@ def reserved_address(interface: Interface, parsed: Any) -> Optional[str]:
     if parsed == network.network_address:
         return "the %s of %s" % ("subnet-router anycast address" if network.version == 6 else "network address", network)
     if network.version == 4 and parsed == network.broadcast_address:
-        return "the broadcast address of %s" % network
+        return f"the broadcast address of {network}"
     return None
 
 
-def _check_gateway(rail: Mapping[str, Any], address: Optional[str], path: str, findings: Findings) -> Optional[str]:
+def _check_gateway(rail: Mapping[str, Any], address: str | None, path: str, findings: Findings) -> str | None:
     value = rail.get("gateway")
     if value is None:
         return None
@@ -150,33 +153,33 @@ def _check_gateway(rail: Mapping[str, Any], address: Optional[str], path: str, f
     interface = ipaddress.ip_interface(address)
     reserved = reserved_address(interface, gateway)
     if gateway.version != interface.version:
-        findings.error(key, value, "is IPv%d, and the rail's address is IPv%d" % (gateway.version, interface.version),
-                       "an address in %s" % interface.network)
+        findings.error(key, value, f"is IPv{gateway.version}, and the rail's address is IPv{interface.version}",
+                       f"an address in {interface.network}")
     elif gateway not in interface.network:
-        findings.error(key, value, "is outside the rail's subnet", "an address in %s" % interface.network)
+        findings.error(key, value, "is outside the rail's subnet", f"an address in {interface.network}")
     elif gateway == interface.ip:
-        findings.error(key, value, "is the rail's own address", "another address in %s" % interface.network)
+        findings.error(key, value, "is the rail's own address", f"another address in {interface.network}")
     elif reserved is not None:
-        findings.error(key, value, "is %s" % reserved, "a host address in %s" % interface.network)
+        findings.error(key, value, f"is {reserved}", f"a host address in {interface.network}")
     return str(gateway)
 
 
-def _check_mtu(rail: Mapping[str, Any], path: str, findings: Findings) -> Optional[int]:
+def _check_mtu(rail: Mapping[str, Any], path: str, findings: Findings) -> int | None:
     value = rail.get("mtu")
     if value is None:
         return None
     mtu = as_int(value)
     if mtu is None or not 1280 <= mtu <= 65520:
-        findings.error(path + ".mtu", value, "must be an integer, not %s" % type_name(value) if mtu is None else "is out of range",
+        findings.error(path + ".mtu", value, f"must be an integer, not {type_name(value)}" if mtu is None else "is out of range",
                        "an integer from 1280 to 65520")
         return None
     return mtu
 
 
-def _check_twice(rails: List[Dict[str, Any]], findings: Findings) -> None:
+def _check_twice(rails: list[dict[str, Any]], findings: Findings) -> None:
     """Two rails with one name, one device or one address cannot both be set up."""
     for field, key, words in (("name", "name", "the name"), ("value", "match", "the device"), ("address", "address", "the address")):
-        seen: Dict[str, Dict[str, Any]] = {}
+        seen: dict[str, dict[str, Any]] = {}
         for rail in rails:
             value = rail[field]
             if value is None:
@@ -184,9 +187,9 @@ def _check_twice(rails: List[Dict[str, Any]], findings: Findings) -> None:
             if field == "address":
                 value = value.split("/")[0]
             if value in seen:
-                path = "rails[%d].%s" % (rail["index"], key if field != "value" else "match." + rail["match"])
+                path = f"rails[{rail['index']}].{key if field != 'value' else 'match.' + rail['match']}"
                 other = seen[value]
-                whose = " (%s)" % other["name"] if field != "name" and other["name"] else ""
-                findings.error(path, rail[field], "is %s of rails[%d]%s too" % (words, other["index"], whose),
+                whose = f" ({other['name']})" if field != "name" and other["name"] else ""
+                findings.error(path, rail[field], f"is {words} of rails[{other['index']}]{whose} too",
                                "a different one for each rail")
             seen.setdefault(value, rail)

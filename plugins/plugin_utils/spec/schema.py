@@ -9,7 +9,7 @@ Sources: ERC, ALI, NCCL, OCI, AZ, LSR, NVIDIA … are the abbreviations that
 docs/reference/sources.md resolves. "choice" marks a default that no source gives.
 """
 
-from typing import Dict, Tuple
+from __future__ import annotations
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 
@@ -27,9 +27,9 @@ from .keys_nccl import PROOF_KEYS, PROOF_ROLES
 from .keys_qos import QOS_KEYS, QOS_ROLES
 from .keys_upgrade import UPGRADE_KEYS, UPGRADE_ROLES
 
-ROLES = (("preflight", "rdma_stack") + ERDMA_ROLES + DRIVER_ROLES + ("network",) + FIREWALL_ROLES + ("ipoib",) + QOS_ROLES
-         + ("host_tuning", "nccl_env") + CONTAINERS_ROLES + ("opensm",) + ACCESS_ROLES + ("validate",) + AI_ROLES
-         + PROOF_ROLES + AIACC_ROLES + UPGRADE_ROLES)
+ROLES = (
+    "preflight", "rdma_stack", *ERDMA_ROLES, *DRIVER_ROLES, "network", *FIREWALL_ROLES, "ipoib", *QOS_ROLES, "host_tuning", "nccl_env",
+    *CONTAINERS_ROLES, "opensm", *ACCESS_ROLES, "validate", *AI_ROLES, *PROOF_ROLES, *AIACC_ROLES, *UPGRADE_ROLES)
 FABRICS = ("roce", "infiniband", "erdma")
 STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
@@ -97,7 +97,8 @@ SITE = (
         "choice: a hash that nobody here computed or read is not written down", example={"nv_peer_mem": "0" * 64}),
     Key("reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
         "choice: servers with much memory and many PCIe devices take ten minutes and more", minimum=30, maximum=7200),
-) + KERNEL_KEYS + CONFIRM_KEYS
+    *KERNEL_KEYS, *CONFIRM_KEYS,
+)
 
 PREFLIGHT = (
     Key("preflight_min_free_mb", "preflight", "int", 1024, "Free space in MiB that / and /var must have before anything is installed.",
@@ -244,14 +245,14 @@ VALIDATE = (
         maximum=3600),
 )
 
-KEYS: Tuple[Key, ...] = (
+KEYS: tuple[Key, ...] = (
     SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
     + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
-BY_NAME: Dict[str, Key] = {key.name: key for key in KEYS}
+BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
 SITE_KEYS = tuple(key.name for key in SITE)
-ROLE_KEYS: Dict[str, Tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}
+ROLE_KEYS: dict[str, tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}
 
 
-def known_keys() -> Tuple[str, ...]:
+def known_keys() -> tuple[str, ...]:
     """The name of every key that an inventory may set."""
     return tuple(key.name for key in KEYS)

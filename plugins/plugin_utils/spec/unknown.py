@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that are no key of ours: misspelt ones are named, other people's are left alone."""
 
+from __future__ import annotations
+
 import fnmatch
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from .findings import Findings, did_you_mean
 from .schema import BY_NAME, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
@@ -35,7 +38,7 @@ def check_unknown(values: Mapping[str, Any], globs: Sequence[str], findings: Fin
             continue
         role = role_of(name)
         hint = did_you_mean(name, ROLE_KEYS[role]) or did_you_mean(name, known_keys()) if role else did_you_mean(name, known_keys())
-        message = "role %s has no variable of this name" % role if role else "is no known key"
+        message = f"role {role} has no variable of this name" if role else "is no known key"
         allowed = ", ".join(ROLE_KEYS[role]) if role else "a key of the reference, or a glob in foreign_variables that covers it"
         findings.error(name, None, message + hint, allowed)
 
@@ -45,6 +48,6 @@ def check_globs(globs: Sequence[str], findings: Findings) -> None:
     for index, glob in enumerate(globs):
         covered = [key for key in known_keys() if fnmatch.fnmatchcase(key, glob)]
         if covered:
-            findings.error("foreign_variables[%d]" % index, glob,
-                           "covers railwright's own key %s, so a misspelt key would pass in silence" % covered[0],
+            findings.error(f"foreign_variables[{index}]", glob,
+                           f"covers railwright's own key {covered[0]}, so a misspelt key would pass in silence",
                            "a glob that covers the other collection's variables only")

@@ -5,7 +5,10 @@ Pure: no file, no node, no Ansible. ``lint`` and the action plugins call the sam
 function, so what lint accepts is what a run uses.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
@@ -52,10 +55,10 @@ from .values import MISSING, check_key, plain
 
 __all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
 
-DEFAULTS_BY_FABRIC: Dict[str, Dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
+DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
 
 
-def build_spec(values: Mapping[str, Any], host: str) -> Tuple[Optional[Spec], List[Finding]]:
+def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[Finding]]:
     """The Spec of one host and the findings; no Spec when there is an error.
 
     ``values`` holds what the inventory says about the host, templated; ``group_names``
@@ -79,9 +82,9 @@ def build_spec(values: Mapping[str, Any], host: str) -> Tuple[Optional[Spec], Li
     return Spec(checked), findings.items
 
 
-def _check_keys(given: Dict[str, Any], findings: Findings) -> Dict[str, Any]:
+def _check_keys(given: dict[str, Any], findings: Findings) -> dict[str, Any]:
     """Every key by itself: converted, defaulted, or left out after a finding."""
-    checked: Dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     for key in KEYS:
         value = given.get(key.name)
         if value is None:
@@ -101,7 +104,7 @@ def _check_keys(given: Dict[str, Any], findings: Findings) -> Dict[str, Any]:
 def check_value(key: Any, value: Any, findings: Findings) -> Any:
     """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
     if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
-        findings.error(key.name, value, "is no fabric that railwright knows%s" % did_you_mean(value, FABRICS), ", ".join(FABRICS))
+        findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
         return MISSING
     converted = check_key(key, value, key.name, findings)
     if converted is MISSING:
@@ -119,7 +122,7 @@ def check_value(key: Any, value: Any, findings: Findings) -> Any:
     return converted
 
 
-def _fill_defaults(given: Mapping[str, Any], checked: Dict[str, Any]) -> None:
+def _fill_defaults(given: Mapping[str, Any], checked: dict[str, Any]) -> None:
     """Defaults that depend on another key or on the host's groups."""
     for name, by_fabric in DEFAULTS_BY_FABRIC.items():
         if name in checked and checked[name] is None:
@@ -127,12 +130,12 @@ def _fill_defaults(given: Mapping[str, Any], checked: Dict[str, Any]) -> None:
     fill_aiacc(checked)
     if checked.get("ddp_benchmark_python", MISSING) is None:
         kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
-        checked["ddp_benchmark_python"] = "%s/current/bin/python" % checked["ai_environment_path"].rstrip("/") if kept else "python3"
+        checked["ddp_benchmark_python"] = f"{checked['ai_environment_path'].rstrip('/')}/current/bin/python" if kept else "python3"
     if checked.get("opensm_enabled", MISSING) is None:
         checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
 
 
-def _check_together(checked: Dict[str, Any], rails: List[Dict[str, Any]], findings: Findings) -> None:
+def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """Rules over several keys, each only when the keys that it reads are well-formed."""
     if "nccl_env_overrides" in checked:
         profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))
@@ -165,12 +168,12 @@ def _check_together(checked: Dict[str, Any], rails: List[Dict[str, Any]], findin
         check_mtu("mtu", checked["mtu"], fabric, mode, findings)
     for rail in rails:
         if rail["mtu"] is not None and rail["mtu"] != checked.get("mtu"):
-            check_mtu("rails[%d].mtu" % rail["index"], rail["mtu"], fabric, mode, findings)
+            check_mtu(f"rails[{rail['index']}].mtu", rail["mtu"], fabric, mode, findings)
     if "nccl_profile" in checked and "qos_profile" in checked:
         check_profiles(checked, findings)
     check_nccl_env(checked, rails, findings)
     if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
         check_fabric(checked, rails, findings)
     if fabric != "infiniband" and checked.get("opensm_enabled"):
-        findings.error("opensm_enabled", True, "a subnet manager runs on InfiniBand; fabric is %s" % fabric,
+        findings.error("opensm_enabled", True, f"a subnet manager runs on InfiniBand; fabric is {fabric}",
                        "false, and no host in group opensm")

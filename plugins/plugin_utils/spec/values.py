@@ -5,10 +5,12 @@ Numbers and booleans may arrive as text (an INI inventory, a template under
 ansible-core 2.16), so text that reads as one is taken; nothing else is guessed.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import sys
-from typing import Any, Optional, Tuple
+from typing import Any
 
 from .findings import Findings
 from .key import TYPE_WORDS, Key
@@ -54,7 +56,7 @@ def type_name(value: Any) -> str:
     return "a %s" % next((kind.__name__ for kind in type(value).__mro__ if kind.__module__ in ("datetime", "builtins")), "value")
 
 
-def as_int(value: Any) -> Optional[int]:
+def as_int(value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?(0|[1-9][0-9]*)$", value.strip()):
@@ -62,7 +64,7 @@ def as_int(value: Any) -> Optional[int]:
     return None
 
 
-def as_number(value: Any) -> Optional[float]:
+def as_number(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value if -LARGEST <= value <= LARGEST else None
     if isinstance(value, str) and len(value) <= LONGEST and re.match(r"^-?[0-9]+(\.[0-9]+)?$", value.strip()):
@@ -76,7 +78,7 @@ def bytes_of(text: str) -> int:
     return int(text[:-1]) << _SHIFTS[unit] if unit in _SHIFTS else int(text)
 
 
-def as_bool(value: Any) -> Optional[bool]:
+def as_bool(value: Any) -> bool | None:
     if isinstance(value, bool):
         return value
     if isinstance(value, int) and value in (0, 1):
@@ -86,7 +88,7 @@ def as_bool(value: Any) -> Optional[bool]:
     return None
 
 
-def convert(kind: str, value: Any) -> Tuple[bool, Any]:
+def convert(kind: str, value: Any) -> tuple[bool, Any]:
     """(True, the value as this type) or (False, None)."""
     if kind in ("int", "number", "bool"):
         converted: Any = {"int": as_int, "number": as_number, "bool": as_bool}[kind](value)
@@ -110,7 +112,7 @@ def check_key(key: Key, value: Any, path: str, findings: Findings) -> Any:
     if key.type == "list":
         return _check_elements(key, converted, path, findings)
     if key.type == "str" and not _matches(key, converted):
-        findings.error(path, value, "is not a value that %s can have" % path if key.choices else "must be " + key.form, key.allowed())
+        findings.error(path, value, f"is not a value that {path} can have" if key.choices else "must be " + key.form, key.allowed())
         return MISSING
     if (key.minimum is not None and converted < key.minimum) or (key.maximum is not None and converted > key.maximum):
         findings.error(path, value, "is out of range", key.allowed())
@@ -119,7 +121,7 @@ def check_key(key: Key, value: Any, path: str, findings: Findings) -> Any:
 
 
 def _wrong_type(key: Key, value: Any) -> str:
-    return "must be %s, not %s" % (TYPE_WORDS[key.type], type_name(value))
+    return f"must be {TYPE_WORDS[key.type]}, not {type_name(value)}"
 
 
 def _matches(key: Key, value: str) -> bool:
@@ -135,9 +137,9 @@ def _check_elements(key: Key, value: Any, path: str, findings: Findings) -> Any:
     good = True
     for index, element in enumerate(value):
         if not isinstance(element, str):
-            findings.error("%s[%d]" % (path, index), element, "must be text, not %s" % type_name(element), key.allowed())
+            findings.error(f"{path}[{index}]", element, f"must be text, not {type_name(element)}", key.allowed())
         elif not _matches(key, element):
-            findings.error("%s[%d]" % (path, index), element, "is not a value that %s can hold" % path, key.allowed())
+            findings.error(f"{path}[{index}]", element, f"is not a value that {path} can hold", key.allowed())
         else:
             continue
         good = False

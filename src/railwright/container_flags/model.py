@@ -13,13 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.containers import (
-    CDI_SINCE,
-    CudaFit,
-    at_least,
-    cuda_fit,
-    image_cuda,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.containers import CDI_SINCE, CudaFit, at_least, cuda_fit, image_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.container_flags.image import ImageSystem, image_system
 from railwright.container_flags.torchrun import Job, Launch, launch

@@ -4,20 +4,7 @@
 Everything an outside caller needs is here. Failures are LabError; nothing prints, nothing exits.
 """
 
-from railwright.lab.core import (
-    BARE,
-    NodeStatus,
-    current,
-    down,
-    power_off,
-    power_on,
-    restore,
-    run_in,
-    snapshot,
-    ssh_argv,
-    status,
-    up,
-)
+from railwright.lab.core import BARE, NodeStatus, current, down, power_off, power_on, restore, run_in, snapshot, ssh_argv, status, up
 from railwright.lab.errors import LabError
 from railwright.lab.image import Progress
 from railwright.lab.recipe import GRUB, PLAIN, Recipe

@@ -10,11 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fixtures.node_pci import ACS_AT, DOWNSTREAM, EXPRESS_AT, ROOT_PORT, config_space
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import (
-    acs_names,
-    parse_config,
-    read_request_code,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import acs_names, parse_config, read_request_code
 
 
 def test_an_endpoint_is_read_register_by_register() -> None:

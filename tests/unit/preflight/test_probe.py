@@ -20,13 +20,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import 
     parse_probe,
     probe_command,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import (
-    bootstrap_argv,
-    choose_python,
-    command_line,
-    fit,
-    too_new,
-)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import bootstrap_argv, choose_python, command_line, fit, too_new
 
 OLD = Python("/usr/libexec/platform-python", (3, 6, 8))
 NEW = Python("/usr/bin/python3.11", (3, 11, 2))
