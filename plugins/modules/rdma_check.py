@@ -108,7 +108,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 

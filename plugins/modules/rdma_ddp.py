@@ -133,14 +133,14 @@ ddp:
 
 from typing import Any, Dict
 
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import steady
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import node
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import share_from
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.manifest import steady
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {

@@ -192,8 +192,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import job, readiness, run_directory
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import collect
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 NODE_MODES = ("look", "prepare", "probe", "start", "poll", "stop", "collect")

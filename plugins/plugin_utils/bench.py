@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions_of
 
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left, judge, seen_by

@@ -11,7 +11,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
 
 CATALOGUE = "plugins/module_utils/catalogue/artifacts.py"
-SIBLINGS = "plugins/module_utils/catalogue/artifacts_"  # rows that it joins
 RUNS = ("plugins/", "roles/", "playbooks/", "src/")
 # A hexadecimal word as long as a commit, a fingerprint or a checksum; not a part of a longer one.
 HASH = re.compile(r"(?<![0-9A-Za-z])(?:[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64})(?![0-9A-Za-z])")
@@ -20,7 +19,7 @@ HOSTS = sorted({str(urlsplit(row.url).hostname) for row in ARTIFACTS if not row.
 
 def elsewhere() -> list[str]:
     """What runs, on nodes or on the controller, beside the catalogue."""
-    return [name for name in repo.matching(*RUNS) if not name.startswith((CATALOGUE, SIBLINGS)) and not name.endswith((".png", ".svg"))]
+    return [name for name in repo.matching(*RUNS) if name != CATALOGUE and not name.endswith((".png", ".svg"))]
 
 
 def test_there_is_something_to_look_at() -> None:

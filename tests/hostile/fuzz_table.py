@@ -71,9 +71,8 @@ from tests.hostile.samples import (
 )
 from tests.lib import foreign, profile_trees
 
-from ansible_collections.railwright.rdma.plugins.module_utils import slurm_hostlist
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import journal
-from ansible_collections.railwright.rdma.plugins.module_utils.areas import upgrades  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common import package_changes  # fmt: skip
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import modules as erdma_load
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall import ufw
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import docker
@@ -110,8 +109,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
     topology_xml,
     transport,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests import endings
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import (  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     affinity,
     aiacc,
     boot,
@@ -122,6 +120,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (  
     firmware,
     gpu_driver,
     grub,
+    hca,
     identity,
     iommu,
     iptables,
@@ -146,7 +145,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (  
     stack,
     storage,
     traffic_counters,
-    verbs,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values as parse
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -158,9 +156,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env 
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import package_transaction, points
 from ansible_collections.railwright.rdma.plugins.module_utils.rules import packet_filter
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes, slurm
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import slurm as slurm_hostlist
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import node as ssh_mesh_node
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import judge
 from railwright import documents, events, inventory_index, runs, strict_json
 from railwright.drift import history
 from railwright.exitcodes import CommandError, InputError
@@ -434,7 +434,7 @@ TABLE_OF_PARSERS = (
     text("NCCL's log", of_log, LOG),
     text("ranks of NCCL's log", nearness.gpus_of_ranks, LOG + TABLE),
     text("a log's telling line", of_words, LOG, "srun: error: x\n\x1b[31mfatal\x1b[0m\r\n=====\n"),
-    text("why a job ended", lambda said: endings.why(said, said), TABLE + LOG),
+    text("why a job ended", lambda said: judge.why(said, said), TABLE + LOG),
     text(
         "the kept lines of a log",
         lambda said: collect.fitting([line for line in said.splitlines() if collect._KEPT.search(line)], 1000),
@@ -483,7 +483,7 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "newer versions",
-        lambda host: [upgrades.candidates(host, name, ["rdma-core"]) for name in ("apt", "dnf", "zypper")],
+        lambda host: [package_changes.candidates(host, name, ["rdma-core"]) for name in ("apt", "dnf", "zypper")],
         "rdma-core:\n  Installed: 1\n  Candidate: 2\n",
         "rdma-core.x86_64  1:2-3  baseos\n",
         "v | x | rdma-core | 1 | 2 | x86_64\n",
@@ -555,7 +555,7 @@ TABLE_OF_PARSERS = (
         lambda host: (firmware.query_config(host, "mstconfig", "0000:13:00.0"), firmware.query_flash(host, "x", "y")),
         MSTCONFIG,
     ),
-    text("ibv_devinfo", verbs.parse_devinfo, DEVINFO),
+    text("ibv_devinfo", hca.parse_devinfo, DEVINFO),
     Row(
         "configuration space",
         lambda said: pci_config.parse_config(octets(said)),

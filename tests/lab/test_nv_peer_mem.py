@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect_dkms import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_source import ARTIFACTS
 from lab_images import DRIVERS
 from lab_machine import Machine, values_of
 from lab_vendor import OLD_DRIVER_VERSION, nv_peer_mem_source

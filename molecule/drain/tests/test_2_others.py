@@ -7,7 +7,7 @@ import base64
 import json
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.slurm_hostlist import expand
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 from drain_steps import NODES, RUN, Slurm
 from launching import CORE, STORE, core
 

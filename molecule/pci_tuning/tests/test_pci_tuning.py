@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_args
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.pci_unit import UNIT, unit_text
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.pci import Register
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.pci import UNIT, Register, unit_text
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.firmware import query_config
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import DEVCTL_READ_REQUEST, ConfigSpace

@@ -20,7 +20,8 @@ from .watchdog_units import BASE, CODE, FOLDERS, PACKAGE, SERVICE, STATE, TIMER,
 CONFIRMED_AREAS = frozenset(("network", "ipoib", "roce_qos", "firewall"))
 # All that taking back needs.
 PARTS = (
-    "errors", "types", "host.host", "host.run", "host.write", "apply.journal", "apply.rollback", "apply.watchdog_units", "apply.watchdog")
+    "errors", "types", "host.host", "host.run", "host.write", "apply.journal", "apply.transaction", "apply.watchdog_units",
+    "apply.watchdog")
 MAIN = "from railwright_node.apply.watchdog import main\n\nmain()\n"
 NOTHING = "none"  # outcome of a run that the node knows nothing of
 LOCK_SECONDS = 5.0  # the controller asks again

@@ -2,12 +2,70 @@
 """What an apply and a rollback have in common: alone on the node, and undone as a whole when anything goes wrong."""
 
 import contextlib
-from typing import Iterator
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
-from .journal import APPLYING, INCOMPLETE, LOCK, ROLLED_BACK, Journal
-from .rollback import roll_back
+from .journal import APPLYING, INCOMPLETE, LOCK, ROLLED_BACK, Journal, snapshot_of, sweep
+
+# Take back what a journal holds: after a failure, and by the node alone when nobody confirmed a change (``watchdog.py``).
+#
+# It stands alone, with little beside it, since the node keeps a copy of these files while a change waits for its confirmation.
+
+COMMAND_SECONDS = 120.0
+
+
+def roll_back(host: Host, entries: Sequence[Dict[str, Any]]) -> List[str]:
+    """Undo journal entries from last to first; return what could not be undone.
+
+    Commands without an undo of their own are refreshes (daemon-reload and the like):
+    they are repeated afterwards, so that daemons see the restored files. The command
+    that failed may have had half an effect or none: its undo is tried, and may fail.
+    Whatever one entry ends with, a fault of ours too, the others are undone.
+    """
+    troubles: List[str] = []
+    refreshes: List[Tuple[List[str], float]] = []
+    for entry in reversed(entries):
+        may_fail = entry.get("kind") == "run" and not entry.get("done")
+        try:
+            undo_entry(host, entry)
+        except (OSError, RailwrightError) as error:
+            if not may_fail:
+                troubles.append("%s: %s" % (entry["change"], error))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            troubles.append("%s: %r" % (entry.get("change"), error))
+            continue
+        if entry["kind"] == "run" and entry["done"] and not entry["undo"]:
+            refresh = entry["argv"], max(COMMAND_SECONDS, entry.get("seconds", 0))  # an initramfs takes as long the second time
+            if refresh not in refreshes:
+                refreshes.insert(0, refresh)
+    for argv, seconds in refreshes:
+        result = host.run(argv, timeout=seconds)
+        if not result.ok:
+            troubles.append("%s: exit %d" % (" ".join(argv), result.rc))
+    return troubles
+
+
+def undo_entry(host: Host, entry: Dict[str, Any]) -> None:
+    kind = entry["kind"]
+    if kind in ("write", "remove"):
+        host.restore(entry["path"], snapshot_of(entry))
+        sweep(host, entry)
+        for directory in entry["directories"]:
+            host.rmdir(directory)
+    elif kind == "value":
+        host.set_value(entry["path"], entry["content"])
+    elif kind == "run":
+        for argv in entry["undo"]:
+            result = host.run(argv, timeout=max(COMMAND_SECONDS, entry.get("seconds", 0)))  # a flash takes as long backwards
+            if not result.ok and not stays_loaded(argv, result.err):
+                raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))
+
+
+def stays_loaded(argv: Sequence[str], err: str) -> bool:
+    """A module that others have taken up since (udev loads what uses it): it changes no setting, and the next boot is without it."""
+    return list(argv[:2]) == ["modprobe", "-r"] and " is in use" in err
+
 
 AS_IT_WAS = "Everything was rolled back; the node is as it was."
 

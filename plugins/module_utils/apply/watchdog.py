@@ -13,7 +13,7 @@ from typing import Optional
 from ..errors import RailwrightError
 from ..host.host import Host
 from .journal import INCOMPLETE, LOCK, OPEN, TAKEN_BACK, document_path, load, set_state
-from .rollback import roll_back
+from .transaction import roll_back
 from .watchdog_units import disarm
 
 # An apply that is still at work is left to it: when it ends it counts anew, and if it dies its lock goes with it.

@@ -15,13 +15,12 @@ from .firewall import judge_firewall
 from .firmware import judge_firmware
 from .gpu import judge_gpus
 from .gpudirect import judge_gpudirect
-from .kernel import judge_kernel
 from .nccl_gid import judge_nccl_gid
 from .platform import judge_platform
 from .qos_boot import judge_qos_boot
 from .qos_chain import judge_qos
 from .rail import expected_device, judge_rail
-from .stack import judge_stack
+from .stack import judge_kernel, judge_stack
 
 
 def judge_node(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:

@@ -160,3 +160,34 @@ def _secure_boot(where: Where, facts: Mapping[str, Any], modules: Mapping[str, A
         return verdict("stack.secure_boot", where, "pass", "enrolled", "enrolled", said)
     said = "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at boot"
     return verdict("stack.secure_boot", where, "fail", "enrolled", "not enrolled", said)
+
+
+# The verdict on the pinned kernel: whether it runs, and whether the next boot starts it again. Pure.
+
+CHECK = "kernel.pinned"
+
+
+def judge_kernel(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
+    """Nothing is said where no kernel is pinned, nor in a container, whose kernel belongs to the machine below."""
+    if identity.has("container") or spec["kernel_version"] is None:
+        return []
+    where = Where(node, None, None, "kernel")
+    pinned, running = spec["kernel_version"], facts.get("kernel")
+    if running is None:
+        return [unreadable(CHECK, where, pinned, "the running kernel's release")]
+    boot = facts.get("boot") or {}
+    following = boot.get("next")
+    if running != pinned:
+        return [verdict(CHECK, where, "fail", pinned, running, "runs %s, not %s; %s" % (running, pinned, _way(boot, pinned)))]
+    if following is not None and following != pinned:
+        return [verdict(CHECK, where, "fail", pinned, following, "%s runs, and the next boot starts %s (%s)" % (
+            pinned, following, boot.get("next_source")))]
+    said = ", and is what the next boot starts" if following else ""
+    return [verdict(CHECK, where, "pass", pinned, running, "%s runs%s" % (pinned, said))]
+
+
+def _way(boot: Mapping[str, Any], pinned: str) -> str:
+    """How far the node is from it."""
+    if pinned not in [kernel["release"] for kernel in boot.get("kernels") or []]:
+        return "it is not installed"
+    return "the next boot starts it" if boot.get("next") == pinned else "it is installed, and the next boot starts %s" % boot.get("next")

@@ -6,9 +6,9 @@ from typing import Any, Optional
 
 from ..errors import RailwrightError
 from ..host.host import Host
-from ..observe.connection import ancestors_connection_address
 from ..observe.facts import observe_facts
 from ..observe.identity import observe_identity
+from ..observe.nics import ancestors_connection_address
 
 
 def connection_address() -> Optional[str]:

@@ -4,9 +4,9 @@
 from typing import Any, Dict, Optional
 
 from ..areas.gpu.gpudirect import desired, observe, observe_evidence
+from ..areas.gpu.gpudirect_dkms import directory
 from ..areas.gpu.gpudirect_evidence import evidence_of, wants_of
 from ..errors import RailwrightError
-from ..gpudirect_source import directory
 from ..host.host import Host, TreeHost
 from ..observe.identity import observe_identity
 from ..rules.gpudirect import NV_PEER_MEM, choose

@@ -8,9 +8,8 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..observe.dkms import ADDED, INSTALLED, dkms_builds, make_log_tail
 from ..observe.identity import observe_identity
-from ..package_unsigned import STATE as UNSIGNED
-from ..package_unsigned import check_unsigned
-from ..plan.packages.dry_run import Proof, as_dicts, check_keys, make_case, one_line, overlay, wait
+from ..plan.packages.dry_run import STATE as UNSIGNED
+from ..plan.packages.dry_run import Proof, as_dicts, check_keys, check_unsigned, make_case, one_line, overlay, wait
 from ..plan.packages.dry_run_apt import prove_apt
 from ..plan.packages.dry_run_dnf import prove_dnf
 from ..spec.model import Spec

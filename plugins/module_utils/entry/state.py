@@ -8,12 +8,11 @@ from ..apply.apply import Applied, apply_plan, exclusive, refuse
 from ..apply.confirm import Switch, confirm, notes, outcome
 from ..apply.journal import new_run_id
 from ..apply.watchdog_units import TIMER
-from ..areas.erdma_wire import planned_wire
+from ..areas.erdma.driver_choice import planned_wire
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
 from ..observe.summary import observe_summary
-from ..package_downloads import downloads, needs_proof
-from ..plan.package_steps import package_steps
+from ..plan.package_steps import downloads, needs_proof, package_steps
 from ..plan.plan import Plan, make_plan
 from ..plan.selection import Left, cut_plan
 from ..spec.model import Spec

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats.outside import read_json, rows
 from ..host.host import Host
-from ..observe.who_has import who_has
+from ..observe.arp import who_has
 from .ping_verdicts import ETHERNET_MTU, command, payload, unanswered
 
 PARALLEL = 16  # processes at once; a rail of a node with eight peers on eight rails would otherwise start 64

@@ -19,7 +19,7 @@ from .firmware import device_of, firmware_facts
 from .gpu import gpu_facts
 from .gpu_driver import observe_gpu_driver
 from .gpudirect import observe_gpudirect
-from .hca import observe_hcas
+from .hca import active_mtus, observe_hcas
 from .identity import observe_identity
 from .iommu import pci_facts
 from .limits import observe_limits
@@ -33,7 +33,6 @@ from .qos import observe_qos
 from .qos_boot import with_boot
 from .stack import stack_facts
 from .storage import rdma_storage
-from .verbs import active_mtus
 
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
 

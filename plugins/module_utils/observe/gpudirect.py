@@ -9,9 +9,9 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ..host.host import Host
 from . import sysfs_values
+from .boot import kernel_options
 from .dmabuf_probe import ask_cuda, ask_hcas
 from .gpu_driver import loaded_driver
-from .kernel_options import kernel_options
 from .peermem_build import observe_build
 
 MEMORY_PEERS = "/sys/kernel/mm/memory_peers"

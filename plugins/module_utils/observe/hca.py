@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """RDMA devices and their ports as sysfs shows them, any vendor: InfiniBand, RoCE, iWARP, eRDMA, rxe."""
 
+import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..host.host import Host
 from ..types import Hca
 from . import sysfs_values
-from .counters import observe_counters, observe_hw_counters
 from .devices import (
     CLASS_INFINIBAND,
     CLASS_NET,
@@ -21,6 +21,24 @@ from .devices import (
     soft_parent,
 )
 from .gids import first_netdev, observe_gids, port_guid
+
+# Port counters: whatever the driver offers, by the names of its files.
+#
+# ``N/A (no PMA)`` of a virtual function, EINVAL of a restricted one and anything else
+# that is no number is None: a counter that cannot be read is not zero.
+
+def observe_counters(host: Host, directory: str) -> Dict[str, Optional[int]]:
+    """Every counter of a directory in alphabetical order; {} when there is no such directory."""
+    return {
+        name: sysfs_values.integer(attribute(host, directory + "/" + name))
+        for name in host.listdir(directory) if sysfs_values.is_name(name)
+    }
+
+
+def observe_hw_counters(host: Host, hca: str, port: str) -> Dict[str, Optional[int]]:
+    """The driver's counters: of the port, else of the device (erdma and others know no ports there)."""
+    return observe_counters(host, port + "/hw_counters") or observe_counters(host, hca + "/hw_counters")
+
 
 SOFT_ROCE_DRIVER = "rdma_rxe"
 
@@ -152,3 +170,42 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         "counters": observe_counters(host, path + "/counters"),
         "hw_counters": observe_hw_counters(host, place.path, path),
     }
+
+
+# active_mtu, the one port attribute that sysfs lacks: from ``ibv_devinfo -v`` or its recording.
+#
+# It is never computed from an interface's MTU: the two differ exactly when something is wrong.
+
+PortKey = Tuple[str, int]
+
+_HCA = re.compile(r"\s*hca_id:\s*(\S+)\s*\Z")
+_PORT = re.compile(r"\s*port:\s*([0-9]{1,3})\s*\Z")
+_ACTIVE_MTU = re.compile(r"\s*active_mtu:\s*([0-9]{3,4})(?: \([0-9]+\))?\s*\Z")
+MTUS = (256, 512, 1024, 2048, 4096)  # enum ibv_mtu; a recording cut off in the number gives none of them
+TIMEOUT = 20.0  # a device in trouble makes ibv_open_device wait for its firmware
+
+
+def active_mtus(host: Host) -> Dict[PortKey, int]:
+    """(HCA, port) -> active_mtu in bytes. A port that verbs does not tell about is missing."""
+    if host.live:
+        return parse_devinfo(host.run(["ibv_devinfo", "-v"], TIMEOUT).out)
+    found: Dict[PortKey, int] = {}
+    for name in host.listdir("/cmd"):
+        if name.startswith("ibv_devinfo"):  # with or without -v, or one file a device (-d mlx5_0)
+            found.update(parse_devinfo(host.read("/cmd/" + name) or ""))
+    return found
+
+
+def parse_devinfo(text: str) -> Dict[PortKey, int]:
+    """The active_mtu lines of ``ibv_devinfo``, with or without -v."""
+    found: Dict[PortKey, int] = {}
+    hca, port = None, None
+    for line in text.splitlines():
+        hca_line, port_line, mtu_line = _HCA.match(line), _PORT.match(line), _ACTIVE_MTU.match(line)
+        if hca_line:
+            hca, port = sysfs_values.name(hca_line.group(1)), None
+        elif port_line:
+            port = int(port_line.group(1))
+        elif mtu_line and hca is not None and port is not None and int(mtu_line.group(1)) in MTUS:
+            found[(hca, port)] = int(mtu_line.group(1))
+    return found

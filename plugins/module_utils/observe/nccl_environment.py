@@ -10,7 +10,7 @@ import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..host.host import CUT, Host
-from .connection import ancestors
+from .nics import ancestors
 
 CARRIERS = {"login": "login shells", "ssh": "ssh commands", "service": "systemd services"}
 CONF_FILE = "NCCL_CONF_FILE"

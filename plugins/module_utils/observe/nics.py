@@ -6,9 +6,10 @@ controller's connection, and so is everything below it (members of a bond or bri
 interface of a VLAN): to touch those may cut the node off.
 """
 
+import re
 import socket
 import struct
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ..formats.outside import read_json, rows
 from ..host.host import Host
@@ -212,3 +213,34 @@ def _speed(host: Host, path: str) -> Optional[int]:
     """-1 (or EINVAL) is the kernel's word for "no link"."""
     speed = sysfs_values.integer(attribute(host, path + "/speed"))
     return speed if speed is not None and speed > 0 else None
+
+
+# The node's own address in the controller's ssh connection: the interface that holds it must not be cut.
+#
+# sshd tells it in SSH_CONNECTION. sudo drops that variable from its command's environment, but the
+# shell that sshd started still has it, and root may look: the parents are asked one by one.
+
+_LIMIT = 256 * 1024
+_MAX_PARENTS = 16  # sshd, its child, a shell, sudo, a shell, Python: six in practice
+_VARIABLE = re.compile(r"(?:\A|\x00)SSH_CONNECTION=[^\s\x00]+ [0-9]+ ([^\s\x00]+) [0-9]+(?:\x00|\Z)")
+_PARENT = re.compile(r".*\) \S ([0-9]+) ", re.DOTALL)  # a process name may hold brackets and blanks: count from the last one
+
+
+def ancestors_connection_address(host: Host) -> Optional[str]:
+    """None where no ancestor was started by sshd (or the node is a captured tree)."""
+    for process in ancestors(host):
+        found = _VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "")
+        if found is not None:
+            return found.group(1)
+    return None
+
+
+def ancestors(host: Host) -> Iterator[str]:
+    """This process and its parents, as names below /proc."""
+    process = "self"
+    for _step in range(_MAX_PARENTS):
+        yield process
+        parent = _PARENT.match(host.read("/proc/%s/stat" % process, 4096) or "")
+        if parent is None or parent.group(1) in ("0", "1"):
+            return
+        process = parent.group(1)

@@ -8,7 +8,7 @@ drivers. In doubt a change is left out: it is named with its reason, and `apply`
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..areas.daemons import DIRECTORIES
+from ..areas.common.units import DIRECTORIES
 from ..catalogue.severities import AT_BOOT
 from ..host.host import Host
 from ..types import Change, Op, needs_consent

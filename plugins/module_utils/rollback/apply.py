@@ -11,8 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.confirm import Switch, begin_wait, held, refuse_pending
 from ..apply.journal import APPLIED, Journal, Point, digest, mark_interrupted, prune, snapshot_of
-from ..apply.rollback import COMMAND_SECONDS, stays_loaded
-from ..apply.transaction import fail, undone_on_error
+from ..apply.transaction import COMMAND_SECONDS, fail, stays_loaded, undone_on_error
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..types import Op

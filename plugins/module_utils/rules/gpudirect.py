@@ -21,7 +21,16 @@ README and tags of nv_peer_memory; for eRDMA the runbook of alibabacloud-erdma-c
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.text import numbers, spoken
-from ..gpudirect_limits import DMABUF_CUDA, DMABUF_KERNEL, NV_PEER_MEM_OFED, OFED_STACKS, OPEN_DRIVER, PEERMEM_DRIVER
+
+# Versions at which the paths to GPU memory begin and end; the sources are those of rules/gpudirect.py.
+
+DMABUF_KERNEL = (5, 12)  # first with ib_umem_dmabuf, and mlx5_ib the first driver that used it
+OPEN_DRIVER = 515  # first branch with open kernel modules; it brings CUDA 11.7
+PEERMEM_DRIVER = 470  # nvidia_peermem is part of the driver from here on
+DMABUF_CUDA = (11, 7)
+NV_PEER_MEM_OFED = (5, 1)  # nv_peer_mem 1.2 and newer register as the new kind of client of OFED 5.1; older ones can deadlock there
+OFED_STACKS = ("doca", "mlnx_ofed")
+
 
 DMABUF, PEERMEM, NV_PEER_MEM, NONE = "dmabuf", "nvidia_peermem", "nv_peer_mem", "none"
 PATHS = (DMABUF, PEERMEM, NV_PEER_MEM)  # in the order of preference

@@ -13,12 +13,46 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import GRAPH, TOPOLOGY, debug_file
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import Sizes, purpose
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_sizes import sizes_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
 from .floors import Erdma, Site, floor_of, least
+
+# Sizes of the messages: the inventory's, else those of the purpose, and no larger than GPU memory holds. Pure.
+
+RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
+
+
+def sizes_of(wishes: Mapping[str, Any], memory: Sequence[int], gpus: int) -> Sizes:
+    """``memory``: bytes of every GPU that takes part; ``gpus``: how many each process drives."""
+    row = purpose(wishes["nccl_tests_purpose"])
+    check = row.check if wishes["nccl_tests_check"] else 0
+    begin = bytes_of(wishes["nccl_tests_begin"]) if wishes["nccl_tests_begin"] else row.begin
+    end = bytes_of(wishes["nccl_tests_end"]) if wishes["nccl_tests_end"] else max(row.end, begin)
+    factor = int(wishes["nccl_tests_factor"])
+    iterations = wishes["nccl_tests_iterations"] or row.iterations
+    warmup = row.warmup if wishes["nccl_tests_warmup"] is None else wishes["nccl_tests_warmup"]
+    begin, end = fitting(begin, end, factor, memory, 3 if check else 2)
+    return Sizes(begin, end, factor, iterations, warmup, check, gpus)
+
+
+def fitting(begin: int, end: int, factor: int, memory: Sequence[int], buffers: int) -> Any:
+    """(begin, end) with the largest of the run's own steps that fits: send, receive and, with a check, what is expected."""
+    if not memory:
+        return begin, end
+    room = max(0, min(memory) - RESERVED) // buffers
+    if end <= room:
+        return begin, end
+    if begin > room:  # let the program say so itself: it knows better what is free
+        return begin, begin
+    last = begin
+    while last * factor <= min(end, room):
+        last *= factor
+    return begin, last
+
 
 RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they are
 QUEUE_S = 300  # how long the probe may wait for Slurm to place it

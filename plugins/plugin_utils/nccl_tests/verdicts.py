@@ -18,9 +18,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer, answer_from, no_device
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.agreement import versions
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.endings import how_it_ended, leftovers, why
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import how_it_ended, leftovers, why
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions
 
 from .judge import judge_run, judged_busbw
 from .plan_jobs import Node

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
-from ansible_collections.railwright.rdma.plugins.module_utils.gpudirect_limits import DMABUF_CUDA, OFED_STACKS, OPEN_DRIVER, PEERMEM_DRIVER
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.gpudirect import DMABUF_CUDA, OFED_STACKS, OPEN_DRIVER, PEERMEM_DRIVER
 
 from .findings import Findings
 

@@ -14,11 +14,11 @@ import pytest
 
 import torch_files
 from ai_site import OWN, MakeSite, Site, ThisHost
-from ansible_collections.railwright.rdma.plugins.module_utils.ai_environment_current import current, steady
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import Places, site_packages
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.manifest import current, steady
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import place_of
 
 NO_DEVICE = "ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver loaded?"

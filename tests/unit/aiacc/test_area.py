@@ -10,8 +10,7 @@ from aiacc_node import PINS, AiaccNode, wishes
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.package_downloads import downloads
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import downloads, package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem
 
 MakeNode = Callable[..., AiaccNode]

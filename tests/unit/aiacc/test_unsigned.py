@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc im
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import parted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.package_unsigned import check_unsigned
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import check_unsigned
 
 FILE = b"a package"
 DIGEST = hashlib.sha256(FILE).hexdigest()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.upgrades import COMMANDS, candidates
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import COMMANDS, candidates
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import apply_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.apply.rollback import roll_back
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction import roll_back
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
-from ansible_collections.railwright.rdma.plugins.module_utils.apply.rollback import roll_back
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction import roll_back
 from ansible_collections.railwright.rdma.plugins.module_utils.host import write
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import apply as restore_apply
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Op, remove_file, write_file

@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest i
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import version_tuple
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import parse_nodes, parse_pods
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
-from ansible_collections.railwright.rdma.plugins.module_utils.slurm_hostlist import expand
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 
 DEEP = "[" * 100_000
 values = st.recursive(

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.slurm_hostlist import expand
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 
 
 @pytest.mark.parametrize(("text", "names"), [

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.plan_sizes import fitting, sizes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, floor_of, least
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, fitting, plan_run, sizes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 from bench_nodes import H200, node, wishes
 

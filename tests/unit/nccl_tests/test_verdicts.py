@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.nccl_tests.endings import how_it_ended, why
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import how_it_ended, why
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import Run, judge
 from bench_nodes import node

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.arp import Heard, checksum, heard, holders, question
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.who_has import who_has
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.arp import Heard, checksum, heard, holders, question, who_has
 from rooted import RootedHost
 
 OWN = "02:00:00:00:01:01"

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.connection import ancestors_connection_address
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 
 MakeTree = Callable[[dict[str, str]], TreeHost]
 SSH = "SSH_CONNECTION=10.0.0.1 40000 10.10.0.11 22"

@@ -9,10 +9,9 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gids import port_guid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpudirect import observe_gpudirect
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import observe_hcas
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import active_mtus, observe_hcas, parse_devinfo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.limits import observe_limits
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.verbs import active_mtus, parse_devinfo
 
 MakeTree = Callable[[dict[str, str]], TreeHost]
 DEVINFO = (

@@ -14,8 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.reposito
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import fingerprints
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.package_downloads import downloads, needs_proof
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import downloads, needs_proof, package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity
 from packages_nodes import NOBLE, ROCKY, SLES, Node, whats

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.pci_unit import UNIT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.pci import UNIT
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci import acs_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Nic
 

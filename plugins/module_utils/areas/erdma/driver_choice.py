@@ -6,12 +6,14 @@ distribution of Alibaba's): its mode is ours, the driver itself is not. ``mainli
 taken by itself only where its devices show that they are what the inventory wants.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ...host.host import Host
 from ...observe.dkms import Build
-from ...observe.erdma_driver import Driver
-from ...rules.erdma_mode import LEAVE, LETTERS, MAINLINE, MODES, NODE_TYPES, OFED, RAW_TYPES
+from ...observe.erdma_driver import Driver, letter_of, node_types
+from ...rules.erdma_mode import LEAVE, LETTERS, MAINLINE, MODES, NODE_TYPES, OFED, RAW_TYPES, letter_of_type, mode_of
+from ...spec.model import Spec
+from ...types import Identity
 from .source import MARK, directory
 
 DKMS, KEPT = "dkms", "kept"
@@ -99,3 +101,19 @@ def in_the_way(choice: Choice, driver: Driver, ours: Sequence[str]) -> Optional[
 def installed_here(driver: Driver, kernel: str, version: Any) -> Optional[Build]:
     """What DKMS has of a version for this kernel."""
     return next((build for build in driver.builds if build.version == version and build.kernel == kernel), None)
+
+
+# What a node will talk on the wire once its plan is applied: for the controller, which compares all nodes before anything changes.
+
+def planned_wire(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
+    """``mode`` that the inventory wants and ``letter`` of compat_mode that will run; None where the fabric is not eRDMA.
+
+    Where the driver is left alone it is what runs now; None in place of a letter where nothing tells.
+    """
+    mode = mode_of(spec, identity)
+    if mode is None:
+        return None
+    if spec["erdma_driver"] != LEAVE:
+        return {"mode": mode, "letter": LETTERS[mode]}
+    letters = {letter_of_type(kind) for _name, kind in node_types(host)}
+    return {"mode": LEAVE, "letter": letter_of(host) or (letters.pop() if len(letters) == 1 else None)}

@@ -10,8 +10,7 @@ from ...catalogue.containers import CDI_SOURCE
 from ...host.host import Host
 from ...types import Change, Op, remove_file, run
 from ..common.files import HEADER
-from ..common.units import DIRECTORY, RELOAD, Unit, UnitState, observe_unit, plan_unit
-from ..daemons import DaemonState, observe_daemon, plan_daemon
+from ..common.units import DIRECTORY, RELOAD, DaemonState, Unit, UnitState, observe_daemon, observe_unit, plan_daemon, plan_unit
 
 THEIR_PATH, THEIR_SERVICE = "nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service"
 PATH, SERVICE = "railwright-cdi.path", "railwright-cdi.service"

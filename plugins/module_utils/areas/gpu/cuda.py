@@ -5,16 +5,36 @@ The driver that counts is the one that the inventory wants on this node, else th
 at their versions is the repositories area's; the link /usr/local/cuda is the packages' own.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...catalogue.drivers import Wanted, cuda_packages, wanted_driver
+from ...catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver, wanted_driver
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
 from ...observe.package_state import Hold, all_installed, held
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
-from ..common.package_changes import names_of, plan_packages
-from ..cuda_conflicts import cuda_conflicts
+from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages
+
+# What forbids packages that are made for one CUDA release: a driver that is too old for it, and packages that somebody holds.
+
+def cuda_conflicts(
+    area: str, desired: Any, observed: Any, changes: Sequence[Change], key: str, product: str, release: str
+) -> List[Problem]:
+    """``desired`` and ``observed`` of the area, with identity, wanted, driver and installed, holds, driver.
+
+    ``release``: of CUDA; '' where the packages do not say. The driver that the inventory asks for counts before the one that is there.
+    """
+    if desired.wanted is None:
+        return []
+    if observed.installed is None:
+        return [missing_database(area, desired.identity.platform.package_manager)]
+    found = hold_conflicts(area, changes, observed.holds)
+    driver, least = desired.driver or observed.driver, minimum_driver(release)
+    if driver is not None and least and not driver_fits(release, driver):
+        found.append(Problem(area, key, "%s %s needs driver %s or newer, this node %s %s; set gpu_driver_branch to a newer one, or an "
+                             "older cuda_version" % (product, release, least, "gets" if desired.driver else "has", driver)))
+    return found
+
 
 NAME = "cuda"
 

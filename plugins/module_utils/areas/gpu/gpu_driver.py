@@ -21,11 +21,9 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
-from ..common.units import RELOAD
-from ..daemons import DaemonState, masked_problem, observe_daemon, plan_daemon
-from ..gpu_stale import stale_packages
+from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon
 from . import reload
-from .reload import MODULE, Loaded
+from .reload import MODULE, Loaded, stale_packages
 
 NAME = "gpu_driver"
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"

@@ -11,7 +11,6 @@ import fnmatch
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...catalogue.stacks import vendor_stack
-from ...gpudirect_source import ARTIFACTS, Source, directory, dkms_version, source_of
 from ...host.host import Host
 from ...observe import sysfs_values
 from ...observe.dkms import Build, dkms_builds
@@ -26,7 +25,17 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Problem, remove_file, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.units import RELOAD
-from .gpudirect_dkms import nvidia_build, nvidia_registered, plan_nv_peer_mem, plan_rebuild
+from .gpudirect_dkms import (
+    ARTIFACTS,
+    Source,
+    directory,
+    dkms_version,
+    nvidia_build,
+    nvidia_registered,
+    plan_nv_peer_mem,
+    plan_rebuild,
+    source_of,
+)
 from .gpudirect_evidence import Wants, evidence_of, wants_of
 
 NAME = "gpudirect"

@@ -10,8 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ...catalogue.drivers import find_branch
 from ...catalogue.stacks import has_nvidia_hca, stack_of, vendor_stack
 from ...formats.text import spoken, turing_or_newer
-from ...gpudirect_limits import OFED_STACKS
-from ...rules.gpudirect import AUTO, ERDMA, MLX4, MLX5, SOFTWARE, Evidence, HcaSeen
+from ...rules.gpudirect import AUTO, ERDMA, MLX4, MLX5, OFED_STACKS, SOFTWARE, Evidence, HcaSeen
 from ...spec.match import match_rails
 from ...spec.model import Spec
 from ...types import Hca, Identity

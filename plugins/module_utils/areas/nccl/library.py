@@ -15,7 +15,7 @@ from ...observe.package_state import VERSIONLOCK, Hold, all_installed, held
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
 from ..common.package_changes import names_of, plan_packages
-from ..cuda_conflicts import cuda_conflicts
+from ..gpu.cuda import cuda_conflicts
 from ..stack.packages import VERSIONLOCK_PACKAGE
 
 NAME = "nccl_library"

@@ -10,7 +10,7 @@ import ipaddress
 from typing import List, Sequence
 
 from ...host.host import Host
-from ...observe.who_has import who_has
+from ...observe.arp import who_has
 from ...types import Problem
 from .model import LinkState, Observed, RailWish
 

@@ -16,9 +16,8 @@ from ...host.host import Host
 from ...observe.package_state import VERSIONLOCK, Hold, all_installed, held
 from ...spec.model import Spec
 from ...types import PACKAGE_WHAT, PRESENT, Change, Identity, Problem
-from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages
+from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, plan_packages
 from ..kernel import kernel_modules
-from ..upgrades import candidates
 from . import repositories
 from .stack_packages import Leaving, build_path, headers_package, in_the_way, leaving, other_stack
 

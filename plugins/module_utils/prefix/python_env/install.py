@@ -4,13 +4,12 @@
 import posixpath
 from typing import Any, Dict, List
 
-from ...ai_environment_current import CURRENT, current
 from ...errors import RailwrightError
 from ...host.commands import must, sums, told
 from ...host.host import Host
 from ...types import Change, change_as_dict
 from .lock import lock_text
-from .manifest import manifest_of, write_manifest
+from .manifest import CURRENT, current, manifest_of, write_manifest
 from .verify import account_of, drivers_of, prove
 from .wanted import MARKER, Place, Wanted, others, place_of
 

@@ -10,7 +10,6 @@ same lock is made again beside it, in NAME-2.
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...ai_environment_current import CURRENT
 from ...catalogue.drivers import driver_fits, minimum_driver
 from ...catalogue.gpus import BLACKWELL, number_of
 from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, number, python_fits
@@ -21,7 +20,7 @@ from ...observe.gpu_driver import driver_on_disk, loaded_driver
 from ...spec.model import Spec
 from ...types import Identity
 from .lock import Entry, digest_of, fitting, lock_of_wheels, lock_text, missing_wheels, parse_lock, version_in
-from .manifest import manifest_of, what_is_wrong
+from .manifest import CURRENT, manifest_of, what_is_wrong
 from .wheel_tags import Python
 
 MARKER = "railwright-begun"  # in the directory of the files: which node makes the environment
