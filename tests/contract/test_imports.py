@@ -113,3 +113,71 @@ def test_only_run_imports_ansible_runner() -> None:
         name for name in repo.python("src/", "plugins/") for _line, module in repo.imports(name) if module.startswith("ansible_runner")
     }
     assert users == {"src/railwright/run.py"}
+
+
+# From the ground up: a room imports from itself and from floors below it. ``areas`` are rooms of their own.
+FLOORS = (
+    ("module_utils/types", "module_utils/errors"),
+    ("module_utils/formats", "module_utils/host", "module_utils/spec"),  # forms of text; the only I/O; the validated wishes of a node
+    ("module_utils/catalogue", "module_utils/rules", "module_utils/scheduler"),
+    ("module_utils/observe",),
+    ("module_utils/areas/common",),
+    ("module_utils/areas/kernel", "module_utils/areas/network"),
+    ("module_utils/areas/stack", "module_utils/areas/qos", "module_utils/areas/system"),
+    ("module_utils/areas/gpu",),
+    ("module_utils/areas/nccl", "module_utils/areas/erdma"),
+    ("module_utils/areas/firewall",),
+    ("module_utils/plan", "module_utils/checks", "module_utils/ssh_mesh"),
+    ("module_utils/apply", "module_utils/measure"),
+    ("module_utils/rollback", "module_utils/prefix"),
+    ("module_utils/entry",),  # bodies of modules
+    ("modules", "plugin_utils/nccl_catalogue"),
+    ("plugin_utils/spec",),
+    ("plugin_utils/answers", "plugin_utils/cluster", "plugin_utils/nccl_tests"),
+    ("plugin_utils",),
+    ("action",),
+)
+FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+
+
+def room_of(path: str) -> str:
+    """The longest name in FLOORS that a path below plugins/ begins with, without its suffix."""
+    inside = path.removesuffix(".py").removeprefix("plugins/")
+    return max((room for room in FLOOR if f"{inside}/".startswith(f"{room}/")), key=len, default=inside)
+
+
+def upward(name: str, source: str) -> list[str]:
+    """Imports of the collection's own that do not go down. ``name``: where the source lies."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        absolute = f"{node.module}".removeprefix("ansible_collections.railwright.rdma.plugins.")
+        parts = name.removeprefix("plugins/").split("/")[:-1]
+        if node.level:
+            base = parts[: len(parts) - node.level + 1] + (node.module.split(".") if node.module else [])
+        elif absolute != node.module:
+            base = absolute.split(".")
+        else:
+            continue
+        for target in {room_of("/".join([*base, alias.name])) for alias in node.names}:
+            if target != room_of(name) and FLOOR.get(target, len(FLOORS)) >= FLOOR[room_of(name)]:
+                found.append(f"{name}:{node.lineno}: {room_of(name)} -> {target}")
+    return found
+
+
+def test_every_file_is_in_a_room() -> None:
+    rooms = {room_of(name) for name in repo.python("plugins/") if not name.endswith("/__init__.py")}
+    assert rooms == set(FLOOR)
+
+
+def test_imports_go_down() -> None:
+    assert not [place for name in repo.python("plugins/") if not name.endswith("/__init__.py") for place in upward(name, repo.text(name))]
+
+
+def test_an_upward_import_is_seen() -> None:
+    planted = "from ..plan.plan import make_plan\nfrom ..areas.common import files\nfrom ..host.host import Host\n"
+    assert upward("plugins/module_utils/observe/hca.py", planted) == [
+        "plugins/module_utils/observe/hca.py:1: module_utils/observe -> module_utils/plan",
+        "plugins/module_utils/observe/hca.py:2: module_utils/observe -> module_utils/areas/common",
+    ]

@@ -97,6 +97,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
     program_output,  # fmt: skip
     versions,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values as parse
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest, perftest_node, ping
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
@@ -146,7 +147,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     storage,
     traffic_counters,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values as parse
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import preflight
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run_apt, dry_run_dnf

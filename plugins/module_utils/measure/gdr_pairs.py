@@ -8,8 +8,8 @@ over gets its nearest HCA.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.sysfs_values import pci_address
 from ..host.host import Host
-from ..observe.sysfs_values import pci_address
 from ..types import Gpu, Identity
 
 PCI_DEVICES = "/sys/bus/pci/devices/"

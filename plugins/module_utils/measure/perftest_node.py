@@ -15,9 +15,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..checks.comparisons import Where, verdict
 from ..errors import RailwrightError
+from ..formats import sysfs_values
 from ..formats.outside import is_digits, listed, mapping, read_json, rows, whole
 from ..host.host import Host
-from ..observe import sysfs_values
 from ..observe.traffic_counters import Watched, snapshot
 from ..types import Verdict
 from . import qos_counter_verdicts

@@ -11,9 +11,9 @@ sysfs says it without a driver. Where the driver's own tool is there, ``topo_mat
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.sysfs_values import integer, natural_key, pci_address
 from ..host.host import Host
 from ..types import Identity
-from .sysfs_values import integer, natural_key, pci_address
 
 CLASSES = ("PIX", "PXB", "PHB", "NODE", "SYS")  # the nearest first
 PCI_DEVICES = "/sys/bus/pci/devices/"

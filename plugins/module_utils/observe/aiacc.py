@@ -10,9 +10,9 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.aiacc import DEEPNCCL, LIBRARIES, PACKAGE, PATH, PYPI, VARIABLE
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from . import sysfs_values
 from .nccl import CONF, observe_nccl
 from .nccl_libraries import BACKUP, Places, owner_of, site_packages
 from .packages import query_packages

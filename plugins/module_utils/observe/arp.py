@@ -14,8 +14,8 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .devices import CLASS_NET, attribute, entries
 
 ETHERTYPE = {4: 0x0806, 6: 0x86DD}  # ARP, IPv6

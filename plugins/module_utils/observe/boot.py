@@ -10,9 +10,9 @@ import re
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from . import sysfs_values
 from .grub import observe_menu, starts
 
 BOOT = "/boot"

@@ -9,9 +9,9 @@ their form, since a node has no YAML parser that we could count on.
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import listed, read_json
 from ..host.host import Host
-from . import sysfs_values
 from .devices import attribute
 
 DEVICES = "/dev/infiniband"

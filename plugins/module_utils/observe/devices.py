@@ -8,8 +8,8 @@ import os
 import re
 from typing import Dict, List, Mapping, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 CLASS_INFINIBAND = "/sys/class/infiniband"
 CLASS_NET = "/sys/class/net"

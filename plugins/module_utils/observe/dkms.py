@@ -15,8 +15,8 @@ the module lies below /lib/modules/K), ``broken`` (``kernel`` None: the source i
 import re
 from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .modules import module_index, module_path
 
 TREE = "/var/lib/dkms"

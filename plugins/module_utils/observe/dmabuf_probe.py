@@ -13,8 +13,8 @@ Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_D
 import sys
 from typing import Dict, List, NamedTuple, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 VERBS_SECONDS = 20.0
 CUDA_SECONDS = 60.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each

@@ -9,10 +9,10 @@ import ipaddress
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
-from . import sysfs_values
 from .erdma_driver import EADM, MODULE, driver_facts, eadm_version
 from .gpu import PCI_DEVICES
 from .stack_modules import DOCA, MLNX_OFED

@@ -9,9 +9,9 @@ apart, wherever the module lies: distributions of Alibaba's have it in the kerne
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .dkms import ERDMA, Build, dkms_builds
 from .modules import module_index, module_path

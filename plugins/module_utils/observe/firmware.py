@@ -10,8 +10,8 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute, entries, pci_of
 from .pci import PCI_DEVICES, is_virtual_function
 

@@ -7,8 +7,8 @@ type and interface of an empty one: the GIDs are read first, the rest for those 
 
 from typing import Any, Dict, List, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .devices import attribute
 
 IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further

@@ -10,9 +10,9 @@ import os
 import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Gpu
-from . import sysfs_values
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"

@@ -8,9 +8,9 @@ does (persistence mode, NVLink fabric). A GPU that fell off the bus can make nvi
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from . import sysfs_values
 from .packages import query_packages
 
 VERSION_FILE = "/proc/driver/nvidia/version"

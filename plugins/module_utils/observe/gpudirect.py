@@ -7,8 +7,8 @@ HCA driver for dma-buf itself (net_ib/gdr.cc).
 
 from typing import Any, Dict, List, Mapping, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .boot import kernel_options
 from .dmabuf_probe import ask_cuda, ask_hcas
 from .gpu_driver import loaded_driver

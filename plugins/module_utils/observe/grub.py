@@ -10,9 +10,9 @@ import re
 import shlex
 from typing import List, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from . import sysfs_values
 
 MENU = "/boot/grub/grub.cfg"
 ENVIRONMENT = "/boot/grub/grubenv"

@@ -4,9 +4,9 @@
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Hca
-from . import sysfs_values
 from .devices import (
     CLASS_INFINIBAND,
     CLASS_NET,

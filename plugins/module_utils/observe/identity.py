@@ -20,9 +20,9 @@ import sys
 from typing import List, Optional
 
 from ..catalogue.platforms import family_of
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity, Platform
-from . import sysfs_values
 from .gpu import observe_gpus, observe_nvswitches
 from .hca import observe_identities
 from .modules import available_modules

@@ -8,9 +8,9 @@ IVRS (AMD), IORT (Arm).
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from . import sysfs_values
 from .pci import PCI_DEVICES, acs_facts
 
 GROUPS = "/sys/kernel/iommu_groups"

@@ -3,8 +3,8 @@
 
 from typing import Any, Dict, List, Optional, Union
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 LIMITS_D = "/etc/security/limits.d"
 _ITEMS = ("memlock", "nofile")

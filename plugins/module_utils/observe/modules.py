@@ -4,8 +4,8 @@
 import re
 from typing import Any, Dict, FrozenSet, Iterable, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 # Core, upper layers, providers (drivers/infiniband/hw and sw), their Ethernet drivers, GPU and peer memory.
 FAMILY = re.compile(

@@ -9,9 +9,9 @@ has no command line for (Intel MPI, Spectrum MPI) are left out.
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import SEARCH_PATH, Host
-from . import sysfs_values
 
 HPCX_PREFIX = "/opt/railwright/hpcx"
 CURRENT = "current"  # a link to the release that the inventory wants

@@ -8,8 +8,8 @@ becomes part of a name or value, so such lines are told apart as ``malformed``.
 import re
 from typing import Any, Dict, List, Optional
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 CONF = "/etc/nccl.conf"
 PROFILE_D = "/etc/profile.d"

@@ -8,9 +8,9 @@ its file is called: the wheels' is ``libnccl.so.2`` and no more. It is read, not
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from . import sysfs_values
 
 PREFIX = "/opt/railwright/nccl"
 CURRENT = "current"  # the link below the prefix to the release that the inventory asks for

@@ -9,8 +9,8 @@ Source of the form: libnftables-json(5).
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import listed, mapping, read_json, rows, whole
-from . import sysfs_values
 
 LIST = ("nft", "-j", "list", "ruleset")
 FAMILIES = ("ip", "ip6", "inet")

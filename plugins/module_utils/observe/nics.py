@@ -11,10 +11,10 @@ import socket
 import struct
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import read_json, rows
 from ..host.host import Host
 from ..types import Nic
-from . import sysfs_values
 from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
 
 ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h

@@ -5,10 +5,10 @@ import fnmatch
 import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
 from ..types import Identity
-from . import sysfs_values
 from .packages import DPKG_LIMIT, DPKG_STATUS, RPM_FORMAT, RPM_TIMEOUT, rpm_lines
 
 DPKG_UPDATES = "/var/lib/dpkg/updates"

@@ -11,9 +11,9 @@ from typing import Dict, Iterable, List, Optional, Tuple
 
 from ..catalogue.inbox import FAMILIES as INBOX
 from ..catalogue.inbox import RENAMED
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from . import sysfs_values
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 DPKG_LIMIT = 64 * 1024 * 1024  # 4,000 packages are 6 MiB

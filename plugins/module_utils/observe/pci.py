@@ -9,8 +9,8 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .pci_config import SPACE_BYTES, ConfigSpace, acs_names, parse_config
 
 PCI_DEVICES = "/sys/bus/pci/devices"

@@ -15,8 +15,8 @@ Sources: kernel-open/nvidia-peermem of open-gpu-kernel-modules, Makefile of nv_p
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .modules import module_index, module_path
 
 SYMBOL = "ib_register_peer_memory_client"

@@ -12,9 +12,9 @@ debugfs, inbox), drivers/infiniband/core/cma_configfs.c, mlx5's tc/N/traffic_cla
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Hca, Identity
-from . import sysfs_values
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute
 from .qos_dcb import DSCPS, OBJECTS, PRIORITIES, read_dcb
 from .qos_mlnx import read_mlnx_qos

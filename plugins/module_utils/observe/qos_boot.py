@@ -8,8 +8,8 @@ two words. Values are read back into the terms of ``facts["qos"]["nics"]``; a li
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .qos_dcb import OBJECTS, PRIORITIES
 
 DIRECTORY = "/etc/railwright/roce-qos"

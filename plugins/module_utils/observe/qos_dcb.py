@@ -8,9 +8,9 @@ reason, never half a table that a check could believe.
 
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..formats.outside import read_json
 from ..host.host import Host
-from . import sysfs_values
 
 TOOL = "dcb"
 SECONDS = 5.0

@@ -7,8 +7,8 @@ Asked only for what ``dcb`` did not tell: it takes a tenth of a second, and both
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .qos_dcb import DSCPS, OUTPUT_LIMIT, PRIORITIES
 
 TOOL = "mlnx_qos"

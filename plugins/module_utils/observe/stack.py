@@ -8,9 +8,9 @@ Asked in this order: packages, then the mlx5 driver's own version and place, and
 import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from . import sysfs_values
 from .modules import module_index, module_path
 from .packages import DPKG_LIMIT, DPKG_STATUS
 from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name

@@ -9,8 +9,8 @@ MODULE_VERSION has neither on a kernel without CONFIG_MODULE_SRCVERSION_ALL (Deb
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 from .modules import module_index, module_path
 
 CORE = "mlx5_core"

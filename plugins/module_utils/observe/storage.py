@@ -8,8 +8,8 @@ RDMA off, GPFS where verbs are on, WEKA always), block devices from sysfs (NVMe 
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
+from ..formats import sysfs_values
 from ..host.host import Host
-from . import sysfs_values
 
 MOUNTS = "/proc/mounts"
 _LIMIT = 16 * 1024 * 1024  # a container host may have ten thousand mounts

@@ -15,9 +15,9 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
+from ..formats import sysfs_values
 from ..formats.outside import read_json
 from ..host.host import Host
-from . import sysfs_values
 from .devices import CLASS_INFINIBAND, attribute
 from .qos_dcb import PRIORITIES, SECONDS, TOOL
 

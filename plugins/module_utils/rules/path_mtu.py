@@ -4,7 +4,7 @@
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional
 
-from ..observe.sysfs_values import integer
+from ..formats.sysfs_values import integer
 
 # enum ib_mtu of the InfiniBand architecture, in bytes.
 PATH_MTUS = (256, 512, 1024, 2048, 4096)

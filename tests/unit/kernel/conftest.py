@@ -18,8 +18,8 @@ from tests.fixtures.node_tree import Tree
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import installed_kernels, observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem

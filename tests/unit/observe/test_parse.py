@@ -3,7 +3,7 @@
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import sysfs_values
+from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values
 
 
 @pytest.mark.parametrize(

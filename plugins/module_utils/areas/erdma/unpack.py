@@ -9,9 +9,9 @@ refused with what it does hold where neither is in it.
 from typing import Any, Dict, List, Optional, Tuple
 
 from ...errors import RailwrightError
+from ...formats import sysfs_values
 from ...host.commands import check_brought, must
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...observe.identity import observe_identity
 from ...spec.model import Spec
 from .driver_choice import DKMS

@@ -8,8 +8,8 @@ away what others set at run time only.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ...formats import sysfs_values
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...rules.packet_filter import OPEN
 from ...types import Change, Op, run
 from ..common.files import HEADER, FileState, is_ours, observe_file, plan_file

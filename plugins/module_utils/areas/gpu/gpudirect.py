@@ -11,8 +11,8 @@ import fnmatch
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...catalogue.stacks import vendor_stack
+from ...formats import sysfs_values
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...observe.dkms import Build, dkms_builds
 from ...observe.gpu_driver import driver_on_disk, loaded_driver, module_loaded, unit_installed
 from ...observe.gpudirect import observe_gpudirect

@@ -9,9 +9,9 @@ import os
 import re
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...types import Op, run
 
 MODULE = "nvidia"

@@ -7,8 +7,8 @@ GRUB's environment. An entry for one boot only (next_entry) would win over both 
 
 from typing import List, NamedTuple, Optional, Tuple
 
+from ...formats import sysfs_values
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...observe.boot import GRUB_DEFAULTS, GRUB_ENV, Boot
 from ...observe.grub import entry_of, observe_menu
 from ...types import Change, Op, Problem, run, write_file

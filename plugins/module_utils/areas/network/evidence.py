@@ -9,8 +9,8 @@ import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...formats.outside import is_digits, read_json, rows, whole
+from ...formats.sysfs_values import integer
 from ...host.host import Host
-from ...observe.sysfs_values import integer
 from ..common.files import FileState, observe_file
 from . import foreign_routes, route_metrics, routes
 from .managers import ifupdown, ini, netplan, networkd, nm

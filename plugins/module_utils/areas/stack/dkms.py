@@ -13,6 +13,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.drivers import gpu_packages
 from ...catalogue.stacks import DKMS, VendorStack, has_nvidia_hca, keeps_stack, vendor_stack
+from ...formats.sysfs_values import key_values
 from ...formats.versions import compare, matches
 from ...host.host import Host
 from ...observe.boot import Boot, observe_boot
@@ -20,7 +21,6 @@ from ...observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED
 from ...observe.modules import module_index, module_path
 from ...observe.packages import query_packages
 from ...observe.stack_modules import CORE, FOREIGN_PATH
-from ...observe.sysfs_values import key_values
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..kernel.kernel_guard import guard_problems

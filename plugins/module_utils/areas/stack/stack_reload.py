@@ -7,8 +7,8 @@ The heaviest class that applies is the change's own: management over storage ove
 from typing import Any, List, Optional, Tuple
 
 from ...catalogue.stacks import NVIDIA_DRIVERS, VendorStack
+from ...formats import sysfs_values
 from ...host.host import Host
-from ...observe import sysfs_values
 from ...types import Change, Identity, Op, run
 
 WHAT = "kernel modules of "

@@ -8,8 +8,8 @@ the machine below: nothing is wanted there.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats.outside import is_digits
+from ...formats.sysfs_values import natural_key
 from ...host.host import Host
-from ...observe.sysfs_values import natural_key
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, set_value
 from ..common.files import HEADER

@@ -10,9 +10,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ...catalogue.gpus import compute_capability
 from ...errors import RailwrightError
+from ...formats import sysfs_values
 from ...host.commands import sums
 from ...host.host import CUT, Host
-from ...observe import sysfs_values
 from ...observe.gpu import observe_gpus
 from ...observe.mpi import MPICH, found_mpi, opal_prefix
 from ...observe.nccl_library import LDCONFIG, NcclLibrary, nccl_libraries

@@ -8,7 +8,7 @@ truncated or overwritten file gives None, not half a value that a check could be
 import re
 from typing import Dict, List, Optional, Tuple, Union
 
-from ..formats.outside import is_digits
+from .outside import is_digits
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 _TOKEN = re.compile(r"[ -~]{1,256}\Z")
