@@ -180,7 +180,7 @@ summary:
   returned: when O(mode=judge)
   type: dict
 bench:
-  description: The document of the run, docs/architecture.md has its form.
+  description: The document of the run, docs/bench.md has its form.
   returned: when O(mode=judge)
   type: dict
 """

@@ -58,7 +58,7 @@ def failures(node: str, verdicts: list[dict[str, Any]]) -> str:
 
 
 def document(run: Run, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """docs/architecture.md, "The final proof"."""
+    """Its form: docs/bench.md."""
     plan = run.plan
     own = next((item for item in map(nccl_tests_version, texts(run)) if item is not None), None)
     versions = {node.name: {**versions_of(node, seen_by(run, node)), "nccl_tests": own} for node in run.nodes}

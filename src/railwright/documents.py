@@ -2,7 +2,7 @@
 """The documents `bench`, `ddp`, `traffic` and `reachability`: what of a task's result is kept, shown and stored.
 
 Programs on nodes wrote most of what is in them. Each key has a form and a bound here; what has another form
-becomes null or is left out, and what no key names is not kept. The forms: docs/architecture.md.
+becomes null or is left out, and what no key names is not kept. The forms: docs/bench.md.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A benchmark's documents as docs/architecture.md has them, and runner events around them."""
+"""A benchmark's documents as docs/bench.md has them, and runner events around them."""
 
 from typing import Any
 

@@ -61,7 +61,7 @@ pairs_left_out}, "summary": {…}}`; \
 `node` is empty for a verdict on the cluster; `traffic` is what the counters of a port (`counters`) and of its interfaces \
 (`interfaces`: name to counters) grew by while perftest ran; `reachability` counts the pings of a rail by what came back, and has \
 for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP) |
-| `bench` | as `validate`, and `bench` and `ddp`: [the documents](../architecture.md#the-final-proof-nccl-tests) of nccl-tests and of the \
+| `bench` | as `validate`, and `bench` and `ddp`: [the documents](../bench.md#the-documents) of nccl-tests and of the \
 training benchmark, `null` for what was not run |
 | `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
 "summary": {…}}`; a finding is \

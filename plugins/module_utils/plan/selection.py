@@ -18,7 +18,7 @@ NOT_ASKED, CONSENT, NEEDS = "not asked", "consent", "needs"
 LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
 MODULE_OPTIONS = "/etc/modprobe.d/"
 OWN_UNITS = "railwright-"  # no package brings them
-# A live change of the area needs what these areas have in the running kernel (the order of docs/architecture.md, "The driver stack").
+# A live change of the area needs what these areas have in the running kernel (the order of an apply in docs/architecture.md).
 ORDER: Dict[str, Tuple[str, ...]] = {
     "stack": ("dkms",),
     "erdma": ("dkms", "stack"),

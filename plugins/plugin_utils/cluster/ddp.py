@@ -28,7 +28,7 @@ def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) 
 
 
 def document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any]:
-    """The form of docs/architecture.md; figures are None where there is no result."""
+    """The form of docs/bench.md; figures are None where there is no result."""
     result = result_of(plan, collected) or {}
     steps = result.get("step_ms") or {}
     return {
