@@ -30,24 +30,25 @@ LOOKING = (
 
 
 class NodeAction(ActionBase):
-    """Base of all. ``limit_s``: how long one answer may take; None: by the module's mode."""
+    """Base of all."""
 
     TRANSFERS_FILES = False
-    limit_s: float | None = None
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> Result:
         refused = without_facts(task_vars or {})
         if refused is not None:
             raise AnsibleActionFail(refused)
-        self._limit(self.limit_s or wire.LOOK_S)
+        self._limit(wire.LOOK_S)
         result: Result = super().run(tmp, task_vars)
         return result
 
-    def _execute_module(self, module_name: Any = None, module_args: Any = None, task_vars: Any = None, **more: Any) -> Result:
-        """Ansible's own, with the answer through the gate."""
+    def _execute_module(
+        self, module_name: Any = None, module_args: Any = None, task_vars: Any = None, *, seconds: float | None = None, **more: Any
+    ) -> Result:
+        """Ansible's own, with the answer through the gate. ``seconds``: how long it may take; None: by the module's mode."""
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
         mode = str(arguments["mode"]) if "mode" in arguments else None
-        self._limit(self.limit_s or (wire.LOOK_S if mode in LOOKING else wire.CHANGE_S))
+        self._limit(seconds or (wire.LOOK_S if mode in LOOKING else wire.CHANGE_S))
         try:
             answer = super()._execute_module(module_name=name, module_args=arguments, task_vars={**(task_vars or {}), **QUIET}, **more)
         except wire.Exceeded as error:
@@ -79,8 +80,7 @@ class NodeAction(ActionBase):
     def run_builtin(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], *, seconds: float = wire.CHANGE_S) -> Result:
         """One of Ansible's own modules or actions on the node; of its result what answers/gate.py names."""
         if not self._shared_loader_obj.action_loader.has_plugin(name):
-            self.limit_s = seconds
-            return self._execute_module(module_name=name, module_args=arguments, task_vars=variables)
+            return self._execute_module(module_name=name, module_args=arguments, task_vars=variables, seconds=seconds)
         return self._passed(name, None, self._builtin(name, arguments, variables, seconds))
 
     def _builtin(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], seconds: float) -> Result:
