@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from pathlib import Path
 from typing import Any
 
-NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
-FACTS = json.loads((NODES / "rxe.facts.json").read_text())
+from node_trees import FACTS
+
+FACTS = json.loads((FACTS / "rxe.json").read_text())
 SHA = "ab" * 32
 PACKED = "what a build is packed into"
 KEY = "network: MTU of rail0 (eth1)"

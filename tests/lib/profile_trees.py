@@ -11,8 +11,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import NODES
 
-NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
 LIBRARY = "/opt/railwright/nccl/%s/lib/libnccl.so.2"
 BUSES = ("13", "2b", "43", "5b", "73", "8b", "a3", "bb")

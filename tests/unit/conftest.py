@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from node_trees import NODES
 from railwright.cli import console
-
-NODES = Path(__file__).resolve().parents[1] / "fixtures" / "nodes"
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import DANGEROUS, MESSAGE_LIMIT, OUTPUT_LIMIT, passed
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import NODES
 
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 TREES = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 NAMESPACE = "railwright.rdma."
 

@@ -2,7 +2,6 @@
 """Every area plans every captured node, broken ones too: nothing crashes, and HCAs are named as the capture has them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,8 +13,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.system impor
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from node_trees import NODES
 
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 NAMES = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 
 

@@ -3,17 +3,15 @@
 
 import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+from node_trees import NODES
 from railwright.cli import changes, console, verdicts
 from railwright.cli.facts import show
-
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 
 
 class Screen(io.StringIO):

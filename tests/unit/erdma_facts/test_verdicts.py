@@ -19,6 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary im
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import FACTS
 
 TREES = ("erdma2", "erdma-gpu", "erdma-default", "erdma-mainline")
 EBMGN7EX = "ecs.ebmgn7ex.32xlarge"
@@ -32,7 +33,7 @@ def spec_of(**more: Any) -> Spec:
 
 
 def facts(nodes: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((nodes / f"{name}.facts.json").read_text())
+    found: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text())
     return found
 
 

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpu import judge_gpus
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import FACTS
 
 SWITCHES = ("0000:04:00.0",)
 HEALTHY = {
@@ -25,7 +26,7 @@ VALUES: dict[str, Any] = {"expect": {"gpus": 8, "gpu_driver": "580"}, "gpu_drive
 
 @pytest.fixture
 def facts(nodes: Path) -> dict[str, Any]:
-    found = json.loads((nodes / "ib8.facts.json").read_text())
+    found = json.loads((FACTS / "ib8.json").read_text())
     return {"gpus": found["gpus"], "gpu_driver": found["gpu_driver"], "virtual": None}
 
 
@@ -161,7 +162,7 @@ def test_a_default_is_no_failure_on_a_node_that_is_left_alone(facts: dict[str, A
 
 
 def test_the_captured_board_in_trouble(nodes: Path) -> None:
-    found = json.loads((nodes / "hgx-skew.facts.json").read_text())
+    found = json.loads((FACTS / "hgx-skew.json").read_text())
     verdicts = judge(found, expect={"gpus": 4})
     assert {check for check, item in verdicts.items() if item.status == "fail"} == {
         "gpu.driver",

@@ -2,7 +2,6 @@
 """The area gpudirect: what each path needs, in what order it was built, and a plan that does not change when the driver comes."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirec
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import dkms_builds
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from node_trees import NODES
 
 OLD = "4.18.0-553.el8_10.x86_64"
 PROPRIETARY = "NVIDIA"
@@ -20,7 +20,6 @@ FILES = [f"file {BOOT_FILE}", f"file {DROP_IN}"]
 LOADED = "module nvidia_peermem loaded"
 REBUILT = "modules of the GPU driver built for this RDMA stack"
 DOCA = ("doca-ofed", "3.2.3-019000")
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 CAPTURED = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 
 MakePlanner = Callable[..., Any]

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain, needed_source
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from node_trees import NODES
 from railwright.cli import console
 from railwright.cli.explain import show
 from railwright.cli.main import run as run_command
 from railwright.events import Collector
 
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 OLD = "4.18.0-553.el8_10.x86_64"
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import NODES
 
 MakeTree = Callable[[Mapping[str, str]], TreeHost]
-NODES = Path(__file__).parents[2] / "fixtures/nodes"
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
 
 

@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry import facts
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.modules import rdma_facts
+from node_trees import FACTS
 
 
 @pytest.mark.core
@@ -21,7 +22,7 @@ def test_facts_come_back_under_their_name(nodes: Path, monkeypatch: pytest.Monke
     result = Module().call(facts_module.run_facts)
     assert result["changed"] is False
     assert set(result) == {"changed", "rdma"}, "what becomes a host fact is the action plugin's to say"
-    assert json.loads(json.dumps(result["rdma"])) == json.loads((nodes / "rxe.facts.json").read_text())
+    assert json.loads(json.dumps(result["rdma"])) == json.loads((FACTS / "rxe.json").read_text())
 
 
 @pytest.mark.core
@@ -44,7 +45,7 @@ def test_errors_of_the_core_fail_the_module(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.core
 def test_documentation_names_every_key(nodes: Path) -> None:
     documented = yaml.safe_load(rdma_facts.RETURN)["rdma"]["contains"]
-    facts = json.loads((nodes / "ib8.facts.json").read_text())
+    facts = json.loads((FACTS / "ib8.json").read_text())
     assert list(documented) == list(facts)
     assert list(documented["hcas"]["contains"]) == list(facts["hcas"][0])
     assert list(documented["hcas"]["contains"]["ports"]["contains"]) == list(facts["hcas"][0]["ports"][0])
@@ -53,7 +54,7 @@ def test_documentation_names_every_key(nodes: Path) -> None:
 
 def test_the_reference_names_every_key(nodes: Path) -> None:
     text = (nodes.parents[2] / "docs/reference/facts.md").read_text()
-    facts = json.loads((nodes / "ib8.facts.json").read_text())
+    facts = json.loads((FACTS / "ib8.json").read_text())
     port = facts["hcas"][0]["ports"][0]
     for section in (
         facts,

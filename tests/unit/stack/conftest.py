@@ -14,8 +14,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import R
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import NODES
 
-NODES = Path(__file__).resolve().parents[2] / "fixtures" / "nodes"
 RELEASE = "3.2.2"  # of the captured node
 IMAGE = f"/boot/initrd.img-{UBUNTU_KERNEL}"
 

@@ -9,10 +9,11 @@ from tests.unit.stack.conftest import NODES
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import observe_summary, stack_summary
+from node_trees import FACTS
 
 
 def summary(name: str, **facts: object) -> dict[str, str]:
-    return stack_summary(json.loads((NODES / f"{name}.facts.json").read_text()) | facts)
+    return stack_summary(json.loads((FACTS / f"{name}.json").read_text()) | facts)
 
 
 def test_a_node_with_everything() -> None:

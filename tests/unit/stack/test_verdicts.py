@@ -16,13 +16,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import FACTS
 
 Facts = dict[str, Any]
 NEWER = "6.8.0-90-generic"
 
 
 def facts_of(name: str) -> Facts:
-    found: Facts = json.loads((NODES / f"{name}.facts.json").read_text())
+    found: Facts = json.loads((FACTS / f"{name}.json").read_text())
     return found
 
 
