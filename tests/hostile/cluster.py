@@ -21,6 +21,10 @@ CALLBACK = "recorder"
 Answers = dict[str, str]  # by "module:mode"; the text that the node's Python prints
 
 
+# How often an upgrade asks a node again that says it is busy.
+NOT_FOR_MINUTES = json.dumps({"__upgrade_busy_tries": 1, "__upgrade_busy_delay_s": 0})
+
+
 class Outcome(NamedTuple):
     """Of one play. ``hosts``: by host its results and the messages of its failures; ``audit``: what the controller did here."""
 
@@ -50,8 +54,10 @@ class Cluster:
         (self.home / ".ssh").mkdir(parents=True)
         (self.home / ".ssh" / "id_ed25519").write_text("the controller's private key\n")
 
-    def play(self, play: Any, variables: Mapping[str, Any], honest: dict[str, Answers], lies: dict[str, Answers], *options: str) -> Outcome:
-        """``play``: a playbook's name, or plays as data. ``honest``: answers of all ("") and of single hosts."""
+    def play(
+        self, play: Any, variables: Mapping[str, Any], honest: dict[str, Answers], lies: dict[str, Answers], *options: str, first: bool = False
+    ) -> Outcome:
+        """``play``: a playbook's name, or plays as data. ``honest``: answers of all ("") and of single hosts. ``first``: the liars are."""
         place = self.directory / "world"
         subprocess.run(("rm", "-rf", str(place)), check=True)
         for name in ("lies", "honest", "run"):
@@ -61,11 +67,11 @@ class Cluster:
             for host, answers in table.items():
                 if host:
                     (place / kind / f"{host}.json").write_text(json.dumps(answers))
-        (place / "hosts.json").write_text(json.dumps(inventory([*HONEST, *lies], variables)))
+        (place / "hosts.json").write_text(json.dumps(inventory([*lies, *HONEST] if first else [*HONEST, *lies], variables)))
         if not isinstance(play, str):
             (place / "play.json").write_text(json.dumps(play))
         done = subprocess.run(
-            (str(self.bin / "ansible-playbook"), "-i", str(place / "hosts.json"), *options,
+            (str(self.bin / "ansible-playbook"), "-i", str(place / "hosts.json"), "-e", NOT_FOR_MINUTES, *options,
              f"railwright.rdma.{play}" if isinstance(play, str) else str(place / "play.json")),
             cwd=place / "run", env=self.environment(place), capture_output=True, text=True, timeout=900, check=False)
         return Outcome(done.returncode, done.stdout + done.stderr, read_hosts(place), read_asked(place), read_audit(place))
