@@ -55,9 +55,10 @@ class Cluster:
         (self.home / ".ssh" / "id_ed25519").write_text("the controller's private key\n")
 
     def play(
-        self, play: Any, variables: Mapping[str, Any], honest: dict[str, Answers], lies: dict[str, Answers], *options: str, first: bool = False
+        self, play: Any, variables: Mapping[str, Any], honest: dict[str, Answers], lies: dict[str, Answers], *options: str,
+        first: bool = False,
     ) -> Outcome:
-        """``play``: a playbook's name, or plays as data. ``honest``: answers of all ("") and of single hosts. ``first``: the liars are."""
+        """``play``: a playbook's name, or plays as data. ``honest``: answers of all ("") and of single hosts. ``first``: liars are."""
         place = self.directory / "world"
         subprocess.run(("rm", "-rf", str(place)), check=True)
         for name in ("lies", "honest", "run"):

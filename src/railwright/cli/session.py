@@ -206,10 +206,10 @@ def node_counts(outcome: RunOutcome) -> dict[str, int]:
     return {"nodes": len(statuses)} | {status: statuses.count(status) for status in ("ok", "failed", "unreachable")}
 
 
-def heading(host: HostOutcome, text: str = "") -> None:
-    """The line above a node's table."""
+def heading(host: HostOutcome, text: str = "", judged: str = "ok") -> None:
+    """The line above a node's table. ``judged``: the word for a node that answered, which is no praise where a verdict failed."""
     # A node that fails for its problems has them in a table of its own.
     shown = host.message if host.status != "ok" and not host.problems else text
     where = f" (task: {host.task})" if host.status == "failed" and host.task else ""
     console.out().line()
-    console.say(console.styled(host.name, "node"), console.styled(host.status), shown + where)
+    console.say(console.styled(host.name, "node"), console.styled(judged if host.status == "ok" else host.status), shown + where)

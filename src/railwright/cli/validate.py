@@ -62,7 +62,7 @@ def command(
     else:
         for _name, host in sorted(outcome.hosts.items()):
             own = verdicts.counts(verdict for verdict in outcome.verdicts if verdict.get("node") == host.name)
-            heading(host, ", ".join(f"{many} {status}" for status, many in own.items() if many))
+            heading(host, ", ".join(f"{many} {status}" for status, many in own.items() if many), verdicts.worst(own))
         verdicts.show(outcome.verdicts, passes=every)
         console.say(nodes_line(node_counts(outcome)))
     raise typer.Exit(code)

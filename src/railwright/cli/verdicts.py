@@ -75,6 +75,11 @@ def _narrow_row(verdict: dict[str, Any]) -> tuple[object, ...]:
     return status, node, check, Text("\n".join(printable(text) for text in lines))
 
 
+def worst(number: dict[str, int]) -> str:
+    """The first status of ORDER that something has and that needs a person; else ok."""
+    return next((status for status in ORDER if number[status] and status not in ("skipped", "pass")), "ok")
+
+
 def line(number: dict[str, int]) -> str:
     """`verdicts: 2 fail, 0 warn, 1 unknown, 0 unproven, 0 skipped, 40 pass`."""
     return "verdicts: " + ", ".join(f"{many} {status}" for status, many in number.items())

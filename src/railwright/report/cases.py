@@ -12,7 +12,7 @@ CLUSTER = "cluster"  # where verdicts about all nodes together go
 
 
 class Case(NamedTuple):
-    """One judged thing. ``result`` is passed, failed, error, warning or skipped."""
+    """One judged thing. ``result`` is passed, failed, error, warning, unknown, unproven or skipped."""
 
     node: str
     group: str  # the check's id, or the area of a change
@@ -27,8 +27,8 @@ RESULT_OF_STATUS = {
     "pass": "passed",
     "fail": "failed",
     "warn": "warning",
-    "unknown": "skipped",
-    "unproven": "skipped",  # never passed: nothing has shown that it works
+    "unknown": "unknown",
+    "unproven": "unproven",
     "skipped": "skipped",
 }
 
@@ -88,15 +88,10 @@ def _verdict(verdict: dict[str, Any]) -> Case:
         name=" ".join(part for part in parts if part) or str(verdict.get("check")),
         # An unknown status is a newer check's word for something; it must not count as passed.
         result=RESULT_OF_STATUS.get(status, "failed"),
-        message=_message(status, str(verdict.get("message") or "")),
+        message=str(verdict.get("message") or status),
         expected=_value(verdict.get("expected"), verdict.get("found")),
         found=_value(verdict.get("found"), verdict.get("expected")),
     )
-
-
-def _message(status: str, message: str) -> str:
-    """JUnit and Markdown have one word for what was not judged; which kind it is stands in the text."""
-    return f"{status}: {message}" if status == "unproven" and message else message or status
 
 
 def _value(value: Any, other: Any) -> str:

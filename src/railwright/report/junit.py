@@ -10,9 +10,11 @@ from railwright.report.cases import Case
 from railwright.report.text import xml_text
 from railwright.runs import Run
 
+NOT_JUDGED = ("unknown", "unproven", "skipped")
+
 
 def as_junit(run: Run, cases: list[Case]) -> str:
-    """The whole document. Warnings pass (JUnit has no such state) and carry their text."""
+    """The whole document. JUnit has no warning, which passes and carries its text, and one word for all that was not judged."""
     suites: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         suites[case.node].append(case)
@@ -29,8 +31,8 @@ def as_junit(run: Run, cases: list[Case]) -> str:
 
 def _counts(cases: list[Case]) -> dict[str, str]:
     counted = {"tests": len(cases)}
-    for attribute, result in (("failures", "failed"), ("errors", "error"), ("skipped", "skipped")):
-        counted[attribute] = sum(case.result == result for case in cases)
+    for attribute, results in (("failures", ("failed",)), ("errors", ("error",)), ("skipped", NOT_JUDGED)):
+        counted[attribute] = sum(case.result in results for case in cases)
     return {key: str(value) for key, value in counted.items()}
 
 
@@ -42,7 +44,8 @@ def _append(suite: ET.Element, case: Case) -> None:
         tag = "failure" if case.result == "failed" else "error"
         child = ET.SubElement(element, tag, {"message": xml_text(case.message), "type": xml_text(case.group)})
         child.text = xml_text(f"{case.message}\n{details}".strip())
-    elif case.result == "skipped":
-        ET.SubElement(element, "skipped", {"message": xml_text(case.message)})
+    elif case.result in NOT_JUDGED:
+        kind = "" if case.result in ("skipped", case.message) else f"{case.result}: "
+        ET.SubElement(element, "skipped", {"message": xml_text(kind + case.message)})
     elif case.result == "warning":
         ET.SubElement(element, "system-out").text = xml_text(f"warning: {case.message}\n{details}".strip())

@@ -12,12 +12,14 @@ from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
 
 LONGEST = 200  # characters of one cell; report.json has the whole text
-ORDER = ("error", "failed", "warning", "skipped", "passed")
+ORDER = ("error", "failed", "warning", "unknown", "unproven", "skipped", "passed")
 TITLES = {
     "error": "Nodes without a result",
     "failed": "Failed",
     "warning": "Warnings",
-    "skipped": "Not judged",
+    "unknown": "Unknown",
+    "unproven": "Unproven",
+    "skipped": "Skipped",
     "passed": "Passed",
 }
 

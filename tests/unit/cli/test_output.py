@@ -82,6 +82,13 @@ def test_failures_come_first_and_an_odd_status_is_one() -> None:
     assert verdicts.counts(items) == {"fail": 2, "warn": 1, "unknown": 1, "unproven": 1, "skipped": 1, "pass": 1}
 
 
+def test_a_node_is_called_by_its_worst_verdict() -> None:
+    none = verdicts.counts([])
+    assert verdicts.worst(none | {"fail": 19, "unknown": 1, "pass": 30}) == "fail"
+    assert verdicts.worst(none | {"unproven": 1, "pass": 30}) == "unproven"
+    assert verdicts.worst(none | {"skipped": 2, "pass": 30}) == "ok"
+
+
 def test_what_many_nodes_share_is_shown_once() -> None:
     mtu, route = change(), change(key="r", what="route")
     address = [change(key="a", what="address", after=f"10.0.0.{number}") for number in range(3)]

@@ -100,6 +100,14 @@ def test_a_module_that_is_not_meant_for_this_kernel_is_left_alone(
     assert planner().notes() == [f"dkms: iser/1.0 is not meant for kernel {KERNEL} (BUILD_EXCLUSIVE_KERNEL), it is left alone"]
 
 
+def test_a_pattern_that_python_warns_of_is_left_to_dkms(node: Node, planner: Callable[..., Any], added: Callable[..., None]) -> None:
+    node.packages(**DOCA_PACKAGE)
+    added(installed=True)
+    added("iser", "1.0")
+    node.tree.write("usr/src/iser-1.0/dkms.conf", 'PACKAGE_NAME=iser\nBUILD_EXCLUSIVE_KERNEL="^[[5]"\n')
+    assert [str(item.what) for item in planner().plan()] == [f"modules of the doca stack built for {KERNEL}"]
+
+
 def test_an_upgrade_is_in_the_plan_before_the_packages_come(node: Node, planner: Callable[..., Any], added: Callable[..., None]) -> None:
     node.packages(doca_ofed="3.2.1-044000")
     added(installed=True)

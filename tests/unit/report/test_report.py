@@ -86,6 +86,17 @@ def test_junit_has_a_suite_a_node_and_a_case_a_verdict() -> None:
     assert "expected: ACTIVE\nfound: DOWN" in str(failure.text)
 
 
+def test_unknown_and_unproven_stay_apart_from_skipped() -> None:
+    one = run(verdicts=[verdict(status, subject=status, message="m") for status in ("unknown", "unproven", "skipped")])
+    root = junit(one)
+    assert (root.get("failures"), root.get("skipped")) == ("0", "3")
+    assert [element.get("message") for element in root.iter("skipped")] == ["unknown: m", "unproven: m", "m"]
+    text = as_markdown(one, cases_of(one))
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## Nodes", "## Unknown (1)", "## Unproven (1)", "## Skipped (1)", "## Passed (1)"]
+    assert "| Node | Error | Failed | Warning | Unknown | Unproven | Skipped | Passed |" in text
+
+
 def test_an_unreachable_node_is_an_error_not_a_pass() -> None:
     root = junit(run(nodes={"n1": {"status": "ok"}, "n2": {"status": "unreachable", "message": "timed out"}}))
     error = root.find("testsuite[@name='n2']/testcase/error")
@@ -166,5 +177,5 @@ def test_what_is_unproven_is_never_a_pass_and_never_a_failure() -> None:
     [message] = [element.attrib["message"] for element in suite.iter("skipped")]
     assert message == "unproven: perftest is built without CUDA"
     text = as_markdown(one, cases_of(one))
-    assert "## Not judged (1)" in text
-    assert "unproven: perftest is built without CUDA" in text
+    assert "## Unproven (1)" in text
+    assert "perftest is built without CUDA" in text

@@ -8,6 +8,7 @@ build. The stack comes first, since the GPU driver's peer memory module is built
 """
 
 import re
+import warnings
 from functools import cmp_to_key
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -104,10 +105,12 @@ def _meant_for(host: Host, build: Build, kernel: str) -> bool:
     pattern = key_values(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version))).get(_EXCLUSIVE)
     if pattern is None or len(kernel) > LONGEST_KERNEL or not _is_plain(pattern):
         return True
-    try:
-        return re.search(pattern, kernel) is not None
-    except re.error:  # bash's patterns are not quite Python's: dkms decides then
-        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return re.search(pattern, kernel) is not None
+        except (re.error, Warning):  # bash's patterns are not quite Python's: dkms decides then
+            return True
 
 
 def _is_plain(pattern: str) -> bool:
