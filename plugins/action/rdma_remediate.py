@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import MINOR, SEVERITIES
+from ansible_collections.railwright.rdma.plugins.module_utils.types import MINOR, SEVERITIES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS, Scope, choose, complaint, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 

@@ -176,6 +176,8 @@ class Verdict(NamedTuple):
     message: str
 
 
+SEVERITIES = ("critical", "major", "minor")  # of a drift
+CRITICAL, MAJOR, MINOR = SEVERITIES
 # unknown: it should be readable and is not. unproven: set up as it should be, but nothing on this node can show that it works.
 VERDICT_STATUSES = ("pass", "fail", "warn", "unknown", "unproven", "skipped")
 

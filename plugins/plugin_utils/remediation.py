@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import AREA, SEVERITIES
-from ansible_collections.railwright.rdma.plugins.module_utils.types import needs_consent
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, needs_consent
 
 Object = dict[str, Any]
 
 ROUNDS = 3  # a mended module brings a device, the device a setting of its own; what needs more is no drift
-KNOWN_AREAS = (*AREA, "hca")
+KNOWN_AREAS = (*(area.name for area in AREAS), "hca")
 KEPT = ("key", "kind", "area", "what", "severity", "disruption")
 REBOOTING = "kernel"
 

@@ -4,6 +4,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 import repo
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 
 EXPECTED_MODULES = {
     "rdma_facts",
@@ -53,6 +55,11 @@ def test_ansible_doc(name: str) -> None:
     assert document["doc"]["short_description"]
     assert document["examples"]
     assert document["return"]
+
+
+def test_the_areas_of_rdma_state_are_those_of_the_registry() -> None:
+    [text] = documents()["railwright.rdma.rdma_state"]["doc"]["options"]["areas"]["description"]
+    assert re.findall(r"V\((\w+)\)", text) == [area.name for area in AREAS]
 
 
 @pytest.mark.parametrize("name", MODULES)

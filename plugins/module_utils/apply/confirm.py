@@ -12,12 +12,12 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from ..errors import RailwrightError
 from ..host.host import Host
+from ..plan.areas import CONFIRMED_AREAS
 from ..types import Change
 from .journal import APPLIED, APPLYING, LOCK, OPEN, TAKEN_BACK, UNCONFIRMED, Journal, load, newest_first, set_state
 from .watchdog import wait_for_lock
 from .watchdog_units import BASE, CODE, FOLDERS, PACKAGE, SERVICE, STATE, TIMER, alive, disarm, note_pending, pending, systemctl, unit_texts
 
-CONFIRMED_AREAS = frozenset(("network", "ipoib", "roce_qos", "firewall"))
 # All that taking back needs.
 PARTS = (
     "errors", "types", "host.host", "host.run", "host.write", "apply.journal", "apply.transaction", "apply.watchdog_units",

@@ -8,7 +8,6 @@ answer is small on purpose: hundreds of nodes are asked every hour, and a clean 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import environment
-from ..catalogue.severities import CRITICAL, DOUBLES, MAJOR, area_of_check, of_change, of_check
 from ..checks.node import judge_node
 from ..host.host import Host
 from ..observe.facts import observe_facts
@@ -18,8 +17,9 @@ from ..observe.provenance import UNKNOWN, Origin, origins
 from ..observe.summary import observe_summary
 from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
+from ..plan.severities import DOUBLES, area_of_check, of_change, of_check
 from ..spec.model import Spec
-from ..types import Change, Problem, Verdict
+from ..types import CRITICAL, MAJOR, Change, Problem, Verdict
 
 # setting: apply mends it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
 # else's line wins over ours.

@@ -9,27 +9,16 @@ drivers. In doubt a change is left out: it is named with its reason, and `apply`
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.common.units import DIRECTORIES
-from ..catalogue.severities import AT_BOOT
 from ..host.host import Host
 from ..types import Change, Op, needs_consent
+from .areas import BY_NAME
 from .plan import Plan
+from .severities import AT_BOOT
 
 NOT_ASKED, CONSENT, NEEDS = "not asked", "consent", "needs"
 LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
 MODULE_OPTIONS = "/etc/modprobe.d/"
 OWN_UNITS = "railwright-"  # no package brings them
-# A live change of the area needs what these areas have in the running kernel (the order of an apply in docs/architecture.md).
-ORDER: Dict[str, Tuple[str, ...]] = {
-    "stack": ("dkms",),
-    "erdma": ("dkms", "stack"),
-    "kernel_modules": ("dkms", "stack", "erdma"),
-    "gpu_driver": ("dkms", "stack"),
-    "gpudirect": ("dkms", "stack", "gpu_driver"),
-    "rxe": ("kernel_modules",),
-    "ipoib": ("stack", "kernel_modules"),
-    "containers": ("gpu_driver",),
-    "opensm": ("stack", "kernel_modules"),
-}
 
 
 class Left(NamedTuple):
@@ -98,7 +87,7 @@ def _comes_after(change: Change, earlier: Change) -> bool:
     """In the running kernel; what is only for the next boot disturbs nobody now."""
     if for_next_boot(change) or for_next_boot(earlier):
         return False
-    if earlier.area in ORDER.get(change.area, ()):
+    if change.area in BY_NAME and earlier.area in BY_NAME[change.area].needs:
         return True
     # The MTU of an RDMA link is that of its interface at the time when the link is made.
     return change.area == "rxe" and earlier.what.startswith("MTU of ") and change.what.endswith(earlier.what[len("MTU of "):])

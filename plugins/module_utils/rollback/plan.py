@@ -7,7 +7,6 @@ the command line take them as they take an apply's; what carries them out is ``r
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..apply.confirm import CONFIRMED_AREAS
 from ..apply.journal import BOOT_ID, Point, document_path, points, snapshot_of
 from ..areas.stack.repositories import WHY_REPAIR
 from ..areas.stack.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
@@ -20,8 +19,6 @@ from .package_records import MANAGERS, Row, heavier, keeping, observe_packages, 
 from .points import Found, effective, entries_of, judge, look, since, targets, waits
 
 PACKAGES = "packages"  # ``force`` of this leaves all packages as they are
-# Of journals that had no classes yet.
-ASSUMED = {"dkms": "reload", "stack": "reload", "erdma": "reload", "kernel_modules": "reload", "gpu_driver": "reload", "rxe": "reload"}
 REPOSITORY_PLACES = tuple(DEFINITIONS.values()) + tuple(KEYRINGS.values()) + (PREFERENCES, "/etc/apt/sources.list", VERSIONLOCK["dnf"][0])
 
 
@@ -119,10 +116,9 @@ def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, Found]]) -> Li
     for key, rows in grouped.items():
         area, _colon, what = key.partition(": ")
         words = [pair for pair in dict.fromkeys(_words(entry, known) for _point, entry in rows) if pair[0] != pair[1]]
-        assumed = ASSUMED.get(area) or ("link" if area in CONFIRMED_AREAS else "none")
         disruption = "none"
         for _point, entry in rows:
-            disruption = heavier(disruption, entry.get("disruption") or assumed)
+            disruption = heavier(disruption, entry.get("disruption", "none"))
         if words:
             ops = tuple(Op(entry["kind"], entry["path"], "", 0, tuple(entry["argv"]), ()) for _point, entry in rows)
             names = list(dict.fromkeys(point.name for point, _entry in rows))

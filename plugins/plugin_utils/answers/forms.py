@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import SEVERITIES
-from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS, VERDICT_STATUSES
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS, SEVERITIES, VERDICT_STATUSES
 
 from .form import DATA, Choice, Either, Map, Text, Whole
 from .node_facts import ADDRESS, FACTS, NAME, OBJECT, RAIL, TEXT, WHOLE, maybe

@@ -95,12 +95,11 @@ def _now(session: Session) -> str:
 
 
 def known_areas(names: list[str]) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import AREA
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS
 
-    known = [*AREA, "hca"]
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in KNOWN_AREAS]
     if unknown:
-        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(known)}")
+        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(KNOWN_AREAS)}")
 
 
 def _keys(host: HostOutcome) -> list[str]:

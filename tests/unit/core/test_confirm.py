@@ -249,10 +249,8 @@ def test_the_copy_is_had_from_an_archive_as_ansible_makes_it(tmp_path: Path) -> 
     files = [part.replace(".", "/") for part in confirm.PARTS]
     archive = tmp_path / "payload.zip"
     with zipfile.ZipFile(archive, "w") as out:
-        for folder in ("", "apply/", "host/"):
-            out.writestr(f"package/{folder}__init__.py", "")
-        for part in (*files, "apply/confirm"):
-            out.write(source / f"{part}.py", f"package/{part}.py")
+        for path in source.rglob("*.py"):
+            out.write(path, Path("package") / path.relative_to(source))
     script = (f"import sys, json; sys.path.insert(0, {str(archive)!r}); from package.apply import confirm; "
               "print(json.dumps({key.partition('railwright_node/')[2]: text for key, text in confirm.code().items()}))")
     done = subprocess.run((sys.executable, "-I", "-B", "-c", script), capture_output=True, text=True, check=True, timeout=60)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import severities
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, doubled, observe_drift
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import SHOW
+from ansible_collections.railwright.rdma.plugins.module_utils.plan import severities
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, Change, Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 ROCE8 = {
@@ -88,10 +88,10 @@ def test_a_login_shell_that_gives_no_answer_is_neither_drift_nor_clean(tree: Pat
 
 
 def test_every_area_and_kind_has_its_word(tree: Path) -> None:
-    assert {area.name for area in AREAS} <= set(severities.AREA)
+    assert {area.severity for area in AREAS} == set(SEVERITIES)
     for item in drift(tree)["findings"]:
         assert item["kind"] in KINDS
-        assert item["severity"] in severities.SEVERITIES
+        assert item["severity"] in SEVERITIES
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from tests.unit.kernel.conftest import EL_NEW, EL_OLD, NEW, OLD, Node, Planner
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel_guard import guard_problems
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, packages, repositories
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.severities import DOUBLES, area_of_check
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import boot_facts, observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.severities import DOUBLES, area_of_check
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Verdict
 
 # As the distributions name them, Debian 13 with its plus sign.

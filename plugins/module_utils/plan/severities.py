@@ -1,43 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much a drift hurts. One rule: what breaks jobs now is critical, what slows them or breaks at the next boot is major.
+"""How much a drift hurts: as its area's row says, but what is only for the next boot (a file, an enabled unit) is never critical."""
 
-Read as: area -> severity of a live setting. What is only for the next boot (a file, an enabled unit) is never critical.
-"""
+from typing import Tuple
 
-from typing import Dict, Tuple
+from ..types import CRITICAL, MAJOR, MINOR, Change
+from .areas import BY_NAME
 
-from ..types import Change
-
-SEVERITIES = ("critical", "major", "minor")
-CRITICAL, MAJOR, MINOR = SEVERITIES
-AREA: Dict[str, str] = {
-    "repositories": MINOR,  # the next installation may be another one
-    "kernel": MAJOR,  # jobs run; what is built for the pinned one does not fit
-    "packages": MAJOR,
-    "dkms": CRITICAL,  # modules for the running kernel
-    "stack": CRITICAL,
-    "erdma": CRITICAL,
-    "kernel_modules": CRITICAL,
-    "gpu_driver": CRITICAL,
-    "cuda": MAJOR,
-    "nccl_library": MAJOR,
-    "aiacc": MAJOR,
-    "mpi": MAJOR,
-    "gpudirect": CRITICAL,  # copies through host memory, or jobs that fail
-    "nic_firmware": MAJOR,
-    "pci_tuning": MAJOR,
-    "network": CRITICAL,
-    "firewall": CRITICAL,  # a bootstrap that hangs
-    "rxe": CRITICAL,
-    "ipoib": CRITICAL,
-    "roce_qos": CRITICAL,  # drops in a lossless class
-    "limits": MAJOR,
-    "sysctl": MAJOR,
-    "cpu": MAJOR,
-    "nccl": MAJOR,
-    "containers": MINOR,
-    "opensm": CRITICAL,  # no fabric without one
-}
 AT_BOOT = ("file ", "version locks ")
 # The area that a check is about, by the start of its name; the rest keeps its own first word.
 AREA_OF_CHECK: Tuple[Tuple[str, str], ...] = (
@@ -58,14 +26,17 @@ DOUBLES = {
 
 
 def of_change(change: Change) -> str:
-    severity = AREA.get(change.area, MAJOR)
+    severity = BY_NAME[change.area].severity if change.area in BY_NAME else MAJOR
     later = change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
     return MAJOR if later and severity == CRITICAL else severity
 
 
 def of_check(check: str, status: str) -> str:
     """A verdict that warns is minor whatever it is about."""
-    return MINOR if status == "warn" else AREA.get(area_of_check(check), CRITICAL)
+    if status == "warn":
+        return MINOR
+    area = area_of_check(check)
+    return BY_NAME[area].severity if area in BY_NAME else CRITICAL
 
 
 def area_of_check(check: str) -> str:
