@@ -138,8 +138,9 @@ def without_rights(host: Host, given: Dict[str, Any]) -> Sequence[str]:
 
 
 def look(host: Host, given: Dict[str, Any]) -> Dict[str, Any]:
-    found = toolchain.look(host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"],
-                            given["mpi_prefix"], given["mpi_install"], without_rights(host, given))
+    found = toolchain.look(
+        host, os.uname().machine, given["cuda_version"], given["nccl_prefix"], given["nccl_origin"], given["mpi_prefix"],
+        given["mpi_install"], without_rights(host, given))
     found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
 

@@ -27,6 +27,7 @@ from .gids import first_netdev, observe_gids, port_guid
 # ``N/A (no PMA)`` of a virtual function, EINVAL of a restricted one and anything else
 # that is no number is None: a counter that cannot be read is not zero.
 
+
 def observe_counters(host: Host, directory: str) -> Dict[str, Optional[int]]:
     """Every counter of a directory in alphabetical order; {} when there is no such directory."""
     return {

@@ -97,8 +97,9 @@ def record_before(
 ) -> Dict[str, Any]:
     """Write down every package. ``rows``: package -> area and disruption class of the plan; ``beside``: the journal of a rollback."""
     number, name, base = (next_number(host), unused(host, run), run) if beside is None else (beside.number, beside.run_id, beside.base)
-    document: Dict[str, Any] = {"version": 1, "run": name, "base": base, "number": number, "manager": manager,
-                "plan": {key: list(rows[key]) for key in rows}, "before": observe_packages(host, manager), "after": None}
+    document: Dict[str, Any] = {
+        "version": 1, "run": name, "base": base, "number": number, "manager": manager,
+        "plan": {key: list(rows[key]) for key in rows}, "before": observe_packages(host, manager), "after": None}
     write_record(host, name, document)
     return document
 

@@ -58,8 +58,8 @@ RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they
 QUEUE_S = 300  # how long the probe may wait for Slurm to place it
 RDMA_FABRICS = ("roce", "infiniband", "erdma")
 # Which collectives an algorithm can do at all: NCCL refuses to run the others with it. NCCL 2.30.7, src/tuner and graph/tuning.cc.
-ALGORITHMS: dict[str, tuple[str, ...] | None] = {"Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",),
-              "NVLS": ("all_reduce", "all_gather", "reduce_scatter")}
+ALGORITHMS: dict[str, tuple[str, ...] | None] = {
+    "Ring": None, "Tree": ("all_reduce",), "NVLSTree": ("all_reduce",), "NVLS": ("all_reduce", "all_gather", "reduce_scatter")}
 PER_NODE_KEYS = ("nccl_tests_path", "nccl_tests_archive", "nccl_tests_install", "nccl_tests_version", "nccl_tests_shared", "nccl_tests_nfs")
 
 

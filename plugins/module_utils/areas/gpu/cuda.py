@@ -17,6 +17,7 @@ from ..common.package_changes import hold_conflicts, missing_database, names_of,
 
 # What forbids packages that are made for one CUDA release: a driver that is too old for it, and packages that somebody holds.
 
+
 def cuda_conflicts(
     area: str, desired: Any, observed: Any, changes: Sequence[Change], key: str, product: str, release: str
 ) -> List[Problem]:

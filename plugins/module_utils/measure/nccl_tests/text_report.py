@@ -140,8 +140,8 @@ def _starts_row(words: Sequence[str], position: int) -> bool:
 
 def _row(words: Sequence[str], position: int, layout: Layout) -> Tuple[Optional[Dict[str, Any]], int, bool]:
     """(the row or None, where to go on, whether both halves that it begins are whole)."""
-    row: Dict[str, Any] = {"size": int(words[position]), "count": int(words[position + 1]), "type": words[position + 2],
-           "redop": None, "root": None}
+    row: Dict[str, Any] = {
+        "size": int(words[position]), "count": int(words[position + 1]), "type": words[position + 2], "redop": None, "root": None}
     after = position + 3
     if "redop" in layout.left and after < len(words):
         row["redop"] = words[after] if words[after] != "none" else None
