@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles: the variables that a fabric or a cloud needs, each with its reason. Controller only.
 
-A new profile is one more row in one of the files nccl_profiles_*.py. What a node needs of the chosen one (the values, and what
+A new profile is one more row in one of the files profiles_*.py. What a node needs of the chosen one (the values, and what
 it has to check and to add) travels there in the Spec, as ``derived`` makes it; reasons and sources stay here.
 """
 
