@@ -26,7 +26,6 @@ CDI_SINCE = {
     "toolkit": "1.12.0",  # NVIDIA (container toolkit: support for CDI)
 }
 DOCKER_CDI_DEFAULT = "28.2.0"  # Docker Engine 28.2.0 release notes: on unless features.cdi is false
-TOOLKIT_REFRESHES = "1.18.0"  # brings nvidia-cdi-refresh.service and .path, which its packages enable
 CDI_SOURCE = "NVIDIA (container toolkit: support for CDI)"
 # What device plugins of Kubernetes call an RDMA device, by fabric.
 RDMA_RESOURCES = {

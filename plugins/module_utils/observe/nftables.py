@@ -17,7 +17,6 @@ FAMILIES = ("ip", "ip6", "inet")
 COMMENT = "railwright"  # marks a rule as ours
 MAX_RULES, MAX_VALUES = 2000, 1000
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_/.\\-]{0,127}\Z")  # a table's or a chain's name: it becomes part of a command
-_STATES = ("ct", "state")
 _PLAIN = {
     ("meta", "iifname"): "iif", ("meta", "iif"): "iif", ("meta", "l4proto"): "protocol", ("meta", "nfproto"): "family",
     ("meta", "pkttype"): "type", ("ct", "state"): "state", ("ct", "status"): "status",

@@ -14,7 +14,6 @@ from ..host.host import Host
 from .pci_config import SPACE_BYTES, ConfigSpace, acs_names, parse_config
 
 PCI_DEVICES = "/sys/bus/pci/devices"
-FOUR_GIB = 1 << 32
 MAX_DEPTH = 16  # buses between a device and its root port; a captured tree may hold a loop
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?) ?GT/s(?: PCIe)?\Z")
 _NO_WIDTH = (0, 63, 255)  # what kernels print for "no link" and "unknown"

@@ -98,11 +98,6 @@ def in_the_way(choice: Choice, driver: Driver, ours: Sequence[str]) -> Optional[
         "take it off first (its package, or: %s)" % "; ".join("dkms remove erdma/%s --all" % version for version in others))
 
 
-def installed_here(driver: Driver, kernel: str, version: Any) -> Optional[Build]:
-    """What DKMS has of a version for this kernel."""
-    return next((build for build in driver.builds if build.version == version and build.kernel == kernel), None)
-
-
 # What a node will talk on the wire once its plan is applied: for the controller, which compares all nodes before anything changes.
 
 def planned_wire(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:

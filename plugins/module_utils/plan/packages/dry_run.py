@@ -13,7 +13,6 @@ import fnmatch
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...areas.stack import repositories
-from ...areas.stack.repository_files import STAGED
 from ...areas.stack.stack_packages import marked
 from ...catalogue import aiacc
 from ...catalogue.inbox import FAMILIES, RENAMED
@@ -197,10 +196,6 @@ def one_line(text: str, limit: int = 400) -> str:
 
 def as_dicts(proof: Proof) -> List[Dict[str, Any]]:
     return [{"name": row.name, "from": row.before, "to": row.after, "origin": row.origin} for row in proof.resolved]
-
-
-def staged_path(name: str) -> str:
-    return STAGED % name
 
 
 # A package file that nobody signed, in the proof: the one whose sha256 the operator vouches for, and the package that was asked for.
