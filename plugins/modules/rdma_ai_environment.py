@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A Python environment with torch below a prefix; the logic is in module_utils/ai_environment*.py."""
+"""A Python environment with torch below a prefix; the logic is in module_utils/prefix/python_env."""
 
 DOCUMENTATION = r"""
 module: rdma_ai_environment

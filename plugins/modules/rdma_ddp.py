@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The steps of the training benchmark on a node; the logic is in module_utils/ddp."""
+"""The steps of the training benchmark on a node; the logic is in module_utils/measure/ddp."""
 
 DOCUMENTATION = r"""
 module: rdma_ddp

@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ask a scheduler about nodes, keep new work from them, let work come again; the logic is in module_utils/drain*.py."""
+"""Ask a scheduler about nodes, keep new work from them, let work come again; the logic is in module_utils/scheduler."""
 
 DOCUMENTATION = r"""
 module: rdma_drain

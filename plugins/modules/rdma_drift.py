@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Say what differs on a node from its inventory; the logic is in module_utils/drift."""
+"""Say what differs on a node from its inventory; the logic is in module_utils/entry/drift.py."""
 
 DOCUMENTATION = r"""
 module: rdma_drift

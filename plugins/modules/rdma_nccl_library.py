@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""NCCL from its wheel or its source below a prefix; the logic is in module_utils/prefix/nccl.py and nccl_prefix_node.py."""
+"""NCCL from its wheel or its source below a prefix; the logic is in module_utils/prefix."""
 
 DOCUMENTATION = r"""
 module: rdma_nccl_library

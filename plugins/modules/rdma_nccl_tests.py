@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One step of the final proof on one node; the logic is in module_utils/nccl_tests."""
+"""One step of the final proof on one node; the logic is in module_utils/measure/nccl_tests."""
 
 DOCUMENTATION = r"""
 module: rdma_nccl_tests

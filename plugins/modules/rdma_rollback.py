@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bring a node back to how it was before a run, and record packages around a package step; the logic is in module_utils/restore_*.py."""
+"""Bring a node back to how it was before a run, and record packages around a package step; the logic is in module_utils/rollback."""
 
 DOCUMENTATION = r"""
 module: rdma_rollback
