@@ -12,9 +12,9 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach

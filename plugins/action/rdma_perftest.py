@@ -12,12 +12,12 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.chain_verdicts import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import on_another_network
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec

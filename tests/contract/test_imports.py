@@ -127,7 +127,8 @@ FLOORS = (
     ("module_utils/areas/gpu",),
     ("module_utils/areas/nccl", "module_utils/areas/erdma"),
     ("module_utils/areas/firewall",),
-    ("module_utils/plan", "module_utils/checks", "module_utils/ssh_mesh"),
+    ("module_utils/plan",),
+    ("module_utils/checks", "module_utils/ssh_mesh"),
     ("module_utils/apply", "module_utils/measure"),
     ("module_utils/rollback", "module_utils/prefix"),
     ("module_utils/entry",),  # bodies of modules

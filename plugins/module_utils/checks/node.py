@@ -3,64 +3,29 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ..areas.network.verdicts import judge_devices
+from ..plan.areas import AREAS
+from ..rules.comparisons import Inspection, Where, equal, verdict
 from ..rules.path_mtu import is_iwarp, netdev_facts, port_facts, roce_gid_index
 from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
-from .aiacc import judge_aiacc
-from .comparisons import Where, equal, verdict
-from .erdma import judge_erdma
-from .erdma_mode import judge_erdma_mode
-from .firewall import judge_firewall
-from .firmware import judge_firmware
-from .gpu import judge_gpus
-from .gpudirect import judge_gpudirect
-from .nccl_gid import judge_nccl_gid
-from .platform import judge_platform
-from .qos_boot import judge_qos_boot
-from .qos_chain import judge_qos
-from .rail import expected_device, judge_rail
-from .stack import judge_kernel, judge_stack
+from .rail import judge_rails
+
+HEALTH = "hca"  # the area of what no area sets
 
 
-def judge_node(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
-    """Everything that the facts of one node can answer."""
-    targets, _problems = match_rails(spec, identity)
-    found = {target.rail.name: target for target in targets}
-    verdicts = [_hca_count(node, spec, facts), _memlock(node, spec, facts)] + judge_gpus(node, spec, facts, identity.nvswitches)
-    for rail in spec.rails:
-        if rail.name in found:
-            verdicts.extend(judge_rail(node, spec, found[rail.name], facts))
-        else:
-            name, port = expected_device(spec, rail.index)
-            verdicts.append(verdict("rail.device", Where(node, name, port, rail.name), "fail", "%s %s" % (rail.match, rail.value), None,
-                                    "no device with %s %s on this node" % (rail.match, rail.value)))
-    if not spec.rails:
-        where = Where(node, None, None, "rails")
-        verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
-    verdicts += judge_qos(node, spec, targets, facts) + judge_firewall(node, spec, identity, targets, facts)
-    verdicts += judge_nccl_gid(node, spec, identity, targets, facts)
-    verdicts += judge_qos_boot(node, spec, targets, facts) + judge_erdma(node, spec, facts)
-    verdicts += judge_platform(node, spec, identity, facts, targets) + judge_firmware(node, spec, facts)
-    verdicts += judge_erdma_mode(node, spec, identity, facts)
-    verdicts += judge_aiacc(node, spec, facts)
-    verdicts += judge_kernel(node, spec, identity, facts) + judge_stack(node, spec, identity, facts)
-    return verdicts + judge_gpudirect(node, spec, identity, facts)
+def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
+    """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does."""
+    verdicts = [(area.name, item) for area in AREAS for item in area.verdicts(seen)]
+    health = [_hca_count(seen)] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
+    return verdicts + [(HEALTH, item) for item in health]
 
 
-def _hca_count(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:
-    hcas = facts.get("hcas")
+def _hca_count(seen: Inspection) -> Verdict:
+    hcas = seen.facts.get("hcas")
     count = len(hcas) if hcas is not None else None
-    return equal("node.hcas", Where(node, None, None, "HCAs"), spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
-
-
-def _memlock(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:
-    """What a service gets now: systemd's effective default, not what a file says it will be."""
-    wanted = str(spec["host_tuning_memlock"])
-    expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
-    found = ((facts.get("limits") or {}).get("systemd_effective") or {}).get("memlock")
-    where = Where(node, None, None, "systemd DefaultLimitMEMLOCK")
-    return equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")
+    return equal("node.hcas", Where(seen.node, None, None, "HCAs"), seen.spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
 
 
 def judge_plan(

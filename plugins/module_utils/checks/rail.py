@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on one rail: its device, link, MTUs, GID, firmware. Pure over facts and Spec."""
+"""Verdicts on the health of the rails: link, rate, path MTU, GID, firmware. Pure over facts and Spec."""
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional
 
+from ..areas.network.verdicts import place_of
+from ..rules.comparisons import Inspection, Where, at_least, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
-from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, same_address
+from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, path_mtu_for, port_facts
 from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import Verdict
-from .comparisons import Where, at_least, equal, no_expectation, unreadable, verdict
-from .erdma import WRONG_MTU
 
 # What a port of each fabric says in its link_layer file.
 LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
@@ -22,40 +22,22 @@ CONSTANT_RATE = {
 SOFTWARE = ("rdma_rxe", "siw")
 
 
-def judge_rail(node: str, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> List[Verdict]:
-    """Every verdict on a rail whose interface was found."""
-    if target.hca is None:
-        return [_gone(node, spec, target)]
-    where = Where(node, target.hca.name, target.port, target.label)
-    hca = hca_facts(facts, target.hca.name)
-    port = port_facts(facts, target.hca.name, target.port)
-    if hca is None or port is None:
-        return [unreadable("rail.device", where, "%s port %s" % (target.hca.name, target.port), "the port")]
-    found = "%s port %s" % (target.hca.name, target.port)
-    verdicts = [verdict("rail.device", where, "pass", "%s %s" % (target.rail.match, target.rail.value), found, "is %s" % found)]
-    verdicts.extend(_link(where, spec, hca, port))
-    verdicts.append(_active_mtu(where, spec, target.rail.mtu, port))
-    verdicts.append(_netdev_mtu(where, spec, target, facts))
-    verdicts.append(_address(where, target, facts))
-    verdicts.append(_gid(where, spec, target, hca, port))
-    verdicts.append(_firmware(where, spec, hca))
-    verdicts.append(equal("hca.hca_type", where, spec.expect.get("hca_type"), hca.get("hca_type"), "expect.hca_type", "HCA type"))
+def judge_rails(seen: Inspection) -> List[Verdict]:
+    """The health of every rail that has a device."""
+    verdicts: List[Verdict] = []
+    for target in seen.targets:
+        where = place_of(seen, target)
+        hca = hca_facts(seen.facts, target.hca.name) if target.hca is not None else None
+        port = port_facts(seen.facts, target.hca.name, target.port) if target.hca is not None else None
+        if where is None or hca is None or port is None:
+            continue
+        verdicts += _link(where, seen.spec, hca, port) + [
+            _active_mtu(where, seen.spec, target.rail.mtu, port),
+            _gid(where, seen.spec, target, hca, port),
+            _firmware(where, seen.spec, hca),
+            equal("hca.hca_type", where, seen.spec.expect.get("hca_type"), hca.get("hca_type"), "expect.hca_type", "HCA type"),
+        ]
     return verdicts
-
-
-def _gone(node: str, spec: Spec, target: RailTarget) -> Verdict:
-    """Name what should be there: Soft-RoCE's link has its name from us, a driver's device only its rail's match."""
-    name, port = expected_device(spec, target.rail.index)
-    wanted = "%s on %s" % (name or "an RDMA device", target.netdev)
-    if name is None:
-        wanted += " (%s %s)" % (target.rail.match, target.rail.value)
-    return verdict("rail.device", Where(node, name, port, target.label), "fail", wanted, None,
-                   "%s is there, but no RDMA device is on it" % target.netdev)
-
-
-def expected_device(spec: Spec, index: int) -> Tuple[Optional[str], Optional[int]]:
-    """Name and port of a rail's device where the inventory alone decides it."""
-    return ("rxe%d" % index, 1) if spec.rdma_stack == "soft_roce" else (None, None)
 
 
 def _firmware(where: Where, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
@@ -112,33 +94,6 @@ def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]
 
 
 PATH_MTU_NEEDED = "a netdev MTU of at least 352"
-
-
-def _netdev_mtu(where: Where, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
-    if spec.fabric == "infiniband" and target.rail.address is None:  # nor does apply touch its interface, if it has one
-        return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
-    if target.netdev is None:
-        return unreadable("rail.mtu", where, target.rail.mtu, "the rail's network interface")
-    found = netdev_facts(facts, target.netdev).get("mtu")
-    judged = equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
-    if spec.fabric == "erdma" and judged.status == "fail":
-        return judged._replace(message="%s: %s" % (judged.message, WRONG_MTU))
-    return judged
-
-
-def _address(where: Where, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
-    """The rail's address with its prefix length, among whatever else the interface carries."""
-    wanted = target.rail.address
-    if wanted is None:
-        return no_expectation("rail.address", where, "rails[%d].address" % target.rail.index, None)
-    if target.netdev is None:
-        return verdict("rail.address", where, "fail", wanted, None, "the rail has no network interface to carry it (IPoIB is not up)")
-    found = netdev_facts(facts, target.netdev).get("addresses")
-    if found is None:
-        return unreadable("rail.address", where, wanted, "the addresses of %s" % target.netdev)
-    if same_address(wanted) in [same_address(item) for item in found]:
-        return verdict("rail.address", where, "pass", wanted, wanted, "%s is on %s" % (wanted, target.netdev))
-    return verdict("rail.address", where, "fail", wanted, ", ".join(found) or "none", "%s is not on %s" % (wanted, target.netdev))
 
 
 def _gid(where: Where, spec: Spec, target: RailTarget, hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:

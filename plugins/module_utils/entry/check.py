@@ -3,8 +3,8 @@
 
 from typing import Any, Dict, List, Optional
 
+from ..areas.gpu.gpudirect_verdicts import chosen, expects_traffic
 from ..catalogue.stacks import stack_of, vendor_stack
-from ..checks.gpudirect import chosen, expects_traffic
 from ..checks.node import judge_node, judge_plan, rail_views, targets_of
 from ..host.host import Host
 from ..measure.gdr_pairs import near_pairs
@@ -12,6 +12,7 @@ from ..observe.facts import observe_facts
 from ..observe.nccl_libraries import places_of
 from ..plan.areas import AREAS
 from ..plan.plan import make_plan
+from ..rules.comparisons import inspection_of
 from ..spec.model import Spec
 from ..types import Identity, Verdict, as_dicts
 
@@ -22,7 +23,7 @@ def check_node(host: Host, node: str, spec: Spec, management: Optional[str] = No
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
-    verdicts = judge_node(node, spec, plan.identity, facts)
+    verdicts = [item for _area, item in judge_node(inspection_of(node, spec, plan.identity, facts))]
     areas = [area.name for area in AREAS]
     verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, targets_of(spec, plan.identity)))
     rails = rail_views(spec, plan.identity, facts)

@@ -15,9 +15,10 @@ from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_car
 from ..observe.nccl_libraries import places_of
 from ..observe.provenance import UNKNOWN, Origin, origins
 from ..observe.summary import observe_summary
-from ..plan.areas import AREAS
+from ..plan.areas import AREAS, BY_NAME
 from ..plan.plan import Plan, make_plan
-from ..plan.severities import DOUBLES, area_of_check, of_change, of_check
+from ..plan.severities import of_change, of_verdict
+from ..rules.comparisons import inspection_of
 from ..spec.model import Spec
 from ..types import CRITICAL, MAJOR, Change, Problem, Verdict
 
@@ -45,13 +46,14 @@ class Finding(NamedTuple):
 def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
     plan = make_plan(host, spec, None, management, now)
-    verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
+    facts = observe_facts(host, plan.identity, places_of(spec))
+    verdicts = judge_node(inspection_of(node, spec, plan.identity, facts))
     carriers = observe_carriers(host)
     findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
     return {
         "findings": [finding._asdict() for finding in findings],
-        "judged": sorted({area.name for area in AREAS} | {area_of_check(item.check) for item in verdicts if item.status != "skipped"}),
-        "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"]
+        "judged": sorted({area.name for area in AREAS} | {area for area, item in verdicts if item.status != "skipped"}),
+        "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for _area, item in verdicts if item.status == "unknown"]
         + unknown(carriers),
         "drivers": observe_summary(host, plan.identity),
         "notes": list(plan.notes),
@@ -78,20 +80,22 @@ def of_problems(problems: Sequence[Problem]) -> List[Finding]:
             for (area, subject), messages in said.items()]
 
 
-def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change]) -> List[Finding]:
+def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Change]) -> List[Finding]:
     found = []
-    for item in verdicts:
-        if item.status not in ("fail", "warn") or doubled(item, changes):
+    for area, item in verdicts:
+        if item.status not in ("fail", "warn") or said_by_plan(area, item, changes):
             continue
         place = " ".join(part for part in (item.hca or "", "port %d" % item.port if item.port is not None else "", item.subject) if part)
-        found.append(Finding("%s: %s" % (item.check, place), "state", area_of_check(item.check), "%s of %s" % (item.check, place),
-                             item.expected, item.found, of_check(item.check, item.status), "", item.message, None, ""))
+        found.append(Finding("%s: %s" % (item.check, place), "state", area, "%s of %s" % (item.check, place),
+                             item.expected, item.found, of_verdict(area, item.status), "", item.message, None, ""))
     return found
 
 
-def doubled(verdict: Verdict, changes: Sequence[Change]) -> bool:
-    """Whether a change of the plan says the same: of its area, and about the same rail where the verdict names one."""
-    own = [change for change in changes if change.area == DOUBLES.get(verdict.check)]
+def said_by_plan(area: str, verdict: Verdict, changes: Sequence[Change]) -> bool:
+    """Whether a change of the plan puts it right: one of its area, and about the same rail where the verdict names one."""
+    if area not in BY_NAME or verdict.check not in BY_NAME[area].settles:
+        return False
+    own = [change for change in changes if change.area == area]
     about = [change for change in own if verdict.subject in change.what]
     return bool(about) or (bool(own) and "(" not in verdict.subject)
 

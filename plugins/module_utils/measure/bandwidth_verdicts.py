@@ -3,7 +3,7 @@
 
 from typing import Mapping, NamedTuple, Optional
 
-from ..checks.comparisons import Where, at_least, at_most, number, verdict
+from ..rules.comparisons import Where, at_least, at_most, number, verdict
 from ..types import Verdict
 from .perftest import TOOLS, UNIT, Measurement
 

@@ -7,7 +7,7 @@ traffic is a fault of now. Read before and after, compare.
 
 from typing import Any, List, Mapping, Tuple
 
-from ..checks.comparisons import Where, unreadable, verdict
+from ..rules.comparisons import Where, unreadable, verdict
 from ..types import Verdict
 
 # Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission

@@ -10,8 +10,8 @@ import signal
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..checks.comparisons import Where, number, verdict
 from ..host.host import Host
+from ..rules.comparisons import Where, number, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair

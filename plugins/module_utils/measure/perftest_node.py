@@ -13,12 +13,12 @@ import signal
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..checks.comparisons import Where, verdict
 from ..errors import RailwrightError
 from ..formats import sysfs_values
 from ..formats.outside import is_digits, listed, mapping, read_json, rows, whole
 from ..host.host import Host
 from ..observe.traffic_counters import Watched, snapshot
+from ..rules.comparisons import Where, verdict
 from ..types import Verdict
 from . import qos_counter_verdicts
 from .bandwidth_verdicts import Limits, judge_figure, where_of

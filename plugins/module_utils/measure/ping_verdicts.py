@@ -10,7 +10,7 @@ address, so that an answer over another rail is none.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..checks.comparisons import Where, verdict
+from ..rules.comparisons import Where, verdict
 from ..types import Verdict
 
 HEADERS = {4: 28, 6: 48}  # IP header and ICMP header

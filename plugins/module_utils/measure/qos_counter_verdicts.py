@@ -11,8 +11,8 @@ rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..checks.comparisons import Where, verdict
 from ..observe.traffic_counters import ETHTOOL, Watched
+from ..rules.comparisons import Where, verdict
 from ..types import Verdict
 from .counter_verdicts import SEQUENCE
 

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma_mode import judge_erdma_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.mode_verdicts import judge_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
     address_of_gid,
     hca_facts,
@@ -44,7 +44,7 @@ def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> list[Verdict]:
         if with_gpus:
             verdicts.extend(agree("cluster.gpu_driver", subject, _each(with_gpus, _gpu_driver), "GPU driver"))
     verdicts.extend(_rails(nodes))
-    verdicts.extend(judge_erdma_modes(nodes))
+    verdicts.extend(judge_modes(nodes))
     verdicts.extend(duplicates("cluster.node_guid", "node GUID", {name: _node_guids(view) for name, view in nodes.items()}))
     verdicts.extend(duplicates("cluster.address", "address", {name: _addresses(view) for name, view in nodes.items()}))
     return verdicts

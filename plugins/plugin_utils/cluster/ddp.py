@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, number, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, number, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 KEY = "ddp_benchmark_min_samples_per_s"

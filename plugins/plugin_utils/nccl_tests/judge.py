@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, reason
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import FORSAKEN
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 from ..nccl_catalogue.busbw import JUDGED_FROM

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, one_line, tail
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
@@ -18,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer, answer_from, no_device
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import how_it_ended, leftovers, why
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions

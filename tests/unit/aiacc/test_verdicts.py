@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from aiacc_node import AiaccNode
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.aiacc import judge_aiacc
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.aiacc_verdicts import judge_aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from inspections import bare_inspection
 
 MakeNode = Callable[..., AiaccNode]
 PLUGIN = "/usr/local/lib/libnccl-net.so"
@@ -24,7 +25,7 @@ def verdicts(node: AiaccNode, profile: str = "erdma-aiacc") -> list[Verdict]:
     spec, findings = build_spec({"fabric": "erdma", "mtu": 1400, "rails": []}, "node1")
     assert spec is not None, findings
     facts: dict[str, Any] = json.loads(json.dumps(observe_facts(node)))
-    return judge_aiacc("node1", Spec({**spec.as_dict(), "nccl_profile": profile}), facts)
+    return judge_aiacc(bare_inspection("node1", Spec({**spec.as_dict(), "nccl_profile": profile}), facts))
 
 
 def of(found: list[Verdict], check: str) -> list[Verdict]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, rail_views
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform, Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
@@ -135,7 +136,7 @@ class Node:
         return spec
 
     def verdicts(self) -> list[Verdict]:
-        return judge_node(self.name, self.spec, self.identity, self.facts)
+        return [item for _area, item in judge_node(inspection_of(self.name, self.spec, self.identity, self.facts))]
 
     def view(self) -> dict[str, Any]:
         """What rdma_check returns for this node, as far as the cluster's verdicts read it."""

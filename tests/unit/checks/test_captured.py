@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
@@ -27,7 +28,7 @@ def spec_of(values: dict[str, Any]) -> Spec:
 def judge(tree: Path, values: dict[str, Any]) -> list[Verdict]:
     host = TreeHost(str(tree))
     identity = observe_identity(host)
-    return judge_node("node", spec_of(values), identity, observe_facts(host, identity))
+    return [item for _area, item in judge_node(inspection_of("node", spec_of(values), identity, observe_facts(host, identity)))]
 
 
 def views(tree: Path, values: dict[str, Any]) -> list[dict[str, Any]]:

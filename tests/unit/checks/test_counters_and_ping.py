@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping import ASKED_PEERS, look
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, payload, peers_of, probes
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 

@@ -13,6 +13,8 @@ NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),
+    *(PLUGINS / "module_utils/areas").rglob("*verdicts.py"),
+    PLUGINS / "module_utils/areas/system/limits.py",
     *(PLUGINS / "module_utils/measure").rglob("*.py"),
     *(PLUGINS / "plugin_utils").rglob("*.py"),
     *(PLUGINS / "action").glob("*.py"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import targets_of
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_boot import judge_qos_boot
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_verdicts import judge_boots
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform, Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
@@ -36,7 +36,7 @@ def judge(facts: dict[str, Any], driver: str = "mlx5_core", **values: Any) -> li
         "node", Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt"), "6.1", "x86_64", "3.11", None,
         (Nic("eth1", MAC, "0000:31:00.0", "mlx5_core", "ethernet", management=False),), (hca,), ("systemd",))
     spec = spec_of(**values)
-    return judge_qos_boot("node", spec, targets_of(spec, identity), facts)
+    return judge_boots(inspection_of("node", spec, identity, facts))
 
 
 def facts_of(boot: dict[str, Any] | None, **more: Any) -> dict[str, Any]:

@@ -15,23 +15,23 @@ from typing import Any
 import pytest
 from tests.fixtures import node_qos as tree_of
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, targets_of
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.qos_chain import (
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.chain_verdicts import (
     BREAKS,
     CHECK,
     UNKNOWN,
     Link,
     chain,
     judge_chain,
-    judge_qos,
+    judge_chains,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
@@ -266,7 +266,7 @@ def of_node(root: Path, spec: Spec) -> list[Verdict]:
     host = TreeHost(str(root))
     identity = observe_identity(host)
     facts = json.loads(json.dumps(observe_facts(host, identity)))
-    return [item for item in judge_node("node", spec, identity, facts) if item.check == CHECK]
+    return [item for _area, item in judge_node(inspection_of("node", spec, identity, facts)) if item.check == CHECK]
 
 
 def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Path) -> None:
@@ -356,12 +356,11 @@ def test_the_other_port_of_an_hca_is_another_rails(tmp_path: Path) -> None:
     identity, spec = observe_identity(host), spec_of()
     facts = observe_facts(host, identity)
     facts["qos"]["nics"].append({**facts["qos"]["nics"][0], "port": 2, "netdev": "eth2", "pfc": []})
-    assert [(item.status, item.port) for item in judge_qos("node", spec, targets_of(spec, identity), facts)] == [("pass", 1)]
+    assert [(item.status, item.port) for item in judge_chains(inspection_of("node", spec, identity, facts))] == [("pass", 1)]
 
 
 def test_a_device_that_the_facts_do_not_hold_is_unknown(tmp_path: Path) -> None:
     tree_of.with_dcb(tmp_path / "node", QOS_PROFILES[0])
     host = TreeHost(str(tmp_path / "node"))
     spec = spec_of()
-    targets = targets_of(spec, observe_identity(host))
-    assert [item.status for item in judge_qos("node", spec, targets, {})] == ["unknown"]
+    assert [item.status for item in judge_chains(inspection_of("node", spec, observe_identity(host), {}))] == ["unknown"]

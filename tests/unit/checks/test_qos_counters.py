@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.fixtures import node_traffic
 from tests.fixtures.node_traffic import MLX5, MLX5_PORT, RXE, RXE_PORT, STATISTICS, between, dcb, tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import qos_counter_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import LINK, SEQUENCE, judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counter_verdicts import (
@@ -24,6 +23,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counte
     traffic,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 PLACE = Where("node1", "mlx5_0", 1, "rail0 (eth1) with node2")

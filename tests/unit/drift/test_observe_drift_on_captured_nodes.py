@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, doubled, observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, observe_drift, said_by_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import SHOW
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import severities
@@ -95,17 +95,18 @@ def test_every_area_and_kind_has_its_word(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "subject", "what", "expected"),
+    ("area", "check", "subject", "what", "expected"),
     [
-        ("rail.mtu", "rail0 (eth1)", "MTU of rail0 (eth1)", True),
-        ("rail.mtu", "rail1 (eth2)", "MTU of rail0 (eth1)", False),
-        ("node.memlock", "systemd DefaultLimitMEMLOCK", "file /etc/security/limits.d/90-railwright.conf", False),
-        ("port.rate", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
+        ("network", "rail.mtu", "rail0 (eth1)", "MTU of rail0 (eth1)", True),
+        ("network", "rail.mtu", "rail1 (eth2)", "MTU of rail0 (eth1)", False),
+        ("limits", "node.memlock", "systemd DefaultLimitMEMLOCK", "file /etc/security/limits.d/90-railwright.conf", False),
+        ("network", "rail.other", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
+        ("hca", "port.rate", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
     ],
 )
-def test_a_verdict_doubles_a_change_about_the_same_thing(check: str, subject: str, what: str, expected: bool) -> None:
+def test_a_verdict_that_a_change_of_its_area_settles(area: str, check: str, subject: str, what: str, expected: bool) -> None:
     verdict = Verdict(check, "node", None, None, subject, "fail", 1, 2, "")
-    assert doubled(verdict, [Change("network", what, 1, 2, "link", "", "", ())]) is expected
+    assert said_by_plan(area, verdict, [Change("network", what, 1, 2, "link", "", "", ())]) is expected
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, stack
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_stack
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.verdicts import judge_builds, judge_packages, judge_stack
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.dkms import Build
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 MakeSpec = Callable[..., Spec]
@@ -42,7 +43,8 @@ def test_neither_its_modules_nor_their_use_is_taken_away(make_spec: MakeSpec, ho
 @pytest.mark.parametrize("mode", ["auto", "ofed", "compat"])
 def test_its_modules_are_judged_and_no_other_stack_is_missed(make_spec: MakeSpec, host: TreeHost, mode: str) -> None:
     def judged(spec: Spec) -> dict[str, str]:
-        found = judge_stack("n1", spec, observe_identity(host), observe_facts(host))
+        seen = inspection_of("n1", spec, observe_identity(host), observe_facts(host))
+        found = judge_packages(seen) + judge_builds(seen) + judge_stack(seen)
         return {item.check: item.status for item in found if item.check in ("stack.modules", "stack.dkms")}
 
     assert judged(make_spec(**ROCE)).get("stack.modules") == "fail"

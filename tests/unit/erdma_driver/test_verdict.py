@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma_mode import judge_erdma_mode, judge_erdma_modes, wire_letter
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.mode_verdicts import judge_mode, judge_modes, wire_letter
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Identity, Platform
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
@@ -55,24 +56,24 @@ def facts(letter: str | None, *types: str, loaded: bool = True, **more: Any) -> 
     ],
 )
 def test_of_a_node(make_spec: MakeSpec, mode: str, seen: dict[str, Any], status: str, words: str) -> None:
-    (found,) = judge_erdma_mode("n1", make_spec(erdma_mode=mode), identity(), seen)
+    (found,) = judge_mode(inspection_of("n1", make_spec(erdma_mode=mode), identity(), seen))
     assert (found.check, found.node, found.status, found.message) == ("erdma.mode", "n1", status, words)
 
 
 def test_auto_expects_ofed_of_a_gpu_node_and_leave_is_judged_all_the_same(make_spec: MakeSpec) -> None:
-    (found,) = judge_erdma_mode("n1", make_spec(), identity(GPU), facts("N", "RNIC"))
+    (found,) = judge_mode(inspection_of("n1", make_spec(), identity(GPU), facts("N", "RNIC")))
     assert (found.status, found.expected) == ("fail", "ofed (compat_mode=Y)")
-    (found,) = judge_erdma_mode("n1", make_spec(erdma_driver="leave"), identity(), facts("N", "RNIC"))
+    (found,) = judge_mode(inspection_of("n1", make_spec(erdma_driver="leave"), identity(), facts("N", "RNIC")))
     assert found.message.endswith("erdma_driver is leave, so railwright does not change it")
 
 
 def test_eadm_is_quoted_where_it_is_there(make_spec: MakeSpec) -> None:
-    (found,) = judge_erdma_mode("n1", make_spec(), identity(), facts("Y", "CA", erdma={"eadm_version": "eadm 1.2.3"}))
+    (found,) = judge_mode(inspection_of("n1", make_spec(), identity(), facts("Y", "CA", erdma={"eadm_version": "eadm 1.2.3"})))
     assert found.found == "compat or ofed (compat_mode=Y; eadm: eadm 1.2.3)"
 
 
 def test_another_fabric_is_not_judged(make_spec: MakeSpec) -> None:
-    assert judge_erdma_mode("n1", make_spec(fabric="roce", mtu=9000), identity(), facts("Y", "CA")) == []
+    assert judge_mode(inspection_of("n1", make_spec(fabric="roce", mtu=9000), identity(), facts("Y", "CA"))) == []
 
 
 def nodes(**seen: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -80,15 +81,15 @@ def nodes(**seen: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_over_all_nodes_one_wire_mode() -> None:
-    (found,) = judge_erdma_modes(nodes(a=facts("Y", "CA"), b=facts(None, "CA")))
+    (found,) = judge_modes(nodes(a=facts("Y", "CA"), b=facts(None, "CA")))
     assert (found.node, found.status, found.message) == ("", "pass", "2 nodes run as compat or ofed (RoCE-compatible)")
-    (found,) = judge_erdma_modes(nodes(a=facts("Y", "CA"), b=facts("Y", "CA"), c=facts("N", "RNIC")))
+    (found,) = judge_modes(nodes(a=facts("Y", "CA"), b=facts("Y", "CA"), c=facts("N", "RNIC")))
     assert found.status == "fail"
     assert found.message == (
         "nodes in different modes cannot talk RDMA to each other: compat or ofed (RoCE-compatible) on a, b; default (iWARP-like) on c")
-    (found,) = judge_erdma_modes(nodes(a=facts("Y", "CA"), b=facts(None)))
+    (found,) = judge_modes(nodes(a=facts("Y", "CA"), b=facts(None)))
     assert found.status == "skipped"
-    assert judge_erdma_modes(nodes(a=facts("Y", loaded=False))) == [], "nothing of eRDMA anywhere"
+    assert judge_modes(nodes(a=facts("Y", loaded=False))) == [], "nothing of eRDMA anywhere"
 
 
 def test_the_cluster_verdicts_have_it() -> None:
@@ -109,5 +110,5 @@ def test_on_a_captured_node_whose_devices_follow(make_spec: MakeSpec, nodes: Pat
         seen["modules"]["erdma"]["parameters"]["compat_mode"] = "N"
         for hca in seen["hcas"]:
             hca["node_type"] = "RNIC"
-    judged = judge_node("n1", make_spec(erdma_mode="compat"), observe_identity(host), seen)
+    judged = [item for _area, item in judge_node(inspection_of("n1", make_spec(erdma_mode="compat"), observe_identity(host), seen))]
     assert [item.status for item in judged if item.check == "erdma.mode"] == [status]

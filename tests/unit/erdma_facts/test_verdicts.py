@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.erdma import judge_erdma
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.device_verdicts import judge_devices
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma import gid_index, mode_of_node
@@ -19,6 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary im
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from inspections import bare_inspection
 from node_trees import FACTS
 
 TREES = ("erdma2", "erdma-gpu", "erdma-default", "erdma-mainline")
@@ -39,7 +40,7 @@ def facts(nodes: Path, name: str) -> dict[str, Any]:
 
 def judged(found: dict[str, Any], **more: Any) -> dict[str, list[Verdict]]:
     checks: dict[str, list[Verdict]] = {}
-    for item in judge_erdma("n1", spec_of(**more), found):
+    for item in judge_devices(bare_inspection("n1", spec_of(**more), found)):
         checks.setdefault(item.check, []).append(item)
     return checks
 
@@ -178,7 +179,7 @@ def test_every_port_is_judged_also_one_that_no_rail_names(nodes: Path) -> None:
 def test_nothing_of_erdma_is_judged_on_another_fabric(nodes: Path) -> None:
     spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": []}, "n1")
     assert spec is not None
-    assert judge_erdma("n1", spec, facts(nodes, "erdma2")) == []
+    assert judge_devices(bare_inspection("n1", spec, facts(nodes, "erdma2"))) == []
 
 
 def test_validate_of_a_good_node_has_all_verdicts_and_takes_no_rate_from_sysfs(nodes: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpu import judge_gpus
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpu_driver_verdicts import judge_gpus
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from inspections import bare_inspection
 from node_trees import FACTS
 
 SWITCHES = ("0000:04:00.0",)
@@ -33,7 +34,7 @@ def facts(nodes: Path) -> dict[str, Any]:
 def judge(facts: dict[str, Any], switches: tuple[str, ...] = SWITCHES, **values: Any) -> dict[str, Verdict]:
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], **VALUES, **values}, "n1")
     assert spec is not None, findings
-    verdicts = judge_gpus("n1", spec, facts, switches)
+    verdicts = judge_gpus(bare_inspection("n1", spec, facts, switches))
     assert len({item.check for item in verdicts}) == len(verdicts)
     assert all(item.message and item.node == "n1" for item in verdicts)
     return {item.check: item for item in verdicts}

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpudirect import chosen, expects_traffic, judge_gpudirect
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect_verdicts import chosen, expects_traffic, judge_gpudirect
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Hca, Identity, Platform, Verdict
 
 UBUNTU = Platform("ubuntu", "24.04", "noble", ("debian",), "Ubuntu 24.04", "debian", "apt")
@@ -55,7 +56,7 @@ class Node:
         self.gpudirect.update(peermem_module=module, peermem_registered=registered and module is not None, peermem_build=build)
 
     def judge(self) -> list[Verdict]:
-        return judge_gpudirect("node1", self.spec, self.identity, self.facts)
+        return judge_gpudirect(inspection_of("node1", self.spec, self.identity, self.facts))
 
     def found(self) -> set[tuple[str, str]]:
         return {(item.check, item.status) for item in self.judge()}

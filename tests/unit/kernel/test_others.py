@@ -10,12 +10,12 @@ from tests.fixtures.node_stacks import dkms as registered
 from tests.unit.kernel.conftest import EL_NEW, EL_OLD, NEW, OLD, Node, Planner
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel_guard import guard_problems
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.verdicts import judge_kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, packages, repositories
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import boot_facts, observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.severities import DOUBLES, area_of_check
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS, BY_NAME
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Verdict
 
 # As the distributions name them, Debian 13 with its plus sign.
@@ -91,7 +91,7 @@ def test_a_hold_keeps_the_pinned_kernel(el: Node, pin: str | None, version: str)
 def verdicts(node: Node, pin: str | None, **facts: Any) -> list[Verdict]:
     identity = observe_identity(node)
     known = {"kernel": identity.kernel, "boot": boot_facts(observe_boot(node, identity.kernel)), **facts}
-    return judge_kernel("n1", Planner(node, kernel_version=pin).spec, identity, known)
+    return judge_kernel(inspection_of("n1", Planner(node, kernel_version=pin).spec, identity, known))
 
 
 def test_the_verdict_on_the_pin(node: Node) -> None:
@@ -112,8 +112,7 @@ def test_the_verdict_on_the_pin(node: Node) -> None:
 
 
 def test_drift_says_it_once() -> None:
-    assert (area_of_check("kernel.pinned"), DOUBLES["kernel.pinned"]) == ("kernel", "kernel")
-    assert area_of_check("kernel.newest") == "stack"
+    assert BY_NAME["kernel"].settles == ("kernel.pinned",)
 
 
 def test_an_el_release_in_the_hold_has_no_architecture(el: Node) -> None:

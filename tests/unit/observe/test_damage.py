@@ -38,7 +38,7 @@ def hurt(path: Path, kind: str, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("name", ["roce8-bond", "rxe", "erdma2", "multiport", "ib8"])
 def test_damage_anywhere_never_raises(nodes: Path, tmp_path: Path, name: str) -> None:
-    chance = random.Random(name)  # noqa: S311  (the same damage in every run)
+    chance = random.Random(name)
     tree = tmp_path / name
     shutil.copytree(nodes / name, tree, symlinks=True)
     for number in range(ROUNDS):

@@ -306,7 +306,7 @@ def test_lldpad_is_told_by_the_socket_that_it_listens_on(tmp_path: Path, path: s
 
 def test_damage_anywhere_never_raises(tmp_path: Path) -> None:
     """Each file of a whole tree cut short, overwritten with noise or replaced by a directory: None with a reason, and JSON."""
-    chance = random.Random(3)  # noqa: S311  (the same damage in every run)
+    chance = random.Random(3)
     for write in (tree_of.with_dcb, tree_of.with_mlnx_qos):
         root = write(tmp_path / write.__name__, PROFILE).root
         for victim in sorted(path for path in root.rglob("*") if path.is_file()):

@@ -15,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
@@ -60,7 +61,7 @@ class Node(TreeHost):
         rails = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(8)]
         spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, **values}, "node")
         assert spec is not None, findings
-        found = judge_node("node", spec, identity, observe_facts(self, identity))
+        found = [item for _area, item in judge_node(inspection_of("node", spec, identity, observe_facts(self, identity)))]
         return [item for item in found if item.check.startswith(CHECKS)]
 
     def sick(self, **values: Any) -> list[Verdict]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.nccl_gid import judge_nccl_gid
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.gid_verdicts import judge_nccl_gid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import automatic
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from profile_trees import Tree
 
@@ -21,7 +21,7 @@ HERE, OTHER = MAPPED % "0a0a:000b", MAPPED % "c0a8:0001"
 
 def judged(node: Tree, **values: Any) -> list[Verdict]:
     spec, identity = node.spec(**values), observe_identity(node.host)
-    return judge_nccl_gid("node1", spec, identity, match_rails(spec, identity)[0], node.facts())
+    return judge_nccl_gid(inspection_of("node1", spec, identity, node.facts()))
 
 
 def statuses(node: Tree, **values: Any) -> set[str]:

@@ -11,9 +11,10 @@ import pytest
 from tests.fixtures.node_stacks import DOCA_DKMS, HALF_NEXT, UBUNTU_KERNEL
 from tests.unit.stack.conftest import NODES
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_stack
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.verdicts import judge_builds, judge_packages, judge_stack
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from node_trees import FACTS
@@ -38,7 +39,8 @@ def judge(name: str, facts: Facts, stack: str = "doca", container: bool = False)
     identity = identity_of(name)
     if container:
         identity = identity._replace(capabilities=(*identity.capabilities, "container"))
-    return judge_stack(name, spec, identity, facts)
+    seen = inspection_of(name, spec, identity, facts)
+    return judge_packages(seen) + judge_builds(seen) + judge_stack(seen)
 
 
 def brief(verdicts: list[Verdict]) -> dict[str, str]:

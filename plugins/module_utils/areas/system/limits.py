@@ -13,8 +13,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats.outside import is_digits
 from ...host.host import Host
+from ...rules.comparisons import Inspection, Where, equal
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import Change, Identity, Problem, Verdict, run
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "limits"
@@ -165,3 +166,12 @@ def login_text(desired: Desired) -> str:
 def manager_text(desired: Desired) -> str:
     return HEADER + "[Manager]\nDefaultLimitMEMLOCK=%s\nDefaultLimitNOFILE=%d:%s\n" % (
         desired.manager["DefaultLimitMEMLOCK"], min(SOFT_NOFILE, desired.nofile), desired.manager["DefaultLimitNOFILE"])
+
+
+def judge_memlock(seen: Inspection) -> List[Verdict]:
+    """What a service gets now: systemd's effective default, not what a file says it will be."""
+    wanted = str(seen.spec["host_tuning_memlock"])
+    expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
+    found = ((seen.facts.get("limits") or {}).get("systemd_effective") or {}).get("memlock")
+    where = Where(seen.node, None, None, "systemd DefaultLimitMEMLOCK")
+    return [equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")]

@@ -9,8 +9,8 @@ And where NCCL uses fewer HCAs than the node has (NCCL_IB_HCA, a port that is do
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ...checks.comparisons import Where, verdict
 from ...observe.affinity import differences, nearest
+from ...rules.comparisons import Where, verdict
 from ...types import Verdict
 from .transport import Channel, network
 

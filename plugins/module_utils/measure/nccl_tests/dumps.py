@@ -8,8 +8,8 @@ virtual machine shows it: on clouds that is a part of the bandwidth. One that it
 import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ...checks.comparisons import Where, verdict
 from ...host.host import Host
+from ...rules.comparisons import Where, verdict
 from ...types import Verdict
 from .topology_xml import FILE_ELEMENTS, GRAPHS, MAX_BYTES, TOPOLOGY, Unreadable, elements, read_file, rendered
 

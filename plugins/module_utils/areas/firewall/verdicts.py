@@ -3,19 +3,18 @@
 
 from typing import Any, List, Mapping, Optional, Sequence
 
-from ..areas.firewall.openings import ANYWHERE, ROCE_PORT, Opening, bootstrap_interface, openings, peers_of, worst
-from ..rules.packet_filter import CLOSED, OPEN
-from ..spec.match import RailTarget
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, unreadable, verdict
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.packet_filter import CLOSED, OPEN
+from ...types import Verdict
+from .openings import ANYWHERE, ROCE_PORT, Opening, bootstrap_interface, openings, peers_of, worst
 
 TCP, ROCE = "firewall.tcp", "firewall.roce"
 HARDWARE = ("the HCA takes RoCE's packets off the wire before the host's firewall sees them; the network must let UDP %d pass: ACLs of "
             "switches, and a cloud's security groups (4789 is VXLAN, not RoCE)" % ROCE_PORT)
 
 
-def judge_firewall(node: str, spec: Spec, identity: Identity, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_firewall(seen: Inspection) -> List[Verdict]:
+    node, spec, identity, facts = seen.node, seen.spec, seen.identity, seen.facts
     wanted = openings(spec, identity)
     interface = bootstrap_interface(spec, identity)
     where = Where(node, None, None, "TCP on %s" % interface if interface else "TCP")
@@ -26,7 +25,7 @@ def judge_firewall(node: str, spec: Spec, identity: Identity, targets: Sequence[
         return verdicts
     if spec.rdma_stack != "soft_roce":
         return verdicts + [verdict(ROCE, Where(node, None, None, "rails"), "skipped", None, None, HARDWARE)]
-    for target in targets:
+    for target in seen.targets:
         mine = [opening for opening in wanted if opening.protocol == "udp" and opening.interface == target.netdev]
         if target.netdev is not None:
             place = Where(node, target.hca.name if target.hca else None, target.port, target.label)

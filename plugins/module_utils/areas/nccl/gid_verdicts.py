@@ -5,30 +5,30 @@ The file decides, not the inventory: whether they agree is ``config.nccl``. A wr
 connection, or RoCE v1 that no router carries, without a word about it.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ..rules.nccl_gids import FINDS_IT_TEXT, GID_INDEX, GidPort, automatic, described, finds_it, judge_index, right_indexes, selected
-from ..rules.path_mtu import as_int, port_facts
-from ..spec.match import RailTarget
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, unreadable, verdict
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.nccl_gids import FINDS_IT_TEXT, GID_INDEX, GidPort, automatic, described, finds_it, judge_index, right_indexes, selected
+from ...rules.path_mtu import as_int, port_facts
+from ...spec.model import Spec
+from ...types import Verdict
 
 CHECK = "nccl.gid"
 CONF = "/etc/nccl.conf"  # what facts read
 HCA = "NCCL_IB_HCA"
 
 
-def judge_nccl_gid(node: str, spec: Spec, identity: Identity, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_nccl_gid(seen: Inspection) -> List[Verdict]:
     """One verdict for each HCA that NCCL is told to use, or one for the node where there is nothing to judge."""
+    node, spec, facts = seen.node, seen.spec, seen.facts
     if spec.fabric == "infiniband":  # NCCL returns before it reads an index there
         return []
     reason = nothing_to_judge(spec)
-    found = [target for target in targets if target.hca is not None]
+    found = [target for target in seen.targets if target.hca is not None]
     rails = {(target.hca.name, target.port or 1): target for target in found if target.hca is not None}
     variables = settings(spec, facts)
     addresses = {key: target.rail.address for key, target in rails.items()}
-    ports = [port for port in selected(variables.get(HCA, ""), identity, addresses)
+    ports = [port for port in selected(variables.get(HCA, ""), seen.identity, addresses)
              if not spec.rails or (port.hca, port.port) in rails]
     if reason is not None:
         return [verdict(CHECK, Where(node, None, None, GID_INDEX), "skipped", None, variables.get(GID_INDEX), reason)]

@@ -4,10 +4,10 @@
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..catalogue.drivers import find_branch
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, equal, unreadable, verdict
+from ...catalogue.drivers import find_branch
+from ...rules.comparisons import Inspection, Where, equal, unreadable, verdict
+from ...spec.model import Spec
+from ...types import Verdict
 
 PASSED_THROUGH = "vfio-pci"  # a GPU that belongs to a virtual machine on this host
 UP = "Completed"
@@ -15,8 +15,9 @@ NO_ANSWER = ("N/A", "[N/A]", "Not Supported")  # GPUs before Hopper say nothing 
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)+)")
 
 
-def judge_gpus(node: str, spec: Spec, facts: Mapping[str, Any], nvswitches: Sequence[str]) -> List[Verdict]:
+def judge_gpus(seen: Inspection) -> List[Verdict]:
     """Nothing is said where there is no GPU and the inventory speaks of none."""
+    node, spec, facts = seen.node, seen.spec, seen.facts
     gpus, expected = facts.get("gpus"), spec.expect.get("gpus")
     whole = Where(node, None, None, "GPUs")
     if not gpus and expected is None:
@@ -33,7 +34,7 @@ def judge_gpus(node: str, spec: Spec, facts: Mapping[str, Any], nvswitches: Sequ
     driver: Dict[str, Any] = facts.get("gpu_driver") or {}
     return [
         count, _version(where, spec, driver), _loaded(where, gpus, driver, facts.get("virtual") == "container"), _nouveau(where, driver),
-        _fabricmanager(node, spec, driver, nvswitches), _persistence(node, spec, driver),
+        _fabricmanager(node, spec, driver, seen.identity.nvswitches), _persistence(node, spec, driver),
     ]
 
 

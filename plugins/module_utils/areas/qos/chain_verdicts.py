@@ -8,14 +8,12 @@ is slow without an error. So the verdict names the first link that breaks; the l
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..areas.qos.fit import marks, priorities_of, shares, trusts_dscp, without_dcb
-from ..catalogue.qos import QosProfile, dscp_of, site_profile
-from ..observe.qos import SOFTWARE, WITHOUT_DCB
-from ..rules.path_mtu import as_int
-from ..spec.match import RailTarget
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, unreadable, verdict
+from ...catalogue.qos import QosProfile, dscp_of, site_profile
+from ...observe.qos import SOFTWARE, WITHOUT_DCB
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.path_mtu import as_int
+from ...types import Verdict
+from .fit import marks, priorities_of, shares, trusts_dscp, without_dcb
 
 CHECK = "qos.chain"
 HOLDS, BREAKS, UNKNOWN = "holds", "breaks", "unknown"
@@ -33,15 +31,15 @@ class Link(NamedTuple):
     found: str  # unknown: why it cannot be read
 
 
-def judge_qos(node: str, spec: Spec, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_chains(seen: Inspection) -> List[Verdict]:
     """One verdict for each NIC of each rail that has a device (one without is ``rail.device``); a bond has several NICs."""
-    verdicts = []
+    spec, facts, verdicts = seen.spec, seen.facts, []
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
     qos = facts.get("qos") or {}
-    for target in targets:
+    for target in seen.targets:
         if target.hca is None:
             continue
-        where = Where(node, target.hca.name, target.port, target.label)
+        where = Where(seen.node, target.hca.name, target.port, target.label)
         nics = [nic for nic in qos.get("nics") or [] if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         why = FABRIC_WITHOUT.get(spec.fabric) or without_dcb(nics[0] if nics else {"driver": target.hca.driver})
         if why is not None or profile is None:

@@ -3,29 +3,29 @@
 
 from typing import Any, List, Mapping, Optional
 
-from ..observe.firmware import device_of, same_value
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, no_expectation, unreadable, verdict
+from ...observe.firmware import device_of, same_value
+from ...rules.comparisons import Inspection, Where, no_expectation, unreadable, verdict
+from ...spec.model import Spec
+from ...types import Verdict
 
 VENDOR = "0x15b3"
 REBOOT = "what is in flash runs after a reboot"
 
 
-def judge_firmware(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_firmware(seen: Inspection) -> List[Verdict]:
     """Each NIC once: two ports have one firmware."""
     verdicts: List[Verdict] = []
-    seen: List[str] = []
-    for hca in facts.get("hcas") or []:
+    judged: List[str] = []
+    for hca in seen.facts.get("hcas") or []:
         address = hca.get("pci_address")
-        if address is None or hca.get("vendor_id") != VENDOR or device_of(address) in seen:
+        if address is None or hca.get("vendor_id") != VENDOR or device_of(address) in judged:
             continue
-        seen.append(device_of(address))
-        where = Where(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
+        judged.append(device_of(address))
+        where = Where(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
         firmware = hca.get("firmware") or {}
-        if spec["nic_firmware_versions"]:
-            verdicts.append(_version(where, spec, hca, firmware.get("flash")))
-        verdicts += _config(where, spec, firmware.get("config"))
+        if seen.spec["nic_firmware_versions"]:
+            verdicts.append(_version(where, seen.spec, hca, firmware.get("flash")))
+        verdicts += _config(where, seen.spec, firmware.get("config"))
     return verdicts
 
 

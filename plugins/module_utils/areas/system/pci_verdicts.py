@@ -5,12 +5,12 @@ Each message that is not a pass names the BIOS or kernel setting to look at. In 
 hypervisor's: what the guest sees of them is not judged.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..spec.match import RailTarget
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, no_expectation, unreadable, verdict
+from ...rules.comparisons import Inspection, Where, no_expectation, unreadable, verdict
+from ...spec.match import RailTarget
+from ...spec.model import Spec
+from ...types import Identity, Verdict
 
 GIB_4 = 1 << 32
 VIRTUAL = "in a virtual machine this is the hypervisor's"
@@ -34,7 +34,8 @@ class Device(NamedTuple):
     link: Mapping[str, Any]
 
 
-def judge_platform(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any], targets: List[RailTarget]) -> List[Verdict]:
+def judge_platform(seen: Inspection) -> List[Verdict]:
+    node, spec, identity, facts = seen.node, seen.spec, seen.identity, seen.facts
     devices = _devices(node, facts)
     pci = facts.get("pci") or {}
     verdicts = _links(identity, devices)
@@ -44,7 +45,7 @@ def judge_platform(node: str, spec: Spec, identity: Identity, facts: Mapping[str
         else:
             verdicts.append(_sriov(spec, device))
         verdicts.append(_numa(identity, device, pci.get("numa_nodes")))
-    verdicts += _read_requests(spec, identity, devices, targets)
+    verdicts += _read_requests(spec, identity, devices, seen.targets)
     if devices:
         verdicts += [_acs(node, spec, identity, pci, devices), _iommu(node, spec, identity, pci, devices)]
     return verdicts
@@ -151,7 +152,7 @@ def _numa(identity: Identity, device: Device, nodes: Optional[int]) -> Verdict:
     return verdict("pci.numa", device.where, "warn", "a NUMA node", device.numa_node, NUMA_HINT)
 
 
-def _read_requests(spec: Spec, identity: Identity, devices: List[Device], targets: List[RailTarget]) -> List[Verdict]:
+def _read_requests(spec: Spec, identity: Identity, devices: List[Device], targets: Sequence[RailTarget]) -> List[Verdict]:
     """Of the rails' HCAs, each once."""
     by_pci = {device.pci: device for device in devices}
     verdicts: Dict[str, Verdict] = {}

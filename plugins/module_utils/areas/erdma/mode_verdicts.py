@@ -7,17 +7,17 @@ asked where there are both: a device that does not follow the parameter was made
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..rules.erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, verdict
+from ...rules.comparisons import Inspection, Where, verdict
+from ...rules.erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
+from ...types import Verdict
 
 CHECK = "erdma.mode"
 DRIVER = "erdma"
 
 
-def judge_erdma_mode(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
-    mode = mode_of(spec, identity)
+def judge_mode(seen: Inspection) -> List[Verdict]:
+    node, spec, facts = seen.node, seen.spec, seen.facts
+    mode = mode_of(spec, seen.identity)
     if mode is None:
         return []
     where, expected = Where(node, None, None, "eRDMA driver"), "%s (compat_mode=%s)" % (mode, LETTERS[mode])
@@ -78,7 +78,7 @@ def wire_letter(facts: Mapping[str, Any]) -> Optional[str]:
     return letters.pop() if len(letters) == 1 else None
 
 
-def judge_erdma_modes(nodes: Mapping[str, Mapping[str, Any]]) -> List[Verdict]:
+def judge_modes(nodes: Mapping[str, Mapping[str, Any]]) -> List[Verdict]:
     """Over all nodes that have the driver: one kind of wire. A node by itself is judged above; here only the mix."""
     letters = {node: wire_letter(view["facts"]) for node, view in nodes.items() if parameters(view["facts"])}
     known = {node: letter for node, letter in letters.items() if letter is not None}

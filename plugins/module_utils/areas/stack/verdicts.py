@@ -6,32 +6,43 @@ The next boot counts as much as this one: a kernel that was installed meanwhile 
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..catalogue.stacks import DKMS, keeps_stack, stack_of, vendor_stack
-from ..observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
-from ..observe.stack_modules import INBOX, UNKNOWN
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, unreadable, verdict
+from ...catalogue.stacks import DKMS, keeps_stack, stack_of, vendor_stack
+from ...observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
+from ...observe.stack_modules import INBOX, UNKNOWN
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...types import Verdict
 
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
 
 
-def judge_stack(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
-    """In a container kernel and modules belong to the machine below: nothing is said about them."""
-    if identity.has("container"):
+def judge_stack(seen: Inspection) -> List[Verdict]:
+    """In a container kernel and modules belong to the machine below: nothing is said about them, here and in the next two."""
+    if seen.identity.has("container"):
         return []
-    wanted = stack_of(spec, identity)
-    vendor = vendor_stack(spec, identity) is not None
-    kept = keeps_stack(spec) and not vendor
+    node, facts, vendor, kept = seen.node, seen.facts, wants_vendor(seen), keeps_stack(seen.spec)
     modules = relevant_modules(facts, vendor or kept)
     verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
-    verdicts += _half_installed(node, facts, vendor) + _origin(
-        Where(node, None, None, "kernel modules"), facts, None if kept else wanted if vendor else INBOX)
+    wanted = stack_of(seen.spec, seen.identity) if vendor else None if kept else INBOX
+    verdicts += _origin(Where(node, None, None, "kernel modules"), facts, wanted)
     if modules or vendor:
-        verdicts += _dkms(node, facts, modules)
         verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts))
         verdicts.append(_secure_boot(Where(node, None, None, "Secure Boot"), facts, modules))
     return verdicts
+
+
+def judge_builds(seen: Inspection) -> List[Verdict]:
+    """What DKMS has built for the running kernel."""
+    vendor = wants_vendor(seen)
+    modules = relevant_modules(seen.facts, vendor or keeps_stack(seen.spec))
+    return _dkms(seen.node, seen.facts, modules) if (modules or vendor) and not seen.identity.has("container") else []
+
+
+def judge_packages(seen: Inspection) -> List[Verdict]:
+    return [] if seen.identity.has("container") else _half_installed(seen.node, seen.facts, wants_vendor(seen))
+
+
+def wants_vendor(seen: Inspection) -> bool:
+    return vendor_stack(seen.spec, seen.identity) is not None
 
 
 def relevant_modules(facts: Mapping[str, Any], vendor: bool) -> Dict[str, List[Mapping[str, Any]]]:
@@ -160,34 +171,3 @@ def _secure_boot(where: Where, facts: Mapping[str, Any], modules: Mapping[str, A
         return verdict("stack.secure_boot", where, "pass", "enrolled", "enrolled", said)
     said = "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at boot"
     return verdict("stack.secure_boot", where, "fail", "enrolled", "not enrolled", said)
-
-
-# The verdict on the pinned kernel: whether it runs, and whether the next boot starts it again. Pure.
-
-CHECK = "kernel.pinned"
-
-
-def judge_kernel(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
-    """Nothing is said where no kernel is pinned, nor in a container, whose kernel belongs to the machine below."""
-    if identity.has("container") or spec["kernel_version"] is None:
-        return []
-    where = Where(node, None, None, "kernel")
-    pinned, running = spec["kernel_version"], facts.get("kernel")
-    if running is None:
-        return [unreadable(CHECK, where, pinned, "the running kernel's release")]
-    boot = facts.get("boot") or {}
-    following = boot.get("next")
-    if running != pinned:
-        return [verdict(CHECK, where, "fail", pinned, running, "runs %s, not %s; %s" % (running, pinned, _way(boot, pinned)))]
-    if following is not None and following != pinned:
-        return [verdict(CHECK, where, "fail", pinned, following, "%s runs, and the next boot starts %s (%s)" % (
-            pinned, following, boot.get("next_source")))]
-    said = ", and is what the next boot starts" if following else ""
-    return [verdict(CHECK, where, "pass", pinned, running, "%s runs%s" % (pinned, said))]
-
-
-def _way(boot: Mapping[str, Any], pinned: str) -> str:
-    """How far the node is from it."""
-    if pinned not in [kernel["release"] for kernel in boot.get("kernels") or []]:
-        return "it is not installed"
-    return "the next boot starts it" if boot.get("next") == pinned else "it is installed, and the next boot starts %s" % boot.get("next")

@@ -8,16 +8,17 @@ and whose profile asks for nothing gets no verdict.
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ..catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, deep_words, fits, pypi_words
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, verdict
+from ...catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, deep_words, fits, pypi_words
+from ...rules.comparisons import Inspection, Where, verdict
+from ...spec.model import Spec
+from ...types import Verdict
 
 OFF = "none"
 CONF = "/etc/nccl.conf"
 
 
-def judge_aiacc(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_aiacc(seen: Inspection) -> List[Verdict]:
+    node, spec, facts = seen.node, seen.spec, seen.facts
     found: Optional[Mapping[str, Any]] = facts.get("aiacc")
     wanted = spec["nccl_profile"] == PROFILE
     verdicts = _nccl(node, facts.get("nccl_libraries")) if wanted else []

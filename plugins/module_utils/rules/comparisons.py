@@ -7,9 +7,25 @@
 4. A floor that needs no expectation (ACTIVE, LinkUp) is judged always.
 """
 
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
-from ..types import Verdict
+from ..spec.match import RailTarget, match_rails
+from ..spec.model import Spec
+from ..types import Identity, Verdict
+
+
+class Inspection(NamedTuple):
+    """One inspection of one node: all that its verdicts are made of."""
+
+    node: str
+    spec: Spec
+    identity: Identity
+    facts: Mapping[str, Any]
+    targets: Tuple[RailTarget, ...]
+
+
+def inspection_of(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> Inspection:
+    return Inspection(node, spec, identity, facts, tuple(match_rails(spec, identity)[0]))
 
 
 class Where(NamedTuple):

@@ -7,13 +7,13 @@ it for a working path and leaves DMA-BUF aside. Traffic, the only real proof, is
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..areas.gpu.gpudirect_evidence import evidence_of, wants_of
-from ..formats.text import spoken
-from ..observe.peermem_build import FITS, OTHER_STACK, WITHOUT_CLIENT
-from ..rules.gpudirect import AUTO, DMABUF, NONE, NV_PEER_MEM, PEERMEM, Choice, Evidence, choose
-from ..spec.model import Spec
-from ..types import Identity, Verdict
-from .comparisons import Where, verdict
+from ...formats.text import spoken
+from ...observe.peermem_build import FITS, OTHER_STACK, WITHOUT_CLIENT
+from ...rules.comparisons import Inspection, Where, verdict
+from ...rules.gpudirect import AUTO, DMABUF, NONE, NV_PEER_MEM, PEERMEM, Choice, Evidence, choose
+from ...spec.model import Spec
+from ...types import Identity, Verdict
+from .gpudirect_evidence import evidence_of, wants_of
 
 MODULES = {PEERMEM: "nvidia_peermem", NV_PEER_MEM: "nv_peer_mem"}
 SUBJECT = "GPU memory"
@@ -24,18 +24,18 @@ BUILT = {
 }
 
 
-def judge_gpudirect(node: str, spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_gpudirect(seen: Inspection) -> List[Verdict]:
     """Nothing where there is no GPU, or nothing to connect it to; the plan's notes say so."""
-    evidence, choice = chosen(spec, identity, facts)
-    where = Where(node, None, None, SUBJECT)
-    seen = facts.get("gpudirect") or {}
+    evidence, choice = chosen(seen.spec, seen.identity, seen.facts)
+    where = Where(seen.node, None, None, SUBJECT)
+    found = seen.facts.get("gpudirect") or {}
     if not evidence.gpus or not evidence.hcas:
         return []
-    verdicts = [_path(where, spec, evidence, choice, seen)] + _peermem(where, choice, seen)
+    verdicts = [_path(where, seen.spec, evidence, choice, found)] + _peermem(where, choice, found)
     if choice.path == DMABUF:
-        verdicts += _dmabuf(node, evidence, seen)
+        verdicts += _dmabuf(seen.node, evidence, found)
     if choice.path in MODULES:
-        verdicts.append(_built(where, choice, seen))
+        verdicts.append(_built(where, choice, found))
     return verdicts
 
 

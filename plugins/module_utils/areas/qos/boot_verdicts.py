@@ -4,28 +4,27 @@
 A chain that holds now and is gone after a reboot, or after a restart of openibd, shows as slow RDMA weeks later.
 """
 
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Optional
 
-from ..areas.qos.fit import without_dcb
-from ..catalogue.qos import QosProfile, site_profile
-from ..spec.match import RailTarget
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, unreadable, verdict
-from .qos_chain import FABRIC_WITHOUT
+from ...catalogue.qos import QosProfile, site_profile
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...spec.model import Spec
+from ...types import Verdict
+from .chain_verdicts import FABRIC_WITHOUT
+from .fit import without_dcb
 
 CHECK = "qos.boot"
 EXPECTED = "as now after a reboot (%s)"
 
 
-def judge_qos_boot(node: str, spec: Spec, targets: Sequence[RailTarget], facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_boots(seen: Inspection) -> List[Verdict]:
     """One verdict for each NIC of each rail that has a device; a bond has several NICs."""
-    verdicts = []
+    spec, facts, verdicts = seen.spec, seen.facts, []
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
-    for target in targets:
+    for target in seen.targets:
         if target.hca is None:
             continue
-        where = Where(node, target.hca.name, target.port, target.label)
+        where = Where(seen.node, target.hca.name, target.port, target.label)
         nics = [nic for nic in (facts.get("qos") or {}).get("nics") or []
                 if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         why = nothing_expected(spec, profile, nics[0] if nics else {"driver": target.hca.driver}, facts.get("virtual") == "container")

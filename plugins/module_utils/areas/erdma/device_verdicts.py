@@ -7,21 +7,20 @@ no subject at all: the driver prints 100 Gb/sec whatever the instance does.
 
 from typing import Any, List, Mapping, Optional, Tuple
 
-from ..catalogue.erdma_instances import erdma_instance
-from ..formats.outside import is_digits
-from ..rules.path_mtu import hca_facts
-from ..spec.model import Spec
-from ..types import Verdict
-from .comparisons import Where, unreadable, verdict
+from ...catalogue.erdma_instances import erdma_instance
+from ...formats.outside import is_digits
+from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.path_mtu import hca_facts
+from ...spec.model import Spec
+from ...types import Verdict
 
 ACTIVE = "ACTIVE"  # sysfs: 4: ACTIVE, ibv_devinfo: PORT_ACTIVE
 SINCE = 43  # rdma-core with the provider
-WRONG_MTU = ("eRDMA needs exactly 8500 with jumbo frames and 1400 without: with another one NCCL's LL128 can corrupt data, "
-             "and nothing reports it")
 
 
-def judge_erdma(node: str, spec: Spec, facts: Mapping[str, Any]) -> List[Verdict]:
+def judge_devices(seen: Inspection) -> List[Verdict]:
     """Nothing on other fabrics, whatever the node has."""
+    node, spec, facts = seen.node, seen.spec, seen.facts
     if spec.fabric != "erdma":
         return []
     found = facts.get("erdma")
