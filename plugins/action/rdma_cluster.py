@@ -74,7 +74,7 @@ def not_looked_at(variables: dict[str, Any], alive: list[str], name: str) -> lis
 
 
 def pinged(variables: dict[str, Any], nodes: list[str], name: str | None) -> dict[str, dict[str, Any]]:
-    """What rdma_ping's action plugin registered, of the nodes that are judged. Its form is that plugin's own."""
+    """What rdma_measure's action plugin registered, of the nodes that are judged. Its form is that plugin's own."""
     found = {node: result_of(variables, node, name) for node in nodes} if name is not None else {}
     return {node: value for node, value in found.items() if value is not None and "pings" in value}
 

@@ -94,7 +94,7 @@ stack:
   returned: success
   type: str
 gpudirect:
-  description: What M(railwright.rdma.rdma_gdr) has to measure here, as C(path), C(gpus), C(pairs), and C(why_not) where it is nothing.
+  description: What M(railwright.rdma.rdma_measure) has to measure here, as C(path), C(gpus), C(pairs), and C(why_not) where it is nothing.
   returned: success
   type: dict
 rails:

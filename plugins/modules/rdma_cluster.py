@@ -26,7 +26,7 @@ options:
     type: str
     required: true
   ping:
-    description: The variable under which the result of M(railwright.rdma.rdma_ping) was registered on every host. For O(mode=judge).
+    description: The variable under which the result of M(railwright.rdma.rdma_measure) was registered on every host. For O(mode=judge).
     type: str
   collect:
     description: More variables with verdicts, either registered results or lists of verdicts. For O(mode=judge).

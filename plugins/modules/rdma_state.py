@@ -22,8 +22,10 @@ options:
       - Whether to return the plan only, or to carry it out.
       - V(confirm) keeps a change of networking that waits for its confirmation, and says what became of the run; V(outcome) only says so.
         The action plugin runs V(confirm) by itself after an apply.
+      - V(explain) says which path the node's HCAs take to GPU memory, why, and why not the others. V(source) names the archive of
+        nv_peer_mem that has to be on the node before DKMS can build it. Both only read.
     type: str
-    choices: [plan, apply, confirm, outcome]
+    choices: [plan, apply, confirm, outcome, explain, source]
     default: plan
   areas:
     description:
@@ -258,6 +260,14 @@ taken_back:
   returned: when that happened
   type: list
   elements: str
+explanation:
+  description: The path, the reason, the alternatives with what speaks against them, and the evidence with where it was read.
+  returned: when O(mode=explain)
+  type: dict
+source:
+  description: URL, sha256, directory and release of the archive; null where none is needed.
+  returned: when O(mode=source)
+  type: dict
 restore_point:
   description: The journal on the node; empty when nothing was changed.
   returned: success
@@ -271,7 +281,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import
 def main() -> None:
     module = NodeModule(
         argument_spec={
-            "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome"], "default": "plan"},
+            "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome", "explain", "source"], "default": "plan"},
             "areas": {"type": "list", "elements": "str"},
             "expected": {"type": "list", "elements": "str"},
             "only": {"type": "list", "elements": "str"},

@@ -25,7 +25,8 @@ POLL_S = 5.0
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only look, and modules without modes; the others may download, build or measure for hours.
 LOOKING = (
-    None, "look", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll", "failed",
+    None, "look", "ping", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll",
+    "failed",
 )  # fmt: skip
 
 

@@ -271,7 +271,7 @@ class Collector:
             _merge(host.refused, _objects(result.get("refused")), "key")
         _keep(host, result)
         action = _action(data).rpartition(".")[2]
-        if action == "rdma_perftest":
+        if action == "rdma_measure":
             self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
         if action in DOCUMENTS:
             name, document = DOCUMENTS[action]

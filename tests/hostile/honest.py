@@ -133,9 +133,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_erdma:look": {**SAID, "source": SOURCE},
     "rdma_erdma:*": SAID,
     "rdma_facts:": {**SAID, "rdma": FACTS},
-    "rdma_gdr:explain": {**SAID, "explanation": EXPLANATION},
-    "rdma_gdr:source": {**SAID, "source": PEER_SOURCE},
-    "rdma_gdr:traffic": {**SAID, "verdicts": [VERDICT]},
+    "rdma_state:explain": {**SAID, "explanation": EXPLANATION},
+    "rdma_state:source": {**SAID, "source": PEER_SOURCE},
+    "rdma_measure:gpudirect": {**SAID, "verdicts": [VERDICT]},
     "rdma_hpcx:look": {**SAID, "hpcx": HPCX},
     "rdma_hpcx:*": SAID,
     "rdma_nccl_build:look": {**SAID, "node": BUILD},
@@ -156,10 +156,10 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_packages:check": {**SAID, "steps": [PACKAGE], "later": False, "resolved": [
         {"name": "rdma-core", "from": None, "to": "44.0-2", "origin": "Debian"}]},
     "rdma_packages:failed": {"failed": True, "msg": "the package step failed", "explains": True},
-    "rdma_perftest:start": {**SAID, "verdicts": [], "open_ports": [18515, 18516]},
-    "rdma_perftest:run": {**SAID, "verdicts": [VERDICT]},
-    "rdma_perftest:stop": {**SAID, "verdicts": [], "traffic": [TRAFFIC], "ended": 0},
-    "rdma_ping:": {**SAID, "pings": [], "rails": [{"name": "rail0", "macs": [], "dad_failed": False}]},
+    "rdma_measure:start": {**SAID, "verdicts": [], "open_ports": [18515, 18516]},
+    "rdma_measure:run": {**SAID, "verdicts": [VERDICT]},
+    "rdma_measure:stop": {**SAID, "verdicts": [], "traffic": [TRAFFIC], "ended": 0},
+    "rdma_measure:ping": {**SAID, "pings": [], "rails": [{"name": "rail0", "macs": [], "dad_failed": False}]},
     "rdma_rollback:look": {**SAID, "restore_points": RUNS},
     "rdma_rollback:plan": ROLLBACK, "rdma_rollback:prove": ROLLBACK, "rdma_rollback:apply": ROLLBACK,
     "rdma_rollback:packages_before": {**SAID, "record": "r1-packages"},
@@ -191,6 +191,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 def texts() -> dict[str, str]:
     """As a module prints them."""
-    computed = {"rdma_ping:": "@pings", "rdma_drain:*": "@drains"}  # of what is asked for: connection/liar.py
+    computed = {"rdma_measure:ping": "@pings", "rdma_drain:*": "@drains"}  # of what is asked for: connection/liar.py
     plain = {"shell:": "/remote/tmp", "fetch:": PACKED, "probe:": PROBE.replace("NOW", f"{time.time():.0f}")}
     return {key: json.dumps(answer) for key, answer in ANSWERS.items()} | plain | computed

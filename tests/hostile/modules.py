@@ -19,8 +19,8 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
     "rdma_drift": {"": {}},
     "rdma_erdma": {"look": {}},
     "rdma_facts": {"": {}},
-    "rdma_gdr": {"explain": {}, "source": {}, "traffic": {"check": "checked"}},
     "rdma_hpcx": {"look": {}},
+    "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
     "rdma_nccl_build": {
         "look": {}, "state": {"plan": "build_plan"}, "build": {"plan": "build_plan"}, "pack": {"plan": "build_plan"},
         "verify": {"seen": "build_seen", "plan": "build_plan", "choice": "build_choice", "made": "build_made"},
@@ -31,7 +31,6 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
         "stop": {"plan": "bench_plan"}, "collect": {"plan": "bench_plan"},
     },
     "rdma_packages": {"check": {"plan": PLAN}},
-    "rdma_ping": {"": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}},
     "rdma_rollback": {
         "look": {}, "plan": {"to": "r1"}, "prove": {"to": "r1"}, "apply": {"to": "r1"}, "packages_before": {"plan": PLAN},
         "packages_after": {"record": "r1-packages"},
@@ -40,7 +39,7 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
         "observe": {}, "generate": {"plan": "mesh_plan"}, "read": {"plan": "mesh_plan"},
         "apply": {"plan": "mesh_plan", "made": "mesh_made"},
     },
-    "rdma_state": {"plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}},
+    "rdma_state": {"plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}, "explain": {}, "source": {}},
     "rdma_upgrade": {"lease": {"run": "r1"}, "release": {"run": "r1"}},
 }
 GUARDED: dict[str, dict[str, Any]] = {

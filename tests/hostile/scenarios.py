@@ -99,13 +99,13 @@ def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
 ASKS = {
     "facts": "rdma_facts:",
     "drift": "rdma_drift:",
-    "explain": "rdma_gdr:explain",
+    "explain": "rdma_state:explain",
     "container_flags": "rdma_containers:",
     "restore_points": "rdma_rollback:look",
     "plan": "probe: rdma_state:plan",
     "ai_environment_plan": "rdma_ai_environment:look",
-    "validate": "rdma_check: rdma_gdr:traffic rdma_ping:",
-    "perftest": "rdma_check: rdma_gdr:traffic rdma_perftest:run rdma_perftest:start rdma_perftest:stop rdma_ping:",
+    "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping",
+    "perftest": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop",
     "apply":
         "apt: command: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
         "rdma_rollback:packages_before rdma_state:apply rdma_state:plan shell:",
@@ -128,7 +128,7 @@ ASKS = {
         "rdma_nccl_library:unpack shell:",
     "hpcx_prefix": "file: get_url: rdma_hpcx:link rdma_hpcx:look rdma_hpcx:place rdma_hpcx:unpack",
     "erdma_driver": "file: get_url: rdma_erdma:clean rdma_erdma:look rdma_erdma:unpack",
-    "gpudirect_source": "file: get_url: rdma_gdr:source shell: stat: unarchive:",
+    "gpudirect_source": "file: get_url: rdma_state:source shell: stat: unarchive:",
     "firmware_images": "file: get_url:",
     "ssh_mesh": "rdma_ssh_mesh:apply rdma_ssh_mesh:generate rdma_ssh_mesh:key rdma_ssh_mesh:observe rdma_ssh_mesh:prove rdma_ssh_mesh:read",
     "nccl_tests":

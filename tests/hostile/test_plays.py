@@ -44,7 +44,7 @@ def told_in(scenario: Scenario) -> list[Told]:
     found = []
     for turn, key in enumerate(key for key in scenario.asks if SCALE > 1 or key not in SLOW):
         text = known.get(key) or known[f"{key.partition(':')[0]}:*"]
-        text = {"@pings": json.dumps(ANSWERS["rdma_ping:"]), "@drains": json.dumps(ANSWERS["rdma_drain:*"])}.get(text, text)
+        text = {"@pings": json.dumps(ANSWERS["rdma_measure:ping"]), "@drains": json.dumps(ANSWERS["rdma_drain:*"])}.get(text, text)
         some = list(lies(key, text, builtin=not key.startswith("rdma_")))
         rest = some[len(DANGEROUS):]
         first = (turn * 7919 + len(scenario.name) * 104729) % max(1, len(rest))

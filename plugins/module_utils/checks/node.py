@@ -4,12 +4,12 @@
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import judge_devices
-from ..plan.areas import AREAS
 from ..rules.comparisons import Inspection, Where, equal, verdict
 from ..rules.path_mtu import is_iwarp, netdev_facts, port_facts, roce_gid_index
 from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Change, Identity, Problem, Verdict
+from .area_verdicts import AREA_VERDICTS
 from .rail import judge_rails
 
 HEALTH = "hca"  # the area of what no area sets
@@ -17,7 +17,7 @@ HEALTH = "hca"  # the area of what no area sets
 
 def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does."""
-    verdicts = [(area.name, item) for area in AREAS for item in area.verdicts(seen)]
+    verdicts = [(row.area, item) for row in AREA_VERDICTS for item in row.judge(seen)]
     health = [_hca_count(seen)] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
     return verdicts + [(HEALTH, item) for item in health]
 

@@ -36,7 +36,7 @@ def check_node(host: Host, node: str, spec: Spec, management: Optional[str] = No
 def traffic_plan(
     host: Host, spec: Spec, identity: Identity, facts: Dict[str, Any], rails: List[Dict[str, Any]], verdicts: List[Verdict]
 ) -> Dict[str, Any]:
-    """What rdma_gdr has to measure on this node, or why nothing."""
+    """What rdma_measure has to measure on this node, or why nothing."""
     evidence, choice = chosen(spec, identity, facts)
     why = expects_traffic(spec, choice, verdicts)
     pairs = near_pairs(host, identity, facts, rails) if why is None else []

@@ -8,6 +8,7 @@ answer is small on purpose: hundreds of nodes are asked every hour, and a clean 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import environment
+from ..checks.area_verdicts import SETTLED
 from ..checks.node import judge_node
 from ..host.host import Host
 from ..observe.facts import observe_facts
@@ -15,7 +16,7 @@ from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_car
 from ..observe.nccl_libraries import places_of
 from ..observe.provenance import UNKNOWN, Origin, origins
 from ..observe.summary import observe_summary
-from ..plan.areas import AREAS, BY_NAME
+from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
 from ..plan.severities import of_change, of_verdict
 from ..rules.comparisons import inspection_of
@@ -93,7 +94,7 @@ def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Chang
 
 def said_by_plan(area: str, verdict: Verdict, changes: Sequence[Change]) -> bool:
     """Whether a change of the plan puts it right: one of its area, and about the same rail where the verdict names one."""
-    if area not in BY_NAME or verdict.check not in BY_NAME[area].settles:
+    if (area, verdict.check) not in SETTLED:
         return False
     own = [change for change in changes if change.area == area]
     about = [change for change in own if verdict.subject in change.what]

@@ -18,18 +18,16 @@ from ..plan.selection import Left, cut_plan
 from ..spec.model import Spec
 from ..types import as_dicts, change_as_dict
 from .facts import connection_address
+from .gpudirect import explain, needed_source
 
 
 def run_state(module: Any) -> None:
     """Body of the rdma_state module."""
     params = module.params
-    if params["mode"] in ("confirm", "outcome"):
-        run_confirmation(module)
+    if params["mode"] in OTHER_MODES:
+        OTHER_MODES[params["mode"]](module)
         return
-    if params["spec"] is None:
-        module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
-    spec = Spec(params["spec"])
-    host = Host()
+    spec, host = spec_of(module), Host()
     refused: Dict[str, Any] = {}
     applying = params["mode"] == "apply" and not module.check_mode
     try:
@@ -86,6 +84,22 @@ def switch_of(params: Dict[str, Any], plan: Plan) -> Optional[Switch]:
     return Switch(params["confirm_seconds"] if plan.identity.has("systemd") else 0, params["confirm_token"])
 
 
+def spec_of(module: Any) -> Spec:
+    if module.params["spec"] is None:
+        module.fail_json(msg="rdma_state got no spec: its action plugin did not run; call it as railwright.rdma.rdma_state from a playbook")
+    return Spec(module.params["spec"])
+
+
+def run_explanation(module: Any) -> None:
+    """The choice of the GPUDirect path, or the archive that it wants."""
+    spec, host = spec_of(module), Host()
+    try:
+        answer = {"explanation": explain(host, spec)} if module.params["mode"] == "explain" else {"source": needed_source(host, spec)}
+    except RailwrightError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, **answer)
+
+
 def run_confirmation(module: Any) -> None:
     """Modes confirm and outcome: keep what waits for its confirmation, or only say what became of it."""
     params = module.params
@@ -95,6 +109,9 @@ def run_confirmation(module: Any) -> None:
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, confirm=answer, restore_point=answer["restore_point"])
+
+
+OTHER_MODES = {"confirm": run_confirmation, "outcome": run_confirmation, "explain": run_explanation, "source": run_explanation}
 
 
 def plan_result(plan: Plan, spec: Spec) -> Dict[str, Any]:

@@ -8,7 +8,7 @@ it is good enough is the inventory's to say. Where perftest cannot reach GPU mem
 
 import signal
 import time
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
 from ..host.host import Host
 from ..rules.comparisons import Where, number, verdict
@@ -109,8 +109,3 @@ def pairs_from(rows: Sequence[Mapping[str, Any]]) -> List[Pair]:
              row.get("numa_node"))
         for row in rows
     ]
-
-
-def options_from(values: Mapping[str, Any]) -> Options:
-    fields: Dict[str, int] = {name: int(values[name]) for name in Options._fields}
-    return Options(**fields)

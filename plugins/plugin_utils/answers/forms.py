@@ -125,8 +125,11 @@ FORMS: dict[str, dict[str, Any]] = {
     "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str]}},
     "rdma_erdma": {"look": {"source": SOURCE}},
     "rdma_facts": {"": {"rdma": FACTS}},
-    "rdma_gdr": {"explain": {"explanation": Map(DATA)}, "source": {"source": SOURCE}, "traffic": VERDICTS},
     "rdma_hpcx": {"look": {"hpcx": PREFIX}},
+    "rdma_measure": {
+        "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
+        "start": {**VERDICTS, "open_ports": [PORT]}, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
+    },
     "rdma_nccl_build": {
         "look": {"node": BUILD_NODE}, "state": {"programs": Map(SHA256), "manifest": MANIFEST}, "build": {"manifest": MANIFEST},
         "pack": {"sha256": SHA256}, "verify": {"library_path": [PATH]},
@@ -143,10 +146,6 @@ FORMS: dict[str, dict[str, Any]] = {
     "rdma_packages": {
         "check": {"steps": [STEP], "later": bool, "resolved": [{"name": str, "from": TEXT, "to": TEXT, "origin": TEXT}]}, "failed": {},
     },
-    "rdma_perftest": {
-        "start": {**VERDICTS, "open_ports": [PORT]}, "run": VERDICTS, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
-    },
-    "rdma_ping": {"": {"pings": [Map(DATA)], "rails": [Map(DATA)]}},
     "rdma_rollback": {
         "look": {"restore_points": [Map(DATA)]}, "plan": ROLLBACK, "prove": ROLLBACK, "apply": ROLLBACK, "packages_before": RECORD,
         "packages_after": {**RECORD, "packages_changed": [str]},
@@ -158,6 +157,9 @@ FORMS: dict[str, dict[str, Any]] = {
         "key": {"changes": [str], "public_key?": maybe(KEY_LINE)},
         "apply": {"changes": [str], "diff?": DATA},
     },
-    "rdma_state": {"plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED},
+    "rdma_state": {
+        "plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED, "explain": {"explanation": Map(DATA)},
+        "source": {"source": SOURCE},
+    },
     "rdma_upgrade": {"lease": {"lease": LEASE, "taken_over_from": LEASE, "busy": TEXT}, "release": {"lease": LEASE}},
 }

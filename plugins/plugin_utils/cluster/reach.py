@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on the networks between the nodes, from what every node pinged and heard. Pure; runs on the controller.
 
-``results`` maps a node to what rdma_ping returned for it: ``pings`` (a probe of ping.probes with its answers) and
+``results`` maps a node to what rdma_measure returned for it: ``pings`` (a probe of ping.probes with its answers) and
 ``rails``. A cause is one finding: the pings that it explains are ``unknown`` and name it. What a node heard
 is its own word; with a lie it can get a wrong finding on another node, but make no failed ping a pass.
 """

@@ -42,7 +42,7 @@ def test_what_our_code_says_of_a_node_passes_whole(tree: str) -> None:
         ("rdma_check", None, check_node(host, "n1", spec)),
         ("rdma_drift", None, observe_drift(host, "n1", spec)),
         ("rdma_state", "plan", whole),
-        ("rdma_gdr", "explain", {"explanation": explain_tree(str(NODES / tree))}),
+        ("rdma_state", "explain", {"explanation": explain_tree(str(NODES / tree))}),
         ("rdma_containers", None, {"container": look_at_tree(str(NODES / tree), spec)}),
     ):
         sent = json.loads(json.dumps({"changed": False, **answer}))

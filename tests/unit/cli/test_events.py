@@ -177,7 +177,7 @@ def test_who_reached_whom_comes_from_the_controller_and_in_its_form() -> None:
     document = {"rails": rails, "pairs": pairs, "pairs_left_out": 0}
     given = document | {"pairs": [*pairs, {"node": "n1"}], "secret": "x"}
     assert outcome(event("runner_on_ok", "n1", {"reachability": given}, "railwright.rdma.rdma_cluster")).reachability == document
-    assert outcome(event("runner_on_ok", "n1", {"reachability": given}, "railwright.rdma.rdma_ping")).reachability is None
+    assert outcome(event("runner_on_ok", "n1", {"reachability": given}, "railwright.rdma.rdma_measure")).reachability is None
     assert outcome(event("runner_on_ok", "n1", {"peers": {}}, "railwright.rdma.rdma_cluster")).reachability is None
 
 
@@ -186,9 +186,9 @@ def test_counters_of_every_round_are_kept_under_the_name_of_whose_answer_it_was(
     one |= {"interfaces": {}, "backwards": []}
     forged = one | {"node": "n9", "peer": "n1", "secret": "x", "counters": {"sent_pkts": "many", "rcvd_pkts": 1}}
     result = outcome(
-        event("runner_on_ok", "n1", {"traffic": [one, "noise", {"rail": "rail1"}]}, "railwright.rdma.rdma_perftest"),
-        event("runner_on_ok", "n1", {"traffic": [one | {"peer": "n3"}]}, "railwright.rdma.rdma_perftest"),
-        event("runner_on_ok", "n2", {"traffic": [forged]}, "railwright.rdma.rdma_perftest"),
+        event("runner_on_ok", "n1", {"traffic": [one, "noise", {"rail": "rail1"}]}, "railwright.rdma.rdma_measure"),
+        event("runner_on_ok", "n1", {"traffic": [one | {"peer": "n3"}]}, "railwright.rdma.rdma_measure"),
+        event("runner_on_ok", "n2", {"traffic": [forged]}, "railwright.rdma.rdma_measure"),
         event("runner_on_ok", "n2", {"traffic": [one]}, "community.general.other"),
     )
     kept = {name: value for name, value in forged.items() if name != "secret"} | {"node": "n2", "counters": {"rcvd_pkts": 1}}

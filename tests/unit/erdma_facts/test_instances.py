@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import limits_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma_instances
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import ERDMA_INSTANCES, busbw_floor, device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 EBMGN7EX, UNKNOWN = "ecs.ebmgn7ex.32xlarge", "ecs.ebmgn7v.32xlarge"

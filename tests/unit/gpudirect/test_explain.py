@@ -105,7 +105,7 @@ def test_bad_usage_is_one_line_and_64(capsys: pytest.CaptureFixture[str], argume
 def test_an_explanation_arrives_with_its_node() -> None:
     collector = Collector()
     answer = {"explanation": {"path": "dmabuf"}, "changed": False}
-    collector.handle({"event": "runner_on_ok", "event_data": {"host": "n1", "task_action": "railwright.rdma.rdma_gdr", "res": answer}})
+    collector.handle({"event": "runner_on_ok", "event_data": {"host": "n1", "task_action": "railwright.rdma.rdma_state", "res": answer}})
     foreign = {"event": "runner_on_ok", "event_data": {"host": "n2", "task_action": "ansible.builtin.debug", "res": answer}}
     collector.handle(foreign)
     outcome = collector.finish()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, usable, verdicts_in
-from ansible_collections.railwright.rdma.plugins.action.rdma_perftest import crossed_rails, pair_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import crossed_rails, pair_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import summarise

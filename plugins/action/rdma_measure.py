@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller side of rdma_measure: what this node pings and measures, from the schedule and from what the hosts registered.
+
+Whoever has nothing to do in a step costs no connection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import (
+    crossed_rails,
+    limits_of,
+    no_server,
+    not_run,
+    pair_of,
+    ports_of,
+    profile_of,
+    sizes_of,
+)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+
+OPTIONS = {
+    "mode": {"type": "str", "required": True, "choices": ["ping", "start", "run", "stop", "gpudirect"]},
+    "check": {"type": "str", "required": True},
+    "schedule": {"type": "dict"},
+    "round": {"type": "int", "default": 0},
+    "started": {"type": "str"},
+    "ping": {"type": "str"},
+    "count": {"type": "int", "default": 2},
+    "wait": {"type": "int", "default": 1},
+}
+NEEDED = {"ping": ("schedule",), "gpudirect": (), **dict.fromkeys(("start", "run", "stop"), ("schedule", "started"))}
+Result = dict[str, Any]
+
+
+class ActionModule(StepAction):
+    """One method a kind of measurement."""
+
+    argument_spec = OPTIONS
+
+    def answer(self, result: Result, variables: Result, options: Result) -> Result:
+        mode, node = options["mode"], str(variables["inventory_hostname"])
+        missing = [name for name in NEEDED[mode] if options[name] is None]
+        if missing:
+            raise AnsibleActionFail(f"rdma_measure: mode {mode} needs {' and '.join(missing)}")
+        result.update(changed=False, verdicts=[])
+        if mode == "ping":
+            return self._ping(node, result, variables, options)
+        if mode == "gpudirect":
+            return self._gpudirect(node, result, variables, options)
+        return self._perftest(node, result, variables, options)
+
+    def _ask(self, mode: str, request: Result, variables: Result) -> Result:
+        arguments = {"mode": mode, "request": request}
+        answer: Result = self._execute_module(module_name="railwright.rdma.rdma_measure", module_args=arguments, task_vars=variables)
+        return answer
+
+    @staticmethod
+    def _view(variables: Result, node: str, check: str) -> Result:
+        """What rdma_check registered for a node."""
+        view = result_of(variables, node, check)
+        if view is None:
+            raise AnsibleActionFail(f"{check} holds no result of railwright.rdma.rdma_check for {node}")
+        return view
+
+    def _ping(self, node: str, result: Result, variables: Result, options: Result) -> Result:
+        """The rails of this node and those of its peers, paired by name."""
+        rails = self._view(variables, node, options["check"])["rails"]
+        peers = [str(peer) for peer in options["schedule"]["peers"].get(node, [])]
+        theirs = {peer: view["rails"] for peer in peers if (view := result_of(variables, peer, options["check"])) is not None}
+        wanted = probes(rails, theirs)
+        own = [{key: rail[key] for key in ("name", "netdev", "address")} for rail in rails if rail["netdev"] and rail["address"]]
+        why = "no other node answered" if not theirs else "no rail has an address on both sides"
+        result.update(pings=[], rails=[])
+        if not wanted:
+            result["verdicts"] = as_dicts([verdict("ping.mtu", Where(node, None, None, "rails"), "skipped", None, None, why)])
+        if not own:
+            return result
+        answer = self._ask("ping", {"probes": wanted, "rails": own, "count": options["count"], "wait": options["wait"]}, variables)
+        if answer.get("failed") or answer.get("unreachable"):
+            return {**result, **answer}
+        pings = merged(wanted, answer.get("pings"))
+        if pings is None:
+            raise AnsibleActionFail("the node's answer to the pings is not one to what it was asked")
+        result.update(pings=pings, rails=holders(own, answer.get("rails")))
+        return result
+
+    def _perftest(self, node: str, result: Result, variables: Result, options: Result) -> Result:
+        """A node is server, client or idle in a round."""
+        mode, pair = options["mode"], pair_of(options["schedule"], options["round"], node)
+        if self._task.check_mode or pair is None or (mode == "run" and pair[1] != node):
+            return {**result, "skipped": True, "skip_reason": "nothing to do for this node in this step"}
+        spec = host_spec(self._templar, variables)
+        server_rails, client_rails = (self._view(variables, name, options["check"])["rails"] for name in pair)
+        serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]),
+                                               crossed_rails(variables, options["ping"], pair))
+        profile, why_not = profile_of(spec)
+        if profile is not None:  # without its class the traffic would ride the queue of everybody, which may drop
+            serving, asking = ([test._replace(tclass=profile.tc) for test in tests] for tests in (serving, asking))
+        is_server = pair[0] == node
+        own = serving if is_server else asking
+        request = {
+            "node": node, "peer": pair[1] if is_server else pair[0], "serve": is_server, "tests": as_dicts(own),
+            "ports": ports_of(result_of(variables, node, options["check"]), own), "options": sizes_of(spec),
+            "lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not,
+        }
+        extra: list[Verdict] = []
+        if mode == "run":
+            started = result_of(variables, pair[0], options["started"])
+            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
+            if started is None:
+                extra += [no_server(node, pair[0], test) for test in asking]
+                request["tests"] = []
+            else:
+                # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
+                request.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
+                               **limits_of(spec))
+        if request["tests"]:
+            result.update(self._ask(mode, request, variables))
+        result["changed"] = False
+        result["verdicts"] = as_dicts(extra) + list(result.get("verdicts", []))
+        if mode == "start" and is_server:
+            result.setdefault("open_ports", [])
+            result.update(client_tests=as_dicts(asking), options=request["options"])
+        return result
+
+    def _gpudirect(self, node: str, result: Result, variables: Result, options: Result) -> Result:
+        """The near pairs of GPU and HCA that rdma_check found, or the verdict that says why nothing is measured."""
+        found = self._view(variables, node, options["check"]).get("gpudirect")
+        if not isinstance(found, dict) or not {"gpus", "why_not", "path", "pairs"} <= set(found):
+            raise AnsibleActionFail(f"{options['check']} holds no result of railwright.rdma.rdma_check for {node}")
+        if not found["gpus"] or self._task.check_mode:
+            why = "nothing is measured in check mode" if found["gpus"] else "this node has no NVIDIA GPU"
+            return {**result, "skipped": True, "skip_reason": why}
+        if found["why_not"] is not None:
+            where = Where(node, None, None, "GPU memory")
+            reason = f"not measured: {found['why_not']}"
+            return {**result, "verdicts": as_dicts([verdict(gdr.CHECK, where, "skipped", None, None, reason)])}
+        spec = host_spec(self._templar, variables)
+        request = {"node": node, "path": found["path"], "pairs": found["pairs"], "options": sizes_of(spec),
+                   "port": int(spec["validate_port"]), "minimum": spec[gdr.KEY]}
+        return {**result, **self._ask("gpudirect", request, variables)}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The body of the rdma_measure module: one request of the action plugin, carried out and judged."""
+
+from typing import Any, Callable, Dict
+
+from ..errors import RailwrightError
+from ..host.host import Host
+from ..measure import gdr, perftest_node
+from ..measure.bandwidth_verdicts import Limits
+from ..measure.perftest import Measurement, Options
+from ..measure.ping import look
+from ..observe.traffic_counters import Watched
+from ..types import as_dicts
+
+Request = Dict[str, Any]
+
+
+def ping(host: Host, request: Request) -> Dict[str, Any]:
+    return look(host, request["probes"], request["rails"], request["count"], request["wait"])
+
+
+def start(host: Host, request: Request) -> Dict[str, Any]:
+    tests = tests_of(request) if request["serve"] else []
+    verdicts, ports = perftest_node.start(host, request["node"], request["peer"], tests, ports_of(request), options_of(request))
+    return {"verdicts": as_dicts(verdicts), "open_ports": ports}
+
+
+def run(host: Host, request: Request) -> Dict[str, Any]:
+    limits = Limits(request["thresholds"], request["sources"])
+    verdicts = perftest_node.run_clients(
+        host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request), limits)
+    return {"verdicts": as_dicts(verdicts)}
+
+
+def stop(host: Host, request: Request) -> Dict[str, Any]:
+    verdicts, ended, traffic = perftest_node.stop(
+        host, request["node"], request["peer"], ports_of(request), request["lossless"], request["why_not"])
+    return {"verdicts": as_dicts(verdicts), "ended": ended, "traffic": traffic}
+
+
+def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
+    verdicts = gdr.measure(host, request["node"], request["path"], gdr.pairs_from(request["pairs"]), options_of(request), request["port"],
+                           request["minimum"])
+    return {"verdicts": as_dicts(verdicts)}
+
+
+def tests_of(request: Request) -> Any:
+    return [Measurement(**test) for test in request["tests"]]
+
+
+def ports_of(request: Request) -> Any:
+    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in request["ports"]]
+
+
+def options_of(request: Request) -> Options:
+    return Options(**{name: int(value) for name, value in request["options"].items()})
+
+
+MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
+    "ping": ping, "start": start, "run": run, "stop": stop, "gpudirect": gpudirect,
+}
+
+
+def run_measure(module: Any) -> None:
+    """Body of the module. A node without its action plugin is told so."""
+    mode, request = module.params["mode"], module.params["request"]
+    if request is None:
+        module.fail_json(msg="rdma_measure got no request: its action plugin did not run; call it by its full name from a playbook")
+    try:
+        result = MODES[mode](Host(), request)
+    except (RailwrightError, OSError) as error:
+        module.fail_json(msg="rdma_measure %s: %s" % (mode, error))
+    module.exit_json(changed=False, **result)

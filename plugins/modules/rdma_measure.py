@@ -1,0 +1,173 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Traffic between nodes and within one; the logic is in module_utils/entry/measure.py."""
+
+DOCUMENTATION = r"""
+module: rdma_measure
+short_description: Ping and measure on every rail, between nodes and from GPU memory
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - V(ping) sends C(ping -M do) with a payload that fills the MTU which the inventory gives the rail, from the rail's own interface and
+    address to the same rail of every peer, sixteen at a time. Where the full size does not come back, one ping of the Ethernet size tells a
+    smaller MTU on the way from a peer that is not reachable. It asks the kernel for its route, and on every Ethernet rail, by ARP or
+    neighbour discovery, who else has the rail's address. Needs root and C(ping) of iputils. M(railwright.rdma.rdma_cluster), which sees all
+    nodes, judges what it finds.
+  - V(start), V(run) and V(stop) are one round of C(ib_write_bw) and C(ib_read_lat) of perftest between the nodes of a pair, rail by rail.
+    The caller puts a barrier between them.
+  - V(start) reads the counters of both nodes (errors, and on RoCE pauses, discards, marks and CNPs of the HCA port and its interfaces) and
+    starts the servers on one of them. A server ends by itself after a bounded time, whatever becomes of the controller.
+  - V(run) runs the clients one after the other on the other node, and judges the average against the thresholds in the inventory. Without a
+    threshold the figure is V(skipped), never passed. On RoCE the traffic carries the traffic class of the inventory's QoS profile, as that
+    of NCCL does. eRDMA in driver mode default is iWARP, whose queue pairs only RDMA-CM connects (C(-R)).
+  - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters. Put it under C(always).
+  - V(gpudirect) runs C(ib_write_bw) between the memory of a GPU and an HCA of the same node, for every pair that is near on the PCIe tree.
+    Where perftest is built without CUDA, or without DMA-BUF where that is the path, the verdict is V(unproven), never V(pass).
+  - A node that has nothing to do in a step skips it without a connection.
+options:
+  mode:
+    description: What is measured, or which step of it.
+    type: str
+    choices: [ping, start, run, stop, gpudirect]
+    required: true
+  check:
+    description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
+    type: str
+  schedule:
+    description:
+      - Who pings and measures whom. For all modes but V(gpudirect).
+      - The registered result of M(railwright.rdma.rdma_cluster) with O(railwright.rdma.rdma_cluster#module:mode=schedule).
+    type: dict
+  round:
+    description: The round of the schedule, for perftest.
+    type: int
+    default: 0
+  started:
+    description: The variable under which the result of V(start) is registered on every host. For perftest.
+    type: str
+  ping:
+    description:
+      - The variable under which the result of V(ping) was registered on every host. For perftest.
+      - Rails that it found on another rail's network are not measured.
+    type: str
+  count:
+    description: Pings of a probe; one answer is enough.
+    type: int
+    default: 2
+  wait:
+    description: Seconds to wait for the answer to a ping.
+    type: int
+    default: 1
+  request:
+    description: What the action plugin asks of the node. Do not set it.
+    type: dict
+attributes:
+  check_mode:
+    support: full
+    description: Only pings are sent in check mode; the other modes are skipped.
+  diff_mode:
+    support: none
+    description: Changes nothing that lasts.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with iputils and perftest.
+"""
+
+EXAMPLES = r"""
+- name: Ping the peers on every rail
+  railwright.rdma.rdma_measure:
+    mode: ping
+    schedule: "{{ schedule }}"
+    check: check
+  become: true
+  register: ping
+
+- name: Measure a round
+  block:
+    - name: Start the servers
+      railwright.rdma.rdma_measure:
+        mode: start
+        schedule: "{{ schedule }}"
+        check: check
+        started: started
+      become: true
+      register: started
+
+    - name: Run the clients
+      railwright.rdma.rdma_measure:
+        mode: run
+        schedule: "{{ schedule }}"
+        check: check
+        started: started
+      become: true
+      register: measured
+  always:
+    - name: Stop the servers
+      railwright.rdma.rdma_measure:
+        mode: stop
+        schedule: "{{ schedule }}"
+        check: check
+        started: started
+      become: true
+"""
+
+RETURN = r"""
+verdicts:
+  description: Verdicts of this step, as M(railwright.rdma.rdma_check) returns them.
+  returned: success
+  type: list
+  elements: dict
+pings:
+  description: For each rail and peer what was asked, whether the full and the small packet came back, the route, and which MACs were heard.
+  returned: when O(mode=ping)
+  type: list
+  elements: dict
+rails:
+  description: For each rail with an address the MACs of others that answer for it (null when nobody could be asked), and C(dad_failed).
+  returned: when O(mode=ping)
+  type: list
+  elements: dict
+open_ports:
+  description: The TCP ports that the started servers listen on.
+  returned: when O(mode=start)
+  type: list
+  elements: int
+traffic:
+  description:
+    - For each HCA port what its counters and those of its interfaces grew by since V(start), with C(rail), C(hca), C(port), C(peer)
+      and C(seconds).
+    - C(backwards) names the counters that were reset or wrapped in between.
+  returned: when O(mode=stop)
+  type: list
+  elements: dict
+ended:
+  description: How many servers were still running and were ended.
+  returned: when O(mode=stop)
+  type: int
+"""
+
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.measure import run_measure
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+
+
+def main() -> None:
+    run_measure(NodeModule(
+        argument_spec={
+            "mode": {"type": "str", "choices": ["ping", "start", "run", "stop", "gpudirect"], "required": True},
+            "check": {"type": "str"},
+            "schedule": {"type": "dict"},
+            "round": {"type": "int", "default": 0},
+            "started": {"type": "str"},
+            "ping": {"type": "str"},
+            "count": {"type": "int", "default": 2},
+            "wait": {"type": "int", "default": 1},
+            "request": {"type": "dict"},
+        },
+        supports_check_mode=True,
+    ))
+
+
+if __name__ == "__main__":
+    main()
