@@ -31,7 +31,6 @@ from ansible.vars.manager import VariableManager
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.unknown import is_foreign
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
@@ -56,7 +55,7 @@ class Inventory:
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
-        """File and line of a host's key, or of the deepest written part of ``rails[1].match.mac``."""
+        """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``."""
         return self.index.find(host, list(self.membership.get(host, ())), key)
 
 
@@ -159,8 +158,6 @@ def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, 
     known = set(known_keys())
     values: dict[str, Any] = {}
     for name in variables:
-        if is_foreign(name, ()):
-            continue
         if name not in known:
             values[str(name)] = None
             continue

@@ -51,7 +51,7 @@ def judge_node(node: str, spec: Spec, identity: Identity, facts: Mapping[str, An
 def _hca_count(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:
     hcas = facts.get("hcas")
     count = len(hcas) if hcas is not None else None
-    return equal("node.hcas", Where(node, None, None, "HCAs"), spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
+    return equal("node.hcas", Where(node, None, None, "HCAs"), spec.expect.get("hcas"), count, "rdma_expect.hcas", "number of HCAs")
 
 
 def _memlock(node: str, spec: Spec, facts: Mapping[str, Any]) -> Verdict:

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.aiacc impor
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 MakeNode = Callable[..., AiaccNode]
 PLUGIN = "/usr/local/lib/libnccl-net.so"

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, rail_views
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform, Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 DEBIAN = Platform("debian", "12", "bookworm", (), "Debian GNU/Linux 12", "debian", "apt")
 

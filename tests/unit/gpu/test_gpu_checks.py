@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.gpu import judge_gpus
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from node_trees import FACTS
 
 SWITCHES = ("0000:04:00.0",)
