@@ -117,7 +117,8 @@ def inventory(directory: Path, count: int, port: int) -> Path:
     """
     options = f"-F none -o UserKnownHostsFile={directory}/known_hosts -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
     common = {
-        "rdma_fabric": "roce", "rdma_mtu": 9000, "host_tuning_sysctls": {key: str(value) for key, value in SYSCTLS.items()}, "ansible_port": port,
+        "rdma_fabric": "roce", "rdma_mtu": 9000,
+        "host_tuning_sysctls": {key: str(value) for key, value in SYSCTLS.items()}, "ansible_port": port,
         "ansible_user": pwd.getpwuid(os.geteuid()).pw_name, "ansible_become": False,
         "ansible_ssh_private_key_file": str(directory / "client"), "ansible_ssh_common_args": options,
         "ansible_remote_tmp": str(directory / "remote"),

@@ -49,7 +49,8 @@ def test_every_item_has_its_row_and_every_row_holds(document: Document, there: W
 @pytest.mark.parametrize("document", LISTED, ids=NAMES)
 def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_path: Path) -> None:
     """With the hosts of the fabric's example."""
-    (site,) = (text for language, text in seed_pages.BLOCK.findall(page_of(document)) if language == "yaml" and text.startswith("rdma_fabric:"))
+    blocks = seed_pages.BLOCK.findall(page_of(document))
+    (site,) = (text for language, text in blocks if language == "yaml" and text.startswith("rdma_fabric:"))
     shutil.copytree(repo.ROOT / "inventories" / yaml.safe_load(site)["rdma_fabric"], tmp_path / "site")
     (tmp_path / "site/group_vars/all/site.yml").write_text(site)
     environment = os.environ | {"PYTHONPATH": f"{repo.ROOT / '.dev'}:{repo.ROOT / 'src'}", "XDG_STATE_HOME": str(tmp_path)}

@@ -75,7 +75,8 @@ class Site:
 
     def run(self, **keys: Any) -> tuple[int, str, dict[str, Any]]:
         """(exit status, output, the judgement)."""
-        own = {"rdma_fabric": "roce", "rdma_mtu": 9000, "__nccl_tests_directory": str(self.directory), "__nccl_tests_library_path": self.libraries,
+        own = {"rdma_fabric": "roce", "rdma_mtu": 9000,
+               "__nccl_tests_directory": str(self.directory), "__nccl_tests_library_path": self.libraries,
                "result_file": str(self.directory / "result.json"), "nccl_tests_environment": {"SITE": str(self.directory)}, **keys}
         inventory = {"all": {"vars": own, "children": {"rdma": {"hosts": {"n1": self.node}}}}}
         (self.directory / "hosts.yml").write_text(json.dumps(inventory))

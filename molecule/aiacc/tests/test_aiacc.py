@@ -128,7 +128,8 @@ class Story:
 def refusals(story: Story) -> dict[str, Run]:
     """Every one before anything is installed."""
     zeros = dict.fromkeys(story.pins, "0" * 64)
-    wrong = {node: {**values, "rdma_artifact_pins": dict.fromkeys(values["rdma_artifact_pins"], "0" * 64)} for node, values in story.newer.items()}
+    wrong = {node: {**values, "rdma_artifact_pins": dict.fromkeys(values["rdma_artifact_pins"], "0" * 64)}
+             for node, values in story.newer.items()}
     other = {node: {"aiacc_archive": values["aiacc_archive"],
                     "rdma_artifact_pins": dict.fromkeys(story.pins, digest(story.archives[node]))} for node, values in story.newer.items()}
     runs = {

@@ -44,8 +44,8 @@ def told(scenario: str) -> Told:
     common = {"rdma_artifact_mirror": f"file://{MIRROR}", "rdma_stack": "inbox"}
     hosts = {"local1": {"nccl_archive": str(wheel)}}
     seen, runs = [files(cluster)], {}
-    for name, values, check in (("wrong", {}, False), ("check", {"rdma_artifact_pins": pins}, True), ("apply", {"rdma_artifact_pins": pins}, False),
-                                ("again", {"rdma_artifact_pins": pins}, False)):
+    pinned = {"rdma_artifact_pins": pins}
+    for name, values, check in (("wrong", {}, False), ("check", pinned, True), ("apply", pinned, False), ("again", pinned, False)):
         playbook.say({**common, **values}, hosts)
         runs[name] = playbook.run(check=check)
         seen.append(files(cluster))

@@ -24,7 +24,8 @@ NODES = ("debian12", "says-rocky9")
 SYSCTL = "/proc/sys/net/core/somaxconn"
 LIMITS = "/etc/security/limits.d/90-railwright.conf"
 FIRST = {"rdma_stack_version": "3.2.2", "rdma_mtu": 4200, "host_tuning_nofile": 524288}
-SECOND = {"rdma_stack_version": "3.2.3", "rdma_mtu": 9000, "host_tuning_nofile": 1048576, "host_tuning_sysctls": {"net.core.somaxconn": "8192"}}
+SECOND = {"rdma_stack_version": "3.2.3", "rdma_mtu": 9000, "host_tuning_nofile": 1048576,
+          "host_tuning_sysctls": {"net.core.somaxconn": "8192"}}
 # Files that the tools of the system keep for themselves, and that no rollback of packages brings back byte for byte.
 OWN = ("/etc/ld.so.cache", "/etc/mtab", "/etc/machine-id", "/etc/resolv.conf", "/etc/apt/trusted.gpg~")
 ENVIRONMENT = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=SETTINGS["ANSIBLE_COLLECTIONS_PATH"])

@@ -245,11 +245,5 @@ VALIDATE = (
 KEYS: tuple[Key, ...] = (
     SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
     + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
-BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
-SITE_KEYS = tuple(key.name for key in SITE)
+BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}  # every name that an inventory may set
 ROLE_KEYS: dict[str, tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}
-
-
-def known_keys() -> tuple[str, ...]:
-    """The name of every key that an inventory may set."""
-    return tuple(key.name for key in KEYS)

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 from .findings import Findings, did_you_mean
 from .key import SITE_PREFIX
-from .schema import BY_NAME, known_keys
+from .schema import BY_NAME
 
 SLIPS = 2  # letters left out, added, replaced or swapped with their neighbour
 SHORT = 5  # a word of so few letters has one slip at most, and keeps its first letter: cudnn is no cuda, api no mpi, rccl no nccl
 LET_BE = frozenset(("container_image", "container_images", "container_runtime", "mpi_installed", "nccl_installed"))  # names that others use
-_WORDS: dict[int, list[list[str]]] = {}
-for _name in known_keys():
-    _WORDS.setdefault(_name.count("_"), []).append(_name.split("_"))
-_JOINED: Mapping[str, str] = {name.replace("_", ""): name for name in known_keys()}
+_WORDS = {name: name.split("_") for name in BY_NAME}
+_JOINED = {name.replace("_", ""): name for name in BY_NAME}
 
 
 def check_unknown(names: Iterable[str], findings: Findings) -> None:
@@ -28,19 +26,20 @@ def check_unknown(names: Iterable[str], findings: Findings) -> None:
         if meant is not None:
             findings.error(name, None, f"is no known key; did you mean {meant}?", meant)
         elif name.startswith(SITE_PREFIX):
-            findings.warning(name, None, "is no key of railwright" + did_you_mean(name, known_keys()),
-                             "a key of the reference, or any name for a variable of your own that does not begin like one of ours")
+            findings.warning(name, None, "is no key of railwright" + did_you_mean(name, tuple(BY_NAME)),
+                             "a key of the reference; variables of your own may have any other name")
 
 
 @cache  # 400 hosts share one typo
 def misspelt(name: str) -> str | None:
     """The key that a variable is meant to be: at most SLIPS letters off, or with its underscores elsewhere. None: somebody else's."""
     words = name.split("_")
-    near = [(count, "_".join(key)) for key in _WORDS.get(len(words) - 1, ()) if (count := _slips(words, key)) <= SLIPS]
+    near = [(slips, key) for key, own in _WORDS.items() if len(own) == len(words) and (slips := _slips(words, own)) <= SLIPS]
     return min(near)[1] if near else _JOINED.get(name.replace("_", ""))
 
 
 def _slips(words: list[str], key: list[str]) -> int:
+    """Between the words of a variable and those of a key; more than SLIPS where they are different words."""
     count = 0
     for word, own in zip(words, key, strict=True):
         if word != own:

@@ -49,11 +49,11 @@ from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
 from .nccl_overrides import check_overrides
 from .rails import check_rails
-from .schema import FABRICS, KEYS, ROLE_KEYS, SITE_KEYS, known_keys
+from .schema import FABRICS, KEYS
 from .unknown import check_unknown
 from .values import MISSING, check_key, plain
 
-__all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
+__all__ = ("build_spec", "check_value", "validate_site")
 
 VALUE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     "rdma_expect": check_expect, "host_tuning_sysctls": check_sysctls, "rdma_stack_pins": check_pins, **CHECKS, **FIRMWARE_CHECKS,

@@ -102,7 +102,8 @@ def test_a_limit_without_an_inventory_is_refused(explain: Explain) -> None:
 
 
 def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str]) -> None:
-    path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\nrdma_bootstrap_interface: eno1\n"
+    path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\n"
+                     "rdma_bootstrap_interface: eno1\n"
                      "nccl_env_overrides: {NCCL_DEBUG: null, NCCL_IB_TIMEOUT: 23}\n")
     code, out, _err = explain("-i", path, "--limit", "n1", "--format", "json")
     assert code == ExitCode.OK

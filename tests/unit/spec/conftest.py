@@ -18,7 +18,7 @@ def judge() -> Judge:
     """build_spec of the good host with these keys instead; a key that is ... is left out."""
 
     def build(**keys: Any) -> tuple[Spec | None, list[Finding]]:
-        values: dict[str, Any] = {"fabric": "roce", "mtu": 9000, "rails": [RAIL], **keys}
+        values: dict[str, Any] = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": [RAIL], **keys}
         return build_spec({name: value for name, value in values.items() if value is not ...}, "n1")
 
     return build

@@ -65,13 +65,15 @@ def test_the_default_profile_of_roce(system: str, write: Write, capsys: pytest.C
 
 
 def test_json(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\n"), "--os", "eos", "--format", "json")
+    site = "rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\n"
+    out, _err = told(capsys, "-i", write(site), "--os", "eos", "--format", "json")
     lines = text("eos", "scnet-dscp34-prio4").splitlines()
     assert json.loads(out) == {"os": "eos", "hints": [{"profile": "scnet-dscp34-prio4", "nodes": 2, "lines": lines}], "message": None}
 
 
 def test_a_profile_of_the_sites_own(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    site = "rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {dscp: 18, lossless: [2, 4], ets: [10, 0, 60, 0, 30, 0, 0, 0]}\n"
+    custom = "{dscp: 18, lossless: [2, 4], ets: [10, 0, 60, 0, 30, 0, 0, 0]}"
+    site = f"rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {custom}\n"
     out, _err = told(capsys, "-i", write(site), "--os", "onyx")
     switch = switch_text.onyx(out.splitlines())
     assert (switch.classes[18], switch.pfc, switch.paused[18], switch.share[18]) == (2, {2, 4}, 2, 60)
