@@ -26,7 +26,7 @@ class ActionModule(NodeAction):
         plan = arguments["plan"]
         if "plan" not in plan:
             raise AnsibleActionFail("rdma_consent got no plan: register the result of railwright.rdma.rdma_state and pass it")
-        consent = self._templar.template((task_vars or {}).get("consent", []))
+        consent = self._templar.template((task_vars or {}).get("rdma_consent", []))
         refused = [change for change in plan["plan"] if needs_consent(change["disruption"], consent)]
         result.update(changed=False, refused=refused)
         problems = [f"{item['area']}: {item['subject']}: {item['message']}" for item in plan.get("problems", [])]
@@ -46,4 +46,4 @@ def refusal(refused: list[dict[str, Any]]) -> str:
         for name in classes
     )
     wanted = ", ".join(classes)
-    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {wanted} to the consent list of the inventory."
+    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {wanted} to rdma_consent in the inventory."

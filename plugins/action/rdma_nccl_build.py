@@ -187,7 +187,7 @@ def source_of(spec: Spec) -> build.Source:
     version = spec["nccl_tests_version"] or artifact.version
     sha256 = spec["artifact_pins"].get(artifact.name) or (artifact.value if version == artifact.version else None)
     if sha256 is None:
-        raise RailwrightError(f"nobody here vouches for nccl-tests {version}: look at its archive, and set artifact_pins: "
+        raise RailwrightError(f"nobody here vouches for nccl-tests {version}: look at its archive, and set rdma_artifact_pins: "
                               f"{{{artifact.name}: its sha256}}")
     return build.Source(version, mirrored(located(artifact, version), spec["artifact_mirror"]), sha256, spec["nccl_tests_archive"])
 

@@ -36,7 +36,7 @@ class ActionModule(StepAction):
         unknown = [name for name in options["areas"] if name not in KNOWN_AREAS]
         if unknown:
             raise AnsibleActionFail(f"areas: {unknown[0]}: no such area; allowed: {', '.join(KNOWN_AREAS)}")
-        consent = self._templar.template(variables.get("consent", []))
+        consent = self._templar.template(variables.get("rdma_consent", []))
         scope = Scope(tuple(options["areas"]), options["severity"], tuple(consent))
         earlier = options["earlier"].get("remediation") or {}
         if options["mode"] == "choose":

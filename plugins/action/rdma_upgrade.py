@@ -65,7 +65,7 @@ class ActionModule(StepAction):
             self._low_level_execute_command("true")
         except AnsibleConnectionFailure as error:
             self._away = True
-            waited = f" within {options['waited_s']} s (reboot_timeout_s)" if options["waited_s"] else ""
+            waited = f" within {options['waited_s']} s (rdma_reboot_timeout_s)" if options["waited_s"] else ""
             raise AnsibleConnectionFailure(
                 f"{node} did not come back from its reboot{waited}: {' '.join(str(error).split())[:300]}"
             ) from None  # said once, in one line

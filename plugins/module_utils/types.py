@@ -12,7 +12,7 @@ Target code: Python 3.6 and the standard library only.
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # How much a change disturbs a running node, in rising order. ``none`` needs no
-# consent; every other class must be named in the inventory's ``consent`` list.
+# consent; every other class must be named in the inventory's ``rdma_consent``.
 DISRUPTIONS = ("none", "restart", "link", "repair", "downgrade", "reload", "storage", "management", "firmware", "reboot")
 DISRUPTION_MEANING = {
     "none": "nothing that runs notices",

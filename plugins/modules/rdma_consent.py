@@ -10,7 +10,7 @@ version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
   - Looks at the plan that M(railwright.rdma.rdma_state) returned and fails the host when the plan has problems,
-    or when it holds changes whose disruption class is not in the host's C(consent) list.
+    or when it holds changes whose disruption class is not in the host's C(rdma_consent).
   - Runs on the controller; the node is not contacted.
 options:
   plan:

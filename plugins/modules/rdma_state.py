@@ -13,7 +13,7 @@ description:
   - With O(mode=apply) the plan is carried out as one transaction. Every effect is journalled before it happens
     and everything is taken back when one of them fails or does not hold.
   - A change of networking is guarded on a node with systemd. The node takes it back by itself unless the action plugin comes back over a
-    fresh connection and confirms it, within C(confirm_timeout_s) seconds of the inventory.
+    fresh connection and confirms it, within C(rdma_confirm_timeout_s) seconds of the inventory.
   - Packages are part of the plan but never installed by this module; the roles do that with M(ansible.builtin.apt)
     and M(ansible.builtin.dnf).
 options:
@@ -48,7 +48,7 @@ options:
     type: list
     elements: str
   consented_only:
-    description: Leave out what the host's C(consent) list does not allow, in place of being refused for it.
+    description: Leave out what the host's C(rdma_consent) does not allow, in place of being refused for it.
     type: bool
     default: false
   run_id:

@@ -27,7 +27,7 @@ from ansible.errors import AnsibleError
 
 GROUP = "rdma"
 RESOLVERS, RESOLVE_S = 32, 10.0
-NAMES = ("ansible_host", "rails", "ssh_mesh_addresses")
+NAMES = ("ansible_host", "rdma_rails", "ssh_mesh_addresses")
 
 
 def cluster_addresses(task_vars: dict[str, Any]) -> dict[str, list[str]]:
@@ -48,7 +48,7 @@ def known_addresses(task_vars: dict[str, Any], node: str) -> list[str]:
     values = _variables(task_vars, node)
     name = str(values.get("ansible_host") or node)
     given = [name, *resolve_all({node: name})[node], *_texts(values.get("ssh_mesh_addresses"))]
-    rails = values.get("rails")
+    rails = values.get("rdma_rails")
     given += [rail.get("address") for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
     return [network.partition("/")[0] for network in dict.fromkeys(_networks(given))]
 
@@ -135,7 +135,7 @@ def derive(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     peers: dict[str, None] = {}
     unknown = []
     for name, values in hosts.items():
-        rails = values.get("rails")
+        rails = values.get("rdma_rails")
         given = [values.get("ansible_host") or name, *_texts(values.get("ssh_mesh_addresses"))]
         given += [rail.get("address") for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
         found = list(_networks(given))

@@ -79,7 +79,7 @@ def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:
     if alone:
         return "lo"
     if seen["interface"] is None:
-        raise PlanError(f"no interface of {node} carries the default route or the controller's connection; set bootstrap_interface")
+        raise PlanError(f"no interface of {node} carries the default route or the controller's connection; set rdma_bootstrap_interface")
     return str(seen["interface"]["name"])
 
 
@@ -88,12 +88,12 @@ def address(node: str, seen: dict[str, Any], known: Collection[str] | None = Non
     name = interface(node, seen, alone=False)
     good = [text for text in map(usable_address, seen["interface"]["addresses"]) if text is not None]
     if not good:
-        raise PlanError(f"interface {name} of {node} has no address that other nodes could reach; set bootstrap_interface")
+        raise PlanError(f"interface {name} of {node} has no address that other nodes could reach; set rdma_bootstrap_interface")
     if known is not None:
         good = [text for text in good if text in known]
         if not good:
             raise PlanError(f"the addresses that {node} says of {name} are none that the inventory has of it; name one in "
-                            "ssh_mesh_addresses, or set bootstrap_interface")
+                            "ssh_mesh_addresses, or set rdma_bootstrap_interface")
     return min(good, key=lambda text: ":" in text)
 
 

@@ -15,14 +15,15 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 
 from .cluster_addresses import cluster_addresses
-from .spec.schema import ROLE_KEYS, known_keys
+from .spec.schema import BY_NAME
 from .spec.validate import build_spec
 
 
 def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
     """The Spec of the current host. Raises AnsibleActionFail listing every error of its variables."""
     host = str(task_vars.get("inventory_hostname", ""))
-    values = {name: _value(templar, name, task_vars[name]) for name in relevant_names(task_vars)}
+    # Of a variable that is not ours the name alone counts: it may be a misspelt key of ours.
+    values = {str(name): _value(templar, name, raw) if name in BY_NAME else None for name, raw in task_vars.items()}
     values["group_names"] = list(task_vars.get("group_names", []))
     spec, findings = build_spec(values, host)
     errors = errors_of(findings)
@@ -30,13 +31,6 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
         lines = "; ".join(f"{item.key}: {item.value!r}: {item.message}; allowed: {item.allowed}" for item in errors)
         raise AnsibleActionFail(f"the inventory is not valid for {host}; nothing was changed: {lines}")
     return Spec({**spec.as_dict(), "firewall_derived": cluster_addresses(task_vars)})
-
-
-def relevant_names(task_vars: dict[str, Any]) -> list[str]:
-    """Our keys, and every name that begins like a role of ours: a misspelt one must not pass in silence."""
-    known = known_keys()
-    prefixes = tuple(f"{role}_" for role in ROLE_KEYS)
-    return sorted(name for name in task_vars if name in known or name.startswith(prefixes))
 
 
 def _value(templar: Any, name: str, raw: Any) -> Any:

@@ -13,9 +13,10 @@ from typing import Any
 from ansible import constants
 
 from .answers.form import shortened
-from .spec.schema import ROLE_KEYS, known_keys
+from .spec.key import SITE_PREFIX
+from .spec.schema import ROLE_KEYS
 
-OWN = ("rdma_", "__", *(f"{role}_" for role in ROLE_KEYS))  # our keys of the inventory, extra variables, and what our tasks register
+OWN = (SITE_PREFIX, "__", *(f"{role}_" for role in ROLE_KEYS))  # every key of the inventory, extra variables, and what our tasks register
 SHOWN = 4
 MISSING = object()
 
@@ -40,10 +41,9 @@ def without_facts(variables: Mapping[str, Any]) -> str | None:
 
 
 def suspects(variables: Mapping[str, Any]) -> list[str]:
-    """Names of ours among the facts. Ansible takes ansible_ off there, so that ansible_kernel_version shows as kernel_version too."""
+    """Names of ours among the facts. Ansible takes ansible_ off there, so that ansible_rdma_mtu shows as rdma_mtu too."""
     facts = variables.get("ansible_facts")
-    known = known_keys()
-    return sorted(str(name) for name in facts if name in known or str(name).startswith(OWN)) if isinstance(facts, Mapping) else []
+    return sorted(str(name) for name in facts if str(name).startswith(OWN)) if isinstance(facts, Mapping) else []
 
 
 def raw_variables(variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def profile_of(spec: Spec) -> tuple[QosProfile | None, str | None]:
     """The QoS profile that the traffic rides, or why there is none."""
     why = FABRIC_WITHOUT.get(spec.fabric)
     profile = site_profile(spec["qos_profile"], spec["qos_custom"]) if why is None else None
-    return profile, None if profile is not None else why or "the inventory expects nothing (qos_profile)"
+    return profile, None if profile is not None else why or "the inventory expects nothing (rdma_qos_profile)"
 
 
 def limits_of(spec: Spec) -> dict[str, dict[str, Any]]:

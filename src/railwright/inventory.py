@@ -30,8 +30,7 @@ from ansible.utils.display import Display
 from ansible.vars.manager import VariableManager
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.unknown import is_foreign
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
@@ -56,7 +55,7 @@ class Inventory:
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
-        """File and line of a host's key, or of the deepest written part of ``rails[1].match.mac``."""
+        """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``."""
         return self.index.find(host, list(self.membership.get(host, ())), key)
 
 
@@ -156,12 +155,9 @@ def _sorted_groups(host: Any) -> list[Any]:
 def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, groups: tuple[str, ...]) -> dict[str, Any]:
     """Our keys templated; other people's variables by name only, since we must not fail on their templates."""
     templar = Templar(loader=loader, variables=variables)
-    known = set(known_keys())
     values: dict[str, Any] = {}
     for name in variables:
-        if is_foreign(name, ()):
-            continue
-        if name not in known:
+        if name not in BY_NAME:
             values[str(name)] = None
             continue
         try:

@@ -52,7 +52,7 @@ class Index:
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
         """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
 
-        ``key`` may go into the value: ``rails[1].match.mac``; the deepest line that exists is taken.
+        ``key`` may go into the value: ``rdma_rails[1].match.mac``; the deepest line that exists is taken.
         """
         name, *path = re.findall(r"[^.\[\]]+", key)
         places = [(self.inline, ("group", group)) for group in groups] + [(self.files, ("group", group)) for group in groups]

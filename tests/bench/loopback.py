@@ -117,13 +117,14 @@ def inventory(directory: Path, count: int, port: int) -> Path:
     """
     options = f"-F none -o UserKnownHostsFile={directory}/known_hosts -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
     common = {
-        "fabric": "roce", "mtu": 9000, "host_tuning_sysctls": {key: str(value) for key, value in SYSCTLS.items()}, "ansible_port": port,
+        "rdma_fabric": "roce", "rdma_mtu": 9000,
+        "host_tuning_sysctls": {key: str(value) for key, value in SYSCTLS.items()}, "ansible_port": port,
         "ansible_user": pwd.getpwuid(os.geteuid()).pw_name, "ansible_become": False,
         "ansible_ssh_private_key_file": str(directory / "client"), "ansible_ssh_common_args": options,
         "ansible_remote_tmp": str(directory / "remote"),
         "ansible_python_interpreter": SYSTEM_PYTHON if Path(SYSTEM_PYTHON).exists() else sys.executable,
     }
-    hosts = {f"node{number:03d}": {"ansible_host": address(number), "rails": rails(number)} for number in range(1, count + 1)}
+    hosts = {f"node{number:03d}": {"ansible_host": address(number), "rdma_rails": rails(number)} for number in range(1, count + 1)}
     site = directory / "site"
     (site / "group_vars" / "all").mkdir(parents=True)
     write(site / "hosts.yml", {"all": {"children": {"rdma": {"hosts": hosts}}}})

@@ -169,7 +169,7 @@ class Cluster:
             home = groups.setdefault("rdma" if node.managed else "others", {"hosts": {}})
             home["hosts"][node.name] = {
                 "ansible_host": addresses[node.name], "ansible_user": node.user, "ansible_ssh_private_key_file": str(self.key),
-                "ansible_ssh_common_args": ssh, "rails": node.rails, **node.entry.get("vars", {}),
+                "ansible_ssh_common_args": ssh, "rdma_rails": node.rails, **node.entry.get("vars", {}),
             }
             for group in node.entry.get("groups", ()):
                 groups.setdefault(group, {"hosts": {}})["hosts"][node.name] = {}

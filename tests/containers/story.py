@@ -84,7 +84,7 @@ class Story:
     def step(self, values: Mapping[str, Any], hosts: Mapping[str, dict[str, Any]]) -> Step:
         """Plan, apply, apply again."""
         self.say(values, hosts)
-        if values.get("artifact_mirror"):
+        if values.get("rdma_artifact_mirror"):
             self.fill_mirror()
         before = self.states()
         check = self.playbook.run(check=True)
@@ -120,14 +120,14 @@ def tell(scenario: str) -> dict[str, Step]:
 
     def step(stack: str, *consent: str) -> Step:
         name, _space, version = stack.partition(" ")
-        values: dict[str, Any] = {"rdma_stack": name, "consent": [*VENDOR_CLASSES, *consent]}
+        values: dict[str, Any] = {"rdma_stack": name, "rdma_consent": [*VENDOR_CLASSES, *consent]}
         hosts = {}
         if version:
             own = {"rdma_stack_repository_url": f"file://{standins.NODE_PATH}/{name}-{version}",
                    "rdma_stack_repository_key_url": f"file://{standins.NODE_PATH}/right.asc"}
             values |= {"rdma_stack_version": version, "rdma_stack_repository_fingerprint": story.fingerprint()}
             # NVIDIA has MLNX_OFED for few systems, none of them here.
-            values |= {"artifact_mirror": f"file://{MIRROR}"} if name == "doca" else own
+            values |= {"rdma_artifact_mirror": f"file://{MIRROR}"} if name == "doca" else own
             hosts = dict.fromkeys(unknown, own) if name == "doca" else {}
         return story.step(values, hosts)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import harness
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from harness import Container, Link
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,7 @@ SCRIPT = f"#!{PREFIX}/bin/python3\nimport sys\nfrom MODULE import main\nsys.exit
 METRICS = "/var/lib/prometheus/node-exporter/railwright.prom"
 RUN_SECONDS = 300
 SITE = """all:
-  vars: {fabric: roce, mtu: 9000, accept_eol: true, preflight_min_free_mb: 1, ansible_python_interpreter: /usr/bin/python3}
+  vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_accept_eol: true, preflight_min_free_mb: 1, ansible_python_interpreter: /usr/bin/python3}
   children:
     rdma:
       hosts:
@@ -97,8 +97,8 @@ def test_the_timer_fires_and_drift_is_no_failure(node: Container) -> None:
 
 def test_a_run_that_fails_is_told_and_leaves_the_old_result(node: Container) -> None:
     before = node.out("stat", "-c", "%Y %i", METRICS)
-    node.write("/srv/railwright/site/group_vars/all/site.yml", "mtu: huge\n")
-    node.write("/srv/railwright/site/hosts.yml", SITE.replace("NAME", "node1").replace("mtu: 9000, ", ""))
+    node.write("/srv/railwright/site/group_vars/all/site.yml", "rdma_mtu: huge\n")
+    node.write("/srv/railwright/site/hosts.yml", SITE.replace("NAME", "node1").replace("rdma_mtu: 9000, ", ""))
     node.run("systemctl", "start", "railwright-drift.service", check=False, timeout=RUN_SECONDS)
     found = ended(node, "railwright-drift.service")
     assert (found["Result"], found["ExecMainStatus"], found["ActiveState"]) == ("exit-code", "64", "failed")

@@ -8,7 +8,7 @@ import pytest
 
 import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORMS, INDEX, OPERATOR_PIN, PINS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import known_keys
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 
 CATALOGUE = "plugins/module_utils/catalogue/artifacts.py"
 RUNS = ("plugins/", "roles/", "playbooks/", "src/")
@@ -38,7 +38,7 @@ def test_which_package_index_a_site_takes_wheels_from_is_not_ours_to_say() -> No
     wheels = [row for row in ARTIFACTS if row.url.endswith(".whl")]
     assert wheels
     assert all(row.url.startswith(f"{INDEX}/packages/") for row in wheels)
-    assert INDEX in known_keys()
+    assert INDEX in BY_NAME
 
 
 def test_no_hash_outside_the_catalogue() -> None:

@@ -49,8 +49,9 @@ def test_every_item_has_its_row_and_every_row_holds(document: Document, there: W
 @pytest.mark.parametrize("document", LISTED, ids=NAMES)
 def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_path: Path) -> None:
     """With the hosts of the fabric's example."""
-    (site,) = (text for language, text in seed_pages.BLOCK.findall(page_of(document)) if language == "yaml" and text.startswith("fabric:"))
-    shutil.copytree(repo.ROOT / "inventories" / yaml.safe_load(site)["fabric"], tmp_path / "site")
+    blocks = seed_pages.BLOCK.findall(page_of(document))
+    (site,) = (text for language, text in blocks if language == "yaml" and text.startswith("rdma_fabric:"))
+    shutil.copytree(repo.ROOT / "inventories" / yaml.safe_load(site)["rdma_fabric"], tmp_path / "site")
     (tmp_path / "site/group_vars/all/site.yml").write_text(site)
     environment = os.environ | {"PYTHONPATH": f"{repo.ROOT / '.dev'}:{repo.ROOT / 'src'}", "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run((sys.executable, "-m", "railwright", "lint", "-i", "site"), cwd=tmp_path, env=environment, capture_output=True,
@@ -61,7 +62,7 @@ def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_pa
 def test_the_world_is_this_one(there: World) -> None:
     """Empty sets would let nothing pass, and sets of everything all."""
     assert {"nccl_env", "validate"} <= there.role
-    assert {"mtu", "nccl_env_overrides"} <= there.key
+    assert {"rdma_mtu", "nccl_env_overrides"} <= there.key
     assert {"railwright", "railwright apply", "railwright nccl lint"} <= set(there.verb)
     assert "--consent" in there.verb["railwright apply"]
     assert "railwright.rdma.apply" in there.playbook
@@ -80,7 +81,7 @@ DAMAGE = [
     (r"^(\| 43 \|.*)\| [^|]+ \|$", r"\1|", "43: column proven is empty"),
     (r"^(\| 43 \|.*)\| [^|]+ \| ([^|]+) \|$", r"\1| - | \2 |", "43: column wrong is empty"),
     (r"role `rdma_stack`", "role `rdma_stax`", "32: no such role: rdma_stax"),
-    (r"key `rails`", "key `raild`", "42: no such key: raild"),
+    (r"key `rdma_rails`", "key `rdma_raild`", "42: no such key: rdma_raild"),
     (r"verb `railwright validate`", "verb `railwright valid`", "43: no such verb: railwright valid"),
     (r"verdict `port.state`", "verdict `port.stat`", "43: no such verdict: port.stat"),
     (r"playbook `railwright.rdma.apply`", "playbook `railwright.rdma.aply`", "39: no such playbook: railwright.rdma.aply"),
@@ -94,7 +95,7 @@ DAMAGE = [
     (r"an Ethernet switch", "以太网交换机", "not English: 以"),
     (r"inventories/roce", "inventories/rocky", "no such inventory: inventories/rocky"),
     (r"\[README\.md\]\(README\.md\)", "[README.md](READ.md)", "no such page: READ.md"),
-    (r"^qos_profile:", "qos_profil:", "no such key: qos_profil"),
+    (r"^rdma_qos_profile:", "rdma_qos_profil:", "no such key: rdma_qos_profil"),
     (r"railwright apply -i mycluster\n", "railwright aply -i mycluster\n", "no such verb: railwright aply -i mycluster"),
     (r"--os sonic", "--system sonic", "railwright switch-hints has no option --system"),
 ]

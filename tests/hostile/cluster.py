@@ -92,14 +92,14 @@ class Cluster:
 
 def inventory(hosts: list[str], variables: Mapping[str, Any]) -> dict[str, Any]:
     own = {
-        name: {"rails": [{"name": "rail0", "match": {"mac": f"52:54:00:aa:{number // 256:02x}:{number % 256:02x}"},
+        name: {"rdma_rails": [{"name": "rail0", "match": {"mac": f"52:54:00:aa:{number // 256:02x}:{number % 256:02x}"},
                           "address": f"198.18.{number // 250}.{number % 250 + 1}/16"}],
                "ansible_host": f"198.18.{number // 250}.{number % 250 + 1}"}
         for number, name in enumerate(hosts)
     }
     common = {
         "ansible_connection": "liar", "ansible_python_interpreter": "/usr/bin/python3", "ansible_user": "root",
-        "ansible_become_user": "root", "fabric": "roce", "mtu": 9000, **variables,
+        "ansible_become_user": "root", "rdma_fabric": "roce", "rdma_mtu": 9000, **variables,
     }
     return {"all": {"vars": common, "children": {"rdma": {"hosts": own}}}}
 

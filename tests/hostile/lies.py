@@ -20,7 +20,7 @@ COMMAND = ["sh", "-c", "touch $HOSTILE/../executed", "{node}"]
 FACTS = {
     "upgrade_scheduler": "command", "upgrade_scheduler_host": "localhost", "upgrade_drained_command": COMMAND,
     "upgrade_drain_command": COMMAND, "upgrade_undrain_command": COMMAND, "aiacc_archive": CANARY, "nccl_archive": CANARY,
-    "mpi_archive": CANARY, "nccl_tests_archive": CANARY, "ai_environment_wheels": "/operator_home/.ssh", "consent": ["reboot"],
+    "mpi_archive": CANARY, "nccl_tests_archive": CANARY, "ai_environment_wheels": "/operator_home/.ssh", "rdma_consent": ["reboot"],
     "rdma_run_id": "x", "rdma_plan": {"plan": []}, "__rdma_stack_carry_areas": ["network"], "ansible_become_exe": "/bin/false",
 }
 TEXTS = (
@@ -47,7 +47,7 @@ HARMLESS: tuple[dict[str, Any], ...] = (  # dropped without a word: Ansible take
     {"_ansible_notify": ["x"], "_ansible_delegated_vars": {"ansible_host": "localhost"}}, {"invocation": {"module_args": FACTS}},
     {"exception": PIPE}, {"deprecations": [{"msg": PIPE}]}, {"warnings": [PIPE, 5, {}]}, {"stdout": PIPE, "stderr": "\x1b[2J", "rc": 0},
     {"results": [FACTS]},
-    {"rdma_consent": ["reboot"], "consent": ["reboot"]},
+    {"rdma_consent": ["reboot"]},
 )
 
 

@@ -257,7 +257,7 @@ QOS_BOOT = (
 INI = "[rdma]\ngpu[01:03] ansible_host=10.0.0.1 a=b\n[rdma:vars]\nmtu=9000\n# c\n[opensm:children]\nrdma\n"
 INVENTORY = (
     "all:\n  children:\n    rdma:\n      hosts:\n        gpu[01:02]:\n"
-    "          rails: [{name: rail0, match: {pci: '0000:1b:00.0'}}]\n      vars: {fabric: roce}\n"
+    "          rdma_rails: [{name: rail0, match: {pci: '0000:1b:00.0'}}]\n      vars: {rdma_fabric: roce}\n"
 )
 SOURCES = "deb [signed-by=/a/b check-valid-until=no] http://deb.example/debian bookworm main contrib\n"
 DEB822 = (

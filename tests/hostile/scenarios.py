@@ -41,7 +41,7 @@ UNINSTALL = {"area": "packages", "state": "uninstall", "names": []}
 FILE = {"area": "packages", "state": "file", "names": ["/var/cache/railwright/packages/doca-host.deb"]}
 UNSIGNED = {"area": "aiacc", "state": "unsigned", "names": ["/var/cache/railwright/packages/aiacc-nccl-plugin.deb"]}
 REMOVED = {"area": "packages", "state": "absent", "names": ["mlnx-ofed-all"]}
-PIN = {"artifact_pins": {"nccl-wheel-cu13-x86_64": SHA}}
+PIN = {"rdma_artifact_pins": {"nccl-wheel-cu13-x86_64": SHA}}
 COLLECTIVE = {"nccl_tests_user": "mpi", "nccl_tests_collectives": ["all_reduce"]}
 BUILDING = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "mpi"}
 PREBUILT = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "local", "nccl_tests_install": "prebuilt"}
@@ -63,7 +63,7 @@ SCENARIOS = (
     Scenario("apply", "apply", {}, planned(UNINSTALL, REMOVED, FILE, *PACKAGES["steps"], UNSIGNED)),
     Scenario("apply_dnf", "apply", {}, planned(*PACKAGES["steps"], UNINSTALL, manager="dnf")),
     Scenario("apply_bare", "apply", {}, {"probe": PROBE.replace("3.11.2 /usr/bin/python3\n", "")}, ends="Unknown error"),
-    Scenario("apply_reboot", "apply", {"consent": ["reboot"], "reboot_timeout_s": 60}, AFTER_BOOT,
+    Scenario("apply_reboot", "apply", {"rdma_consent": ["reboot"], "rdma_reboot_timeout_s": 60}, AFTER_BOOT,
              ends="has not rebooted"),
     Scenario("rollback", "rollback", {"rdma_rollback_to": "r1"}),
     Scenario("remediate", "remediate", {"rdma_batch": "100%"}, joint=True),
@@ -83,7 +83,7 @@ SCENARIOS = (
              {"nccl_tests_path": "/srv/nccl"}),
     Scenario("ddp_benchmark", "ddp_benchmark", {"ddp_benchmark_python": "/usr/bin/python3"}, joint=True),
     Scenario("upgrade_preflight", "upgrade_preflight", {"rdma_upgrade_run": "r1", **SLURM}, joint=True),
-    Scenario("upgrade", "upgrade", {"upgrade_gate": "none", "consent": ["reboot"]}, joint=True),
+    Scenario("upgrade", "upgrade", {"upgrade_gate": "none", "rdma_consent": ["reboot"]}, joint=True),
     Scenario("upgrade_step", "upgrade_step", {"rdma_upgrade_run": "r1", "rdma_upgrade_step": "lease"}),
     Scenario("upgrade_change", role("upgrade", "change_boot_once"), {"rdma_upgrade_run": "r1", "upgrade_reboot": "always"}),
     Scenario("upgrade_release", role("upgrade", "release"), {"rdma_upgrade_run": "r1"}),

@@ -66,9 +66,9 @@ def test_a_fact_from_a_play_before_ours_that_bears_a_key_of_ours_is_refused_by_n
 
 
 def test_facts_that_only_look_like_keys_of_ours_stop_nobody(cluster: Cluster) -> None:
-    """ansible_kernel_version is a fact that every setup sends, and kernel_version a key of ours; an interface may be called rdma_0."""
+    """An interface may be called rdma_0, or rdma_mtu: setup then sends ansible_rdma_mtu, which is not the key rdma_mtu."""
     site = [{"hosts": "rdma", "gather_facts": True, "tasks": []}, *apply_of_aiacc()]
-    facts = {"ansible_kernel_version": "#1 SMP", "ansible_rdma_0": {"device": "rdma_0"}, "ansible_nccl_tests": "x", "ansible_mtu": 1500}
+    facts = {"ansible_kernel_version": "#1 SMP", "ansible_rdma_0": {"device": 0}, "ansible_nccl_tests": "x", "ansible_rdma_mtu": 1500}
     outcome = cluster.play(site, {}, {"": {**texts(), **packages(), "setup:": json.dumps({"ansible_facts": facts})}}, {})
     assert [outcome.failures(name) for name in HONEST] == [[], []]
 

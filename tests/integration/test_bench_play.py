@@ -56,7 +56,7 @@ class Site:
         self.directory = directory
         self.libraries: list[str] = []
         self.node = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable,
-                     "rails": [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.10.0.1/24"}]}
+                     "rdma_rails": [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.10.0.1/24"}]}
         (directory / "table.txt").write_text(table("2.19", [ROW]))
         (directory / "play.yml").write_text(PLAY)
 
@@ -75,7 +75,8 @@ class Site:
 
     def run(self, **keys: Any) -> tuple[int, str, dict[str, Any]]:
         """(exit status, output, the judgement)."""
-        own = {"fabric": "roce", "mtu": 9000, "__nccl_tests_directory": str(self.directory), "__nccl_tests_library_path": self.libraries,
+        own = {"rdma_fabric": "roce", "rdma_mtu": 9000,
+               "__nccl_tests_directory": str(self.directory), "__nccl_tests_library_path": self.libraries,
                "result_file": str(self.directory / "result.json"), "nccl_tests_environment": {"SITE": str(self.directory)}, **keys}
         inventory = {"all": {"vars": own, "children": {"rdma": {"hosts": {"n1": self.node}}}}}
         (self.directory / "hosts.yml").write_text(json.dumps(inventory))

@@ -77,8 +77,8 @@ class Site:
             local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
             remote = {"ansible_host": "127.0.0.1", "ansible_port": self.closed_port}
             rail = {"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{number}"}, "address": f"10.10.0.{number}/24"}
-            hosts[name] = (remote if name == GONE else local) | {"rails": [rail]}
-        document = {"all": {"vars": {"fabric": "roce", "mtu": 9000}, "children": {"rdma": {"hosts": hosts}}}}
+            hosts[name] = (remote if name == GONE else local) | {"rdma_rails": [rail]}
+        document = {"all": {"vars": {"rdma_fabric": "roce", "rdma_mtu": 9000}, "children": {"rdma": {"hosts": hosts}}}}
         self.inventory.write_text(json.dumps(document))
 
     def playbook(self, name: str, *tasks: tuple[str, dict[str, Any]], **play: Any) -> None:
@@ -197,7 +197,7 @@ def test_a_refused_consent_is_1_and_says_how_to_give_it(site: Site) -> None:
     code, out, _err = site.run("apply", "-i", "hosts.yml")
     assert code == 1
     assert "needs consent to link: MTU of rail0 (eth1)" in out
-    assert "consent: [link] in the inventory, or --consent link" in out
+    assert "rdma_consent: [link] in the inventory, or --consent link" in out
     assert "not applied" in out
 
 
@@ -205,7 +205,7 @@ def test_consent_of_the_command_line_is_an_extra_variable(site: Site) -> None:
     site.playbook(
         "apply",
         ("rdma_state", {"plan": []}),
-        ("ansible.builtin.assert", {"that": ["consent == ['link', 'restart']", "rdma_run_id is match('.*-apply')"]}),
+        ("ansible.builtin.assert", {"that": ["rdma_consent == ['link', 'restart']", "rdma_run_id is match('.*-apply')"]}),
     )
     assert site.run("apply", "-i", "hosts.yml", "--consent", "link,restart")[0] == 0
     assert site.run("apply", "-i", "hosts.yml", "--consent", "link")[0] == 1
@@ -286,10 +286,10 @@ def test_a_bad_inventory_is_64_and_no_node_is_contacted(site: Site, verb: str) -
     site.inventory.write_text(site.inventory.read_text().replace("9000", '"nine"'))
     code, out, err = site.run(verb, "-i", "hosts.yml")
     assert code == 64
-    assert "mtu" in out + err
+    assert "rdma_mtu" in out + err
     assert not (site.directory / "touched").exists()
     code, document = site.json(verb, "-i", "hosts.yml")
-    assert (code, document["summary"]["errors"], document["findings"][0]["key"]) == (64, 1, "mtu")
+    assert (code, document["summary"]["errors"], document["findings"][0]["key"]) == (64, 1, "rdma_mtu")
 
 
 def test_a_broken_inventory_is_64(site: Site) -> None:

@@ -239,8 +239,9 @@ def test_the_role_validate_finds_a_swap_from_plain_ansible(ipv4: Fabric, tmp_pat
         wrapper.write_text(f'#!/bin/sh\nexec ip netns exec {ipv4.name(node)} {sys.executable} "$@"\n')
         wrapper.chmod(0o755)
         rails = [{"name": f"rail{at}", "match": {"mac": ipv4.mac(node, at)}, "address": ipv4.cidr(node, at)} for at in (0, 1)]
-        hosts[node] = {"ansible_connection": "local", "ansible_python_interpreter": str(wrapper), "rails": rails}
-    keys = {"fabric": "roce", "mtu": MTU, "rdma_stack": "inbox", "validate_perftest": False, "result_file": str(tmp_path / "result.json")}
+        hosts[node] = {"ansible_connection": "local", "ansible_python_interpreter": str(wrapper), "rdma_rails": rails}
+    keys = {"rdma_fabric": "roce", "rdma_mtu": MTU, "rdma_stack": "inbox", "validate_perftest": False,
+            "result_file": str(tmp_path / "result.json")}
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"vars": keys, "children": {"rdma": {"hosts": hosts}}}}))
     (tmp_path / "play.yml").write_text(PLAY)
     scratch = str(tmp_path / "tmp")

@@ -102,8 +102,8 @@ class Run:
             "ansible_connection": "machine",
             "ansible_become": False,
             "ansible_python_interpreter": sys.executable,
-            "consent": consent,
-            "reboot_timeout_s": 30,
+            "rdma_consent": consent,
+            "rdma_reboot_timeout_s": 30,
         }
         inventory = {"all": {"children": {"rdma": {"hosts": {"n1": variables}}}}}
         (self.directory / "hosts.yml").write_text(json.dumps(inventory))

@@ -18,7 +18,7 @@ RUN = "20261121T180000Z-upgrade"
 
 def test_a_roll_out_from_the_first_node_to_one_that_fails_and_on_again(tmp_path: Path) -> None:
     """n1 needs a kernel and two reboots, n2 has everything, n3 does not pass, n4 beside it does, n5 waits for its turn."""
-    site = Site(tmp_path, n1={"consent": ["reboot"], "kernel_version": "6.1.0-48-amd64"}, n2={}, n3={"sick": True}, n4={}, n5={})
+    site = Site(tmp_path, n1={"rdma_consent": ["reboot"], "rdma_kernel_version": "6.1.0-48-amd64"}, n2={}, n3={"sick": True}, n4={}, n5={})
     kernel = plan(KERNEL, reboot=(KERNEL,))
     site.answer(
         "n1", plan(KERNEL, PIN, STACK, reboot=(KERNEL, STACK)), kernel, kernel, plan(), plan(PIN, STACK, reboot=(STACK,)),
@@ -53,7 +53,7 @@ def test_a_roll_out_from_the_first_node_to_one_that_fails_and_on_again(tmp_path:
 
 def test_what_stops_the_change_of_a_node_is_its_own_clear_line(tmp_path: Path) -> None:
     """n1 does not come back from its reboot; n2 needs again what was done; n3 does not settle; n4 lacks consent; n5 is another run's."""
-    site = Site(tmp_path, n1={"consent": ["reboot"]}, n2={}, n3={}, n4={}, n5={})
+    site = Site(tmp_path, n1={"rdma_consent": ["reboot"]}, n2={}, n3={}, n4={}, n5={})
     site.answer("n1", plan(STACK, reboot=(STACK,)), plan(STACK, reboot=(STACK,)))
     site.answer("n2", plan(PIN, LATER), plan(PIN, LATER), plan(PIN), plan(PIN))
     site.answer("n3", *(plan(f"sysctl: number {number // 2}") for number in range(10)))
@@ -74,7 +74,7 @@ def test_what_stops_the_change_of_a_node_is_its_own_clear_line(tmp_path: Path) -
 
 
 def test_a_dry_look_takes_no_lease_and_says_what_would_be(tmp_path: Path) -> None:
-    site = Site(tmp_path, n1={"consent": ["reboot"]}, n2={}, n3={}, n4={})
+    site = Site(tmp_path, n1={"rdma_consent": ["reboot"]}, n2={}, n3={}, n4={})
     site.answer("n1", plan(PIN, STACK, reboot=(STACK,)))
     site.answer("n2", plan(PIN, problems=("its headers are not installed",)))
     site.answer("n3", plan(PIN, packages=True))
@@ -92,7 +92,7 @@ def test_a_dry_look_takes_no_lease_and_says_what_would_be(tmp_path: Path) -> Non
 
 def test_a_node_that_is_lost_ends_the_roll_out_after_its_batch(tmp_path: Path) -> None:
     """Ansible itself goes on with the next batch where a host is unreachable, and counts only failed ones for max_fail_percentage."""
-    site = Site(tmp_path, n1={"consent": ["reboot"]}, n2={}, n3={})
+    site = Site(tmp_path, n1={"rdma_consent": ["reboot"]}, n2={}, n3={})
     site.answer("n1", *[plan(STACK, reboot=(STACK,))] * 3)
     site.answer("n2", plan(PIN), plan(PIN), plan(PIN), plan())
     site.answer("n3", plan(PIN))

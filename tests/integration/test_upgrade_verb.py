@@ -33,9 +33,9 @@ class Upgrades:
                 "ansible_connection": "machine",
                 "ansible_become": False,
                 "ansible_python_interpreter": sys.executable,
-                "rails": [{"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{number}"}, "address": f"198.51.100.{number}/24"}],
+                "rdma_rails": [{"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{number}"}, "address": f"198.51.100.{number}/24"}],
             }
-        common = {"fabric": "roce", "mtu": 9000, "reboot_timeout_s": 30, "upgrade_gate": "none", **variables}
+        common = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_reboot_timeout_s": 30, "upgrade_gate": "none", **variables}
         rdma = {"hosts": self.site.nodes, "vars": common}
         (directory / "inv").mkdir()
         (directory / "inv" / "hosts.yml").write_text(json.dumps({"all": {"children": {"rdma": rdma}}}))
@@ -122,7 +122,7 @@ def test_killed_while_a_node_changes_and_resumed(tmp_path: Path) -> None:
 
 
 def test_a_node_that_does_not_come_back_and_a_lease_of_another_controller(tmp_path: Path) -> None:
-    upgrades = Upgrades(tmp_path, consent=["reboot"])
+    upgrades = Upgrades(tmp_path, rdma_consent=["reboot"])
     upgrades.site.answer("n1", *[plan(STACK, reboot=(STACK,))] * 3)
     for name in ("n2", "n3"):
         upgrades.site.answer(name, plan(PIN))

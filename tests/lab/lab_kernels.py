@@ -14,12 +14,12 @@ from lab_vendor import DRIVER_VERSION, driver
 from railwright import lab
 
 SITE: dict[str, Any] = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "inbox",  # the second kernel has no rdma_rxe
-    "mtu": 9000,
-    "consent": ["link", "restart"],
-    "confirm_timeout_s": 600,  # an emulated machine is slow to answer, and nothing here is to be taken back
-    "reboot_timeout_s": 1800,
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart"],
+    "rdma_confirm_timeout_s": 600,  # an emulated machine is slow to answer, and nothing here is to be taken back
+    "rdma_reboot_timeout_s": 1800,
     "validate_timeout_s": 300,
 }
 CONSENT = ("--consent", "link,restart,reboot")

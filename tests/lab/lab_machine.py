@@ -107,7 +107,7 @@ class Machine:
         """The node's rails, in place of those that `lab up` wrote."""
         file = self.inventory / "hosts.yml"
         hosts = yaml.safe_load(file.read_text(encoding="utf-8"))
-        hosts["all"]["children"]["rdma"]["hosts"][self.node]["rails"] = list(rails)
+        hosts["all"]["children"]["rdma"]["hosts"][self.node]["rdma_rails"] = list(rails)
         file.write_text(yaml.safe_dump(hosts), encoding="utf-8")
 
     def stand_in_hardware(self, *modules: str) -> None:

@@ -111,10 +111,10 @@ def write_site(inventory: Path) -> None:
     file = inventory / "hosts.yml"
     hosts = yaml.safe_load(file.read_text(encoding="utf-8"))
     for entry in hosts["all"]["children"]["rdma"]["hosts"].values():
-        entry["ssh_mesh_addresses"] = [entry["rails"][0]["address"].partition("/")[0]]
+        entry["ssh_mesh_addresses"] = [entry["rdma_rails"][0]["address"].partition("/")[0]]
     file.write_text(yaml.safe_dump(hosts), encoding="utf-8")
     site = {
-        "fabric": "roce", "rdma_stack": "soft_roce", "mtu": 9000, "consent": ["link", "restart"], "mpi_install": "openmpi",
-        "ssh_mesh_user": USER, "bootstrap_interface": "eth1", "nccl_tests_install": "prebuilt", "nccl_tests_path": DIRECTORY,
+        "rdma_fabric": "roce", "rdma_stack": "soft_roce", "rdma_mtu": 9000, "rdma_consent": ["link", "restart"], "mpi_install": "openmpi",
+        "ssh_mesh_user": USER, "rdma_bootstrap_interface": "eth1", "nccl_tests_install": "prebuilt", "nccl_tests_path": DIRECTORY,
     }  # fmt: skip
     (inventory / "group_vars/all/site.yml").write_text(yaml.safe_dump(site), encoding="utf-8")

@@ -14,13 +14,13 @@ LABEL = f"DOCA-HOST {RELEASE}"
 HCA = "0001:02:00.0"  # the stand-in NIC
 STACK = ("kernel.", "stack.")  # the checks that judge it
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "doca",
     "rdma_stack_version": RELEASE,
-    "mtu": 9000,
+    "rdma_mtu": 9000,
     "gpudirect_path": "none",
-    "consent": ["link", "restart", "reload"],
-    "expect": {"link_layer": "Ethernet"},
+    "rdma_consent": ["link", "restart", "reload"],
+    "rdma_expect": {"link_layer": "Ethernet"},
     "validate_perftest": False,
 }
 

@@ -35,14 +35,14 @@ PATIENCE = 600
 # effect is done, not with the address.
 SLACK = 60
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "soft_roce",
-    "mtu": 9000,
-    "consent": ["link", "restart"],
-    "confirm_timeout_s": SECONDS,
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart"],
+    "rdma_confirm_timeout_s": SECONDS,
     "validate_perftest": False,
 }
-CONSENTED = {**SITE, "consent": ["link", "restart", "management"]}
+CONSENTED = {**SITE, "rdma_consent": ["link", "restart", "management"]}
 UNITS = "/etc/systemd/system/railwright-take-back*"
 RECORD = "/run/lab-addresses"
 # The roll-back has networkd take up its file again, which sets the address anew: milliseconds, and no connection ends.
@@ -153,7 +153,7 @@ def armed(machine: Machine) -> str:
 def node(machine: Machine) -> Machine:
     """railwright configures the management interface, with the address that it has."""
     machine.run("mv", "/etc/systemd/network/10-management.network", "/etc/systemd/network/90-management.network")
-    machine.site({**CONSENTED, "confirm_timeout_s": PATIENCE})
+    machine.site({**CONSENTED, "rdma_confirm_timeout_s": PATIENCE})
     front(machine, HERE)
     run = machine.railwright("apply")
     assert run.code == 0, (run.document, run.err)
@@ -199,7 +199,7 @@ def test_a_killed_controller_is_no_obstacle(node: Machine, tmp_path: Path) -> No
 
 
 def test_a_change_that_cuts_nothing_is_confirmed(node: Machine) -> None:
-    node.site({**SITE, "confirm_timeout_s": PATIENCE})
+    node.site({**SITE, "rdma_confirm_timeout_s": PATIENCE})
     front(node, HERE, mtu=8000)
     run = node.railwright("apply")
     assert run.code == 0, (run.document, run.err)

@@ -46,7 +46,7 @@ def flags(machine: Machine, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def node(machine: Machine) -> Machine:
     machine.site({
-        "fabric": "roce", "rdma_stack": "soft_roce", "mtu": 9000, "consent": ["link", "restart"], "validate_perftest": False,
+        "rdma_fabric": "roce", "rdma_stack": "soft_roce", "rdma_mtu": 9000, "rdma_consent": ["link", "restart"], "validate_perftest": False,
         "containers_image": IMAGE,
     })  # fmt: skip
     run = machine.railwright("apply")

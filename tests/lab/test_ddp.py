@@ -29,7 +29,7 @@ USER = "train"
 RUN_SECONDS = 600
 TORCH = ["python3-torch"]
 NODES = (*({"name": name, "user": USER, "packages": TORCH} for name in ("node1", "node2")), {"name": "node3", "user": USER})
-SITE = {"fabric": "roce", "mtu": 9000, "ddp_benchmark_backend": "gloo", "ddp_benchmark_user": USER}
+SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000, "ddp_benchmark_backend": "gloo", "ddp_benchmark_user": USER}
 # A node that damages data: what it adds to a sum is off by one in the last value.
 DAMAGE = """
 import torch.distributed

@@ -24,10 +24,10 @@ NETDEV, HCA, MAC = "roce0", "mlx5_0", "52:54:00:4d:fe:01"
 FIRMWARE = "28.39.1002"
 QUIET_RUNS = 10
 SITE: dict[str, Any] = {
-    "fabric": "roce",
-    "mtu": 9000,
-    "consent": ["link", "restart"],
-    "confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_fabric": "roce",
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart"],
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
     "rdma_stack_kernel_hold": True,
     "rdma_stack_pins": {"infiniband-diags": "44.0-2"},
     "validate_perftest": False,
@@ -35,10 +35,10 @@ SITE: dict[str, Any] = {
 OF_NODE: dict[str, dict[str, Any]] = {
     "node1": {
         "rdma_stack": "inbox",
-        "expect": {"fw_ver": FIRMWARE},
-        "rails": [{"name": "rail0", "match": {"mac": MAC}, "address": "10.77.0.11/24"}],
+        "rdma_expect": {"fw_ver": FIRMWARE},
+        "rdma_rails": [{"name": "rail0", "match": {"mac": MAC}, "address": "10.77.0.11/24"}],
     },
-    "node2": {"rdma_stack": "soft_roce", "expect": {"link_layer": "Ethernet"}},
+    "node2": {"rdma_stack": "soft_roce", "rdma_expect": {"link_layer": "Ethernet"}},
 }
 Pair = tuple[Machine, Machine]
 

@@ -63,12 +63,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     file.write_bytes(packed)
     with served(directory) as url:
         yield {
-            "fabric": "erdma",
-            "mtu": 1400,
+            "rdma_fabric": "erdma",
+            "rdma_mtu": 1400,
             "rdma_stack": "auto",
             "erdma_repository": "false",
-            "artifact_mirror": url,
-            "artifact_pins": {OPEN: hashlib.sha256(packed).hexdigest()},
+            "rdma_artifact_mirror": url,
+            "rdma_artifact_pins": {OPEN: hashlib.sha256(packed).hexdigest()},
         }
 
 
@@ -110,7 +110,7 @@ def running(machine: Machine) -> str:
 
 
 def test_another_archive_than_the_pinned_one_is_not_used(role: Role) -> None:
-    role.refuses("checksum", erdma_mode="default", artifact_pins={OPEN: "0" * 64})
+    role.refuses("checksum", erdma_mode="default", rdma_artifact_pins={OPEN: "0" * 64})
     assert "erdma" not in role.machine.run("dkms", "status")
     role.machine.run("test", "!", "-e", f"/usr/src/erdma-{VERSION}")
 
@@ -133,7 +133,7 @@ def test_another_mode_needs_consent(role: Role) -> None:
 def test_a_program_that_holds_the_driver_is_not_cut(role: Role) -> None:
     machine = role.machine
     machine.sh("systemd-run --unit=lab-holder --collect sh -c 'exec sleep 3600 < /dev/lab_erdma'; sleep 2")
-    role.refuses("is in use by somebody (1 references)", erdma_mode="compat", consent=["reload"])
+    role.refuses("is in use by somebody (1 references)", erdma_mode="compat", rdma_consent=["reload"])
     assert running(machine) == "N"
     machine.sh("systemctl stop lab-holder")
 
@@ -141,7 +141,7 @@ def test_a_program_that_holds_the_driver_is_not_cut(role: Role) -> None:
 def test_a_driver_that_does_not_build_leaves_the_old_one_built_and_running(role: Role) -> None:
     machine, source = role.machine, f"/usr/src/erdma-{VERSION}/src/erdma_main.c"
     machine.sh(f"cp {source} /root/erdma_main.c; printf '#if HAVE_ERDMA_MAD\\n#error only for compat\\n#endif\\n' >> {source}")
-    role.refuses("only for compat", erdma_mode="compat", consent=["reload"])
+    role.refuses("only for compat", erdma_mode="compat", rdma_consent=["reload"])
     machine.sh(f"mv /root/erdma_main.c {source}")
     assert running(machine) == "N"
     assert ": installed" in machine.run("dkms", "status", f"erdma/{VERSION}")
@@ -149,7 +149,7 @@ def test_a_driver_that_does_not_build_leaves_the_old_one_built_and_running(role:
 
 
 def test_with_consent_the_driver_is_built_for_compat_and_reloaded(role: Role) -> None:
-    role.applies(erdma_mode="compat", consent=["reload"])
+    role.applies(erdma_mode="compat", rdma_consent=["reload"])
     assert (running(role.machine), role.machine.run("cat", MAD).strip()) == ("Y", "Y")
 
 
@@ -157,7 +157,7 @@ def test_a_driver_that_was_loaded_by_hand_in_another_mode_is_noticed_and_mended(
     machine = role.machine
     machine.sh("rmmod erdma; modprobe erdma compat_mode=N")
     role.refuses("mode of the eRDMA driver", erdma_mode="compat")
-    role.applies(erdma_mode="compat", consent=["reload"])
+    role.applies(erdma_mode="compat", rdma_consent=["reload"])
     assert running(machine) == "Y"
 
 

@@ -26,11 +26,11 @@ HARDWARE = lab.Hardware()
 RELEASE = "1.3-0"  # the one for DOCA's ib_core
 VERSION = "1.3"
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "doca",
     "rdma_stack_version": "3.2.3",
-    "mtu": 9000,
-    "consent": ["link", "restart", "reload"],
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart", "reload"],
     "validate_perftest": False,
 }
 
@@ -74,7 +74,7 @@ def test_apply_builds_and_registers_it(node: Machine, vendor: dict[str, Any]) ->
     file.parent.mkdir(parents=True)
     file.write_bytes(packed)
     pins = {name: hashlib.sha256(packed).hexdigest()}
-    node.site({**SITE, **values_of(vendor), "artifact_mirror": vendor["mirror"], "artifact_pins": pins})
+    node.site({**SITE, **values_of(vendor), "rdma_artifact_mirror": vendor["mirror"], "rdma_artifact_pins": pins})
     run = node.railwright("apply")
     assert run.code == 0, (run.document, run.err)
     assert f"nv_peer_mem/{VERSION}, {node.run('uname', '-r').strip()}, x86_64: installed" in node.run("dkms", "status")

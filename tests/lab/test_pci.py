@@ -19,11 +19,11 @@ RECIPE = DRIVERS
 HARDWARE = lab.Hardware(pcie=True, iommu=True, bare_metal=True)
 HCA, BRIDGES = "0001:02:00.0", ("0001:00:00.0", "0001:00:01.0")
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "doca",
     "rdma_stack_version": "3.2.3",
-    "mtu": 9000,
-    "consent": ["link", "restart", "reload", "reboot"],
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart", "reload", "reboot"],
     "gpudirect_path": "none",
     "validate_perftest": False,
 }
@@ -66,7 +66,7 @@ def test_the_hardware_is_as_a_bios_leaves_it(node: Machine) -> None:
 
 def test_without_consent_nothing_reboots(node: Machine, vendor: dict[str, Any]) -> None:
     """Registers are set at once; what only a reboot brings is written down and waits."""
-    node.site({**SITE, **TUNED, **values_of(vendor), "consent": ["link", "restart", "reload"]})
+    node.site({**SITE, **TUNED, **values_of(vendor), "rdma_consent": ["link", "restart", "reload"]})
     before = node.boot_id()
     run = node.railwright("apply")
     assert node.boot_id() == before

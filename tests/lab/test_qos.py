@@ -22,18 +22,18 @@ RECIPE = QOS
 HARDWARE = lab.Hardware()
 NETDEV, HCA, MAC = "roce0", "mlx5_0", "52:54:00:4d:fe:01"
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "inbox",
-    "mtu": 9000,
-    "qos_profile": "dscp26-prio3",
-    "consent": ["link", "restart"],
+    "rdma_mtu": 9000,
+    "rdma_qos_profile": "dscp26-prio3",
+    "rdma_consent": ["link", "restart"],
     "validate_perftest": False,
 }
 SHARES = [10, 10, 10, 10, 30, 10, 10, 10]
 CUSTOM = {
     **SITE,
-    "qos_profile": "custom",
-    "qos_custom": {"tc": 138, "priority": 4, "lossless": [4], "cnp_dscp": 46, "cnp_priority": 5, "ets": SHARES},
+    "rdma_qos_profile": "custom",
+    "rdma_qos_custom": {"tc": 138, "priority": 4, "lossless": [4], "cnp_dscp": 46, "cnp_priority": 5, "ets": SHARES},
     "roce_qos_buffers": {"bytes": [131072, 262144, 0, 0, 0, 0, 0, 0], "priorities": [0, 0, 0, 0, 1, 0, 0, 0]},
 }
 EMPTY: dict[str, Any] = {"pfc": [], "dscp": [], "host": False, "np": [], "rp": [], "cnp": [0, 0], "cm": None}

@@ -21,12 +21,12 @@ RECIPE = FABRIC
 HARDWARE = lab.Hardware()
 RAILS = 2
 SITE = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "soft_roce",
-    "mtu": 9000,
-    "consent": ["link", "restart"],
-    "confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
-    "expect": {"link_layer": "Ethernet", "active_mtu": 4096},
+    "rdma_mtu": 9000,
+    "rdma_consent": ["link", "restart"],
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_expect": {"link_layer": "Ethernet", "active_mtu": 4096},
 }
 # What ARP, neighbour discovery and the managers' own packets come to in a few seconds.
 NOISE_BYTES = 4000

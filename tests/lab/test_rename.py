@@ -46,7 +46,7 @@ def node(machine: Machine) -> Machine:
     machine.sh("echo rdma_rxe > /etc/modules-load.d/lab.conf")
     device_named(machine, OLD)
     machine.site({
-        "fabric": "roce", "rdma_stack": "inbox", "mtu": 9000, "consent": ["link", "restart"], "validate_perftest": False,
+        "rdma_fabric": "roce", "rdma_stack": "inbox", "rdma_mtu": 9000, "rdma_consent": ["link", "restart"], "validate_perftest": False,
     })  # fmt: skip
     run = machine.railwright("apply")
     assert run.code == 0, (run.document, run.err)

@@ -21,13 +21,13 @@ HARDWARE = lab.Hardware()
 RAILS = 1
 OLD, NEW = "44.0-3", "44.0-4"
 FIRST: dict[str, Any] = {
-    "fabric": "roce",
+    "rdma_fabric": "roce",
     "rdma_stack": "soft_roce",
     "rdma_stack_pins": {"infiniband-diags": OLD},
-    "mtu": 1500,
+    "rdma_mtu": 1500,
     "host_tuning_nofile": 524288,
-    "consent": ["link", "restart", "downgrade"],
-    "confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_consent": ["link", "restart", "downgrade"],
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
     # As for the lab of `make demo`: the path is proved, not its speed.
     "validate_min_bandwidth_gbps": 0.01,
     "validate_max_latency_us": 20000,
@@ -38,7 +38,7 @@ FIRST: dict[str, Any] = {
 SECOND: dict[str, Any] = {
     **FIRST,
     "rdma_stack_pins": {"infiniband-diags": NEW},
-    "mtu": 9000,
+    "rdma_mtu": 9000,
     "host_tuning_nofile": 1048576,
     "host_tuning_sysctls": {"net.core.somaxconn": "8192"},
 }

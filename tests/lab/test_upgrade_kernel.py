@@ -36,7 +36,7 @@ def kernels(node: Machine) -> tuple[str, str]:
 
 
 def pin(machine: Machine, release: str) -> None:
-    machine.site({**SITE, "kernel_version": release})
+    machine.site({**SITE, "rdma_kernel_version": release})
 
 
 def changes(outcome: Outcome) -> list[str]:

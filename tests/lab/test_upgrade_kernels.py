@@ -82,7 +82,7 @@ def kernels(pair: Pair) -> tuple[str, str]:
 def roll(pair: Pair, kernels: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Roll:
     """A job runs on the second machine when it begins."""
     release = tmp_path_factory.mktemp("release") / "release.yml"
-    release.write_text(yaml.safe_dump({"name": "second", "pins": {"kernel_version": kernels[1]}}), encoding="utf-8")
+    release.write_text(yaml.safe_dump({"name": "second", "pins": {"rdma_kernel_version": kernels[1]}}), encoding="utf-8")
     pair[1].run("systemd-run", "--unit", "job", "sh", "-c", JOB)
     boots = tuple(machine.boot_id() for machine in pair)
     run = pair[0].railwright("upgrade", "--to", str(release), *CONSENT, timeout=len(pair) * RUN_SECONDS)  # one after the other
@@ -115,6 +115,6 @@ def test_the_job_came_to_its_end_and_the_machine_was_not_touched_before(pair: Pa
 def test_the_inventory_follows_and_then_there_is_nothing_to_do(pair: Pair, kernels: tuple[str, str], roll: Roll) -> None:
     (row,) = roll.run.document["inventory_changes"]
     assert "kernel_version" in str(row), row
-    pair[0].site({**SITE, "kernel_version": kernels[1]})
+    pair[0].site({**SITE, "rdma_kernel_version": kernels[1]})
     plan = pair[0].railwright("plan")
     assert (plan.code, plan.document["summary"]["changes"]) == (0, 0), plan.document

@@ -10,7 +10,7 @@ from tests.fixtures.node_text import OS_RELEASE, dpkg_status
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from nccl_files import elf
 
 PINS = {"aiacc_nccl_plugin_deb": "d" * 64, "aiacc_nccl_plugin_rpm": "e" * 64, "aiacc_nccl_plugin_rpm-1.1.0": "f" * 64}

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Hca, Identity, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 FINGERPRINT = "A" * 40
 BOOKWORM = Platform("debian", "12", "bookworm", (), "Debian GNU/Linux 12", "debian", "apt")

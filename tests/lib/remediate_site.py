@@ -82,7 +82,7 @@ class Site:
 
     def play(self, *options: str, consent: tuple[str, ...] = (), **extra: Any) -> Done:
         common = {"ansible_connection": "machine", "ansible_become": False, "ansible_python_interpreter": sys.executable,
-                  "consent": list(consent)}
+                  "rdma_consent": list(consent)}
         inventory = {"all": {"children": {"rdma": {"hosts": dict.fromkeys(self.nodes, common)}}}}
         (self.directory / "hosts.yml").write_text(json.dumps(inventory))
         ansible = Path(sys.executable).parent / "ansible-playbook"

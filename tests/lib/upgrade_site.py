@@ -143,7 +143,7 @@ class Site:
 
     def play(self, playbook: str, *options: str, swallowed: str = "", **extra: Any) -> Done:
         common = {"ansible_connection": "machine", "ansible_become": False, "ansible_python_interpreter": sys.executable}
-        hosts = {name: {**common, "reboot_timeout_s": 30, **variables} for name, variables in self.nodes.items()}
+        hosts = {name: {**common, "rdma_reboot_timeout_s": 30, **variables} for name, variables in self.nodes.items()}
         (self.directory / "hosts.yml").write_text(json.dumps({"all": {"children": {"rdma": {"hosts": hosts}}}}))
         boot = f"{self.directory}/nodes/{{{{ inventory_hostname }}}}.boot"
         inner = {"__rdma_stack_boot_id": boot, "__rdma_stack_shutdown_paths": [f"{self.directory}/sbin"]}

@@ -101,7 +101,7 @@ build (for Debian 12 only those for CUDA 13 are known to be there); what it does
 ## Artifacts
 
 `railwright artifacts --format json` prints these rows. `operator`: nobody here computed or read a checksum or fingerprint; the
-artifact is refused until `artifact_pins: {{NAME: VALUE}}` gives one. A mirror keeps `https://HOST/PATH` at `MIRROR/HOST/PATH`,
+artifact is refused until `rdma_artifact_pins: {{NAME: VALUE}}` gives one. A mirror keeps `https://HOST/PATH` at `MIRROR/HOST/PATH`,
 repositories whole, with their signatures. `nccl_wheel_index/PATH` is below the package index that the inventory names with that key; a
 mirror keeps it at `MIRROR/nccl_wheel_index/PATH`.
 

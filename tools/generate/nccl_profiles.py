@@ -7,15 +7,15 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import
 from mdtext import cell
 
 INTRO = """
-`nccl_profile` selects one by name, `nccl_env_overrides` beats any of its variables (null leaves it out), and `railwright lint` refuses a
-profile that does not fit the fabric, the QoS profile or the NCCL of the inventory. `railwright explain profile NAME` says the same as
-this page, and with `-i INVENTORY --limit NODE` what that node's file will hold.
+`rdma_nccl_profile` selects one by name, `nccl_env_overrides` beats any of its variables (null leaves it out), and `railwright lint`
+refuses a profile that does not fit the fabric, the QoS profile or the NCCL of the inventory. `railwright explain profile NAME` says the
+same as this page, and with `-i INVENTORY --limit NODE` what that node's file will hold.
 
 | profile | fabric | for |
 |---|---|---|
 """
-NODE_ROW = "| `NCCL_IB_HCA`, `NCCL_SOCKET_IFNAME` | from the node | From the rails' match and from `bootstrap_interface`. | |\n"
-ONLY_SOCKET = "| `NCCL_SOCKET_IFNAME` | `bootstrap_interface` | Only where the inventory names one; `NCCL_IB_HCA` is not written. | |\n"
+NODE_ROW = "| `NCCL_IB_HCA`, `NCCL_SOCKET_IFNAME` | from the node | From the rails' match and from `rdma_bootstrap_interface`. | |\n"
+ONLY_SOCKET = "| `NCCL_SOCKET_IFNAME` | `rdma_bootstrap_interface` | Only where the inventory names one; no `NCCL_IB_HCA`. | |\n"
 INDEX = """
 ### The GID index
 
@@ -65,7 +65,7 @@ def _demands(profile: NcclProfile) -> str:
     if first or last:
         rows.append(f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}")
     if profile.qos:
-        rows.append(f"qos_profile: {profile.qos}")
+        rows.append(f"rdma_qos_profile: {profile.qos}")
     if profile.transport:
         rows.append(f"its transport is {profile.transport}, which finds devices and GIDs by itself")
     return "".join(f"\n* Needs: {cell(row)}." for row in [*rows, *profile.needs]) + ("\n" if rows or profile.needs else "")

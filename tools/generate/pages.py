@@ -26,7 +26,8 @@ An inventory is Ansible's: hosts in group `rdma` (and `opensm`, optional, for su
 checks it and touches no node.
 
 * Variables whose names start with `_` are yours: use them in templates (`address: "198.51.100.{{ _id }}/25"`).
-* Variables of other collections are named in `foreign_variables`. Any other unknown variable is an error.
+* Site keys begin with `rdma_`, role keys with their role's name. A variable that is one or two letters off a key is an error that
+  names the key; an unknown `rdma_*` is a warning; all other variables belong to others and are let be.
 * Numbers and booleans may come from templates and from INI files, where they are text.
 * Quote PCI addresses, MACs, GUIDs and versions. YAML reads `0000:10:00.0` as the number 600.
 """
@@ -43,7 +44,7 @@ RAILS = """
 | `address` | IPv4 or IPv6 with prefix length (IPv4 on eRDMA). A RoCE rail needs one for its GID (a warning without, unless \
 `network_manage_addresses` is false); an InfiniBand rail needs one for IPoIB only |
 | `gateway` | in the rail's subnet; needed on every host of the rail when they have different subnets on it |
-| `mtu` | where one rail differs from the site's `mtu` |
+| `mtu` | where one rail differs from `rdma_mtu` |
 """
 
 PROFILES_INTRO = f"""# Profiles and the catalogue
@@ -62,7 +63,7 @@ def files() -> dict[str, str]:
 def inventory_page() -> str:
     site = [key for key in KEYS if key.owner == "site"]
     parts = [NOTE.format(source="plugins/plugin_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _table(site), RAILS]
-    parts.append("\n## Disruption classes\n\nWhat `consent` may name; `none` needs no consent.\n\n| class | meaning |\n|---|---|\n")
+    parts.append("\n## Disruption classes\n\nWhat `rdma_consent` may name; `none` needs no consent.\n\n| class | meaning |\n|---|---|\n")
     parts += [f"| `{name}` | {cell(meaning)} |\n" for name, meaning in DISRUPTION_MEANING.items()]
     for role in ROLES:
         parts.append(f"\n## {role}\n\n{TITLES[role]}.\n\n")
@@ -74,7 +75,7 @@ def _table(keys: list[Key]) -> str:
     rows = ["| key | type | default | allowed | meaning | source of the default |", "|---|---|---|---|---|---|"]
     for key in keys:
         default = "required" if key.required else "not set" if key.default is None else literal(key.default)
-        example = f" Example: {literal(key.example)}." if key.example is not None and key.name != "rails" else ""
+        example = f" Example: {literal(key.example)}." if key.example is not None and key.name != "rdma_rails" else ""
         rows.append(f"| `{key.name}` | {key.type} | {default} | {cell(key.allowed())} | {cell(key.doc)}{example} | {cell(key.source)} |")
     return "\n".join(rows) + "\n"
 
@@ -115,11 +116,11 @@ be on for that priority, on hosts and switches.
 QOS_CUSTOM = f"""
 ### A profile of the site
 
-`qos_profile: custom` takes its numbers from `qos_custom`:
+`rdma_qos_profile: custom` takes its numbers from `rdma_qos_custom`:
 
 ```yaml
-qos_profile: custom
-qos_custom: {{tc: 138, lossless: [4]}}
+rdma_qos_profile: custom
+rdma_qos_custom: {{tc: 138, lossless: [4]}}
 ```
 
 | field | allowed | unset |

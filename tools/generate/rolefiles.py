@@ -67,7 +67,7 @@ def argument_specs(role: str, keys: list[Key]) -> dict[str, Any]:
         "argument_specs": {
             "main": {
                 "short_description": TITLES[role],
-                "description": [f"{TITLES[role]}.", "The site's keys (fabric, mtu, rails ...) are in docs/reference/inventory.md."],
+                "description": [f"{TITLES[role]}.", "The site's keys (rdma_fabric, rdma_mtu ...) are in docs/reference/inventory.md."],
                 "options": {key.name: option(key) for key in keys},
             }
         }

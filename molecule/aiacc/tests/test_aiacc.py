@@ -107,7 +107,7 @@ class Story:
                 for name, container in self.nodes.items()}
 
     def run(self, values: Values | None = None, hosts: Mapping[str, Values] | None = None, *, check: bool = False) -> Run:
-        common = {"artifact_mirror": f"file://{MIRROR}", "artifact_pins": self.pins}
+        common = {"rdma_artifact_mirror": f"file://{MIRROR}", "rdma_artifact_pins": self.pins}
         self.playbook.say({**common, **(values or {})}, hosts or {})
         before = self.states()
         return Run(before, self.playbook.run(check=check), self.states())
@@ -117,7 +117,7 @@ class Story:
         """Release 1.1.0 as a file of the controller's."""
         return {
             node: {"aiacc_version": "1.1.0", "aiacc_archive": str(self.archives[node]),
-                   "artifact_pins": {f"aiacc_nccl_plugin_{ENDINGS[node]}-1.1.0": digest(self.archives[node])}}
+                   "rdma_artifact_pins": {f"aiacc_nccl_plugin_{ENDINGS[node]}-1.1.0": digest(self.archives[node])}}
             for node in ENDINGS}  # fmt: skip
 
     def installed(self, node: str) -> str:
@@ -128,17 +128,18 @@ class Story:
 def refusals(story: Story) -> dict[str, Run]:
     """Every one before anything is installed."""
     zeros = dict.fromkeys(story.pins, "0" * 64)
-    wrong = {node: {**values, "artifact_pins": dict.fromkeys(values["artifact_pins"], "0" * 64)} for node, values in story.newer.items()}
+    wrong = {node: {**values, "rdma_artifact_pins": dict.fromkeys(values["rdma_artifact_pins"], "0" * 64)}
+             for node, values in story.newer.items()}
     other = {node: {"aiacc_archive": values["aiacc_archive"],
-                    "artifact_pins": dict.fromkeys(story.pins, digest(story.archives[node]))} for node, values in story.newer.items()}
+                    "rdma_artifact_pins": dict.fromkeys(story.pins, digest(story.archives[node]))} for node, values in story.newer.items()}
     runs = {
-        "no sha256": story.run({"artifact_pins": {}}),
-        "wrong sha256": story.run({"artifact_pins": zeros}),
+        "no sha256": story.run({"rdma_artifact_pins": {}}),
+        "wrong sha256": story.run({"rdma_artifact_pins": zeros}),
         "wrong sha256 of a file": story.run(hosts=wrong),
         "another release in the file": story.run(hosts=other),
         "turned off": story.run({"nccl_env_overrides": {"NCCL_NET_PLUGIN": "none"}}),
         "NCCL 2.20 wanted": story.run(
-            {"nccl_install": "source", "nccl_version": "2.20.5", "artifact_pins": {**story.pins, "nccl-source": "0" * 64}}),
+            {"nccl_install": "source", "nccl_version": "2.20.5", "rdma_artifact_pins": {**story.pins, "nccl-source": "0" * 64}}),
     }
     file = story.playbook.build / "libnccl.so.2"
     file.write_bytes(nccl_files.elf("2.20.5", "12.4"))
@@ -177,9 +178,9 @@ def told(scenario: str) -> Told:
     runs["newer"] = story.run(hosts=story.newer)
     versions["newer"] = {node: story.installed(node) for node in ENDINGS}
     runs["back without consent"] = story.run()
-    runs["back"] = story.run({"consent": ["downgrade"]})
+    runs["back"] = story.run({"rdma_consent": ["downgrade"]})
     versions["back"] = {node: story.installed(node) for node in ENDINGS}
-    runs["not wanted"] = story.run({"nccl_profile": "erdma-native"})
+    runs["not wanted"] = story.run({"rdma_nccl_profile": "erdma-native"})
     versions["not wanted"] = {node: story.installed(node) for node in ENDINGS}
     return Told(runs, versions, caches)
 
@@ -187,8 +188,8 @@ def told(scenario: str) -> Told:
 @pytest.mark.parametrize("node", ENDINGS)
 @pytest.mark.parametrize(("cause", "words"), [
     ("no sha256", "aiacc-nccl-plugin 1.0.2 is not signed, and nobody vouches for it"),
-    ("wrong sha256", f"and not {'0' * 64}, which artifact_pins names; nothing was changed"),
-    ("wrong sha256 of a file", f"and not {'0' * 64}, which artifact_pins names; nothing was changed"),
+    ("wrong sha256", f"and not {'0' * 64}, which rdma_artifact_pins names; nothing was changed"),
+    ("wrong sha256 of a file", f"and not {'0' * 64}, which rdma_artifact_pins names; nothing was changed"),
     ("another release in the file", "and not aiacc-nccl-plugin 1.0.2 (aiacc_version); nothing was changed"),
     ("turned off", "NCCL_NET_PLUGIN"),
     ("NCCL 2.20 wanted", "2.8 to 2.16"),

@@ -43,7 +43,7 @@ def bring_aiacc(story: Story) -> dict[str, Any]:
     hosts: dict[str, Any] = {}
     for node in story.cluster.nodes:
         ending = "deb" if node.entry["standin"] == "deb" else "rpm"
-        hosts[node.name] = {"artifact_pins": into_mirror(story.cluster.container(node.name), ending, plugin, MIRROR)}
+        hosts[node.name] = {"rdma_artifact_pins": into_mirror(story.cluster.container(node.name), ending, plugin, MIRROR)}
     return hosts
 
 
@@ -72,7 +72,7 @@ def unserved(story: Story) -> Refusal:
         container.run("cp", "/etc/os-release", "/root/os-release")
         container.write("/etc/os-release", text)
     try:
-        return refused(story, {"accept_eol": True})
+        return refused(story, {"rdma_accept_eol": True})
     finally:
         for name in UNSERVED:
             story.cluster.container(name).run("cp", "/root/os-release", "/etc/os-release")
@@ -81,7 +81,7 @@ def unserved(story: Story) -> Refusal:
 @pytest.fixture(scope="session")
 def told(scenario: str) -> Told:
     """In order; what a step leaves on the nodes is where the next one begins."""
-    story = Story(scenario, {"artifact_mirror": f"file://{MIRROR}"})
+    story = Story(scenario, {"rdma_artifact_mirror": f"file://{MIRROR}"})
     story.say({})
     artifacts = fill_mirror(story)
     vouched = {"erdma_repository_fingerprint": story.fingerprint()}
@@ -99,5 +99,5 @@ def told(scenario: str) -> Told:
     role = Step(before, check, between, applied, story.states(), story.playbook.run())
     verbs = site(story.playbook.inventory)
     native = {node.name: story.cluster.container(node.name).out("cat", "/etc/nccl.conf").splitlines() for node in story.cluster.nodes}
-    story.say({"nccl_profile": "erdma-aiacc"}, bring_aiacc(story))
+    story.say({"rdma_nccl_profile": "erdma-aiacc"}, bring_aiacc(story))
     return Told(story, refusals, role, verbs, artifacts, native, site(story.playbook.inventory))

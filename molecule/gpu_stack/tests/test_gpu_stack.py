@@ -55,7 +55,7 @@ def told(scenario: str) -> Told:
     }
 
     def step(version: str, *consent: str) -> Step:
-        return story.step({"gpu_driver_version": version, "nccl_version": NCCL_OF[version][0], "consent": list(consent)}, {})
+        return story.step({"gpu_driver_version": version, "nccl_version": NCCL_OF[version][0], "rdma_consent": list(consent)}, {})
 
     steps = {
         "install": step(OLD),
@@ -134,7 +134,7 @@ def test_an_update_of_the_system_leaves_nccl_where_it_is(told: Told) -> None:
 def test_without_consent_the_node_stays_as_it_is(steps: dict[str, Step], node: str, name: str, word: str) -> None:
     step = steps[name]
     (said,) = failures(step, node)
-    assert f"add {word} to the consent list" in said
+    assert f"add {word} to rdma_consent" in said
     assert step.before[node] == step.after[node]
 
 

@@ -41,11 +41,11 @@ def told(scenario: str) -> Told:
     pins = {WHEEL: nccl_files.wheel(wheel), SOURCE: nccl_files.source(source)}
     for node, file, name in (("wheel1", wheel, WHEEL), ("src1", source, SOURCE)):
         put(cluster, node, file, name)
-    common = {"artifact_mirror": f"file://{MIRROR}", "rdma_stack": "inbox"}
+    common = {"rdma_artifact_mirror": f"file://{MIRROR}", "rdma_stack": "inbox"}
     hosts = {"local1": {"nccl_archive": str(wheel)}}
     seen, runs = [files(cluster)], {}
-    for name, values, check in (("wrong", {}, False), ("check", {"artifact_pins": pins}, True), ("apply", {"artifact_pins": pins}, False),
-                                ("again", {"artifact_pins": pins}, False)):
+    pinned = {"rdma_artifact_pins": pins}
+    for name, values, check in (("wrong", {}, False), ("check", pinned, True), ("apply", pinned, False), ("again", pinned, False)):
         playbook.say({**common, **values}, hosts)
         runs[name] = playbook.run(check=check)
         seen.append(files(cluster))

@@ -56,7 +56,7 @@ class World:
 
     def say(self, archive: str, pin: str | None = None, **more: Any) -> None:
         path = self.cluster.directory / f"{archive}.tar.gz"
-        self.playbook.say({"nccl_tests_archive": str(path), "artifact_pins": {"nccl-tests": pin or self.pins[archive]}, **more}, {})
+        self.playbook.say({"nccl_tests_archive": str(path), "rdma_artifact_pins": {"nccl-tests": pin or self.pins[archive]}, **more}, {})
 
     def moment(self, *, check: bool = False, limit: str | None = None) -> Moment:
         for path in self.cluster.directory.glob("story-*.json-*"):

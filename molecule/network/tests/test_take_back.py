@@ -73,7 +73,7 @@ class Site:
 
     def say(self, address: str) -> None:
         rail = {"name": "mgmt", "match": {"mac": self.mac}, "address": address, "mtu": 1400}
-        values = {"rails": [*self.rails, rail], "consent": ["management", "link"], "confirm_timeout_s": SECONDS}
+        values = {"rdma_rails": [*self.rails, rail], "rdma_consent": ["management", "link"], "rdma_confirm_timeout_s": SECONDS}
         self.playbook.say({}, {NODE: values})
 
     def killed_right_after(self) -> None:

@@ -23,8 +23,9 @@ from verbs import Verb, verb
 NODES = ("debian12", "says-rocky9")
 SYSCTL = "/proc/sys/net/core/somaxconn"
 LIMITS = "/etc/security/limits.d/90-railwright.conf"
-FIRST = {"rdma_stack_version": "3.2.2", "mtu": 4200, "host_tuning_nofile": 524288}
-SECOND = {"rdma_stack_version": "3.2.3", "mtu": 9000, "host_tuning_nofile": 1048576, "host_tuning_sysctls": {"net.core.somaxconn": "8192"}}
+FIRST = {"rdma_stack_version": "3.2.2", "rdma_mtu": 4200, "host_tuning_nofile": 524288}
+SECOND = {"rdma_stack_version": "3.2.3", "rdma_mtu": 9000, "host_tuning_nofile": 1048576,
+          "host_tuning_sysctls": {"net.core.somaxconn": "8192"}}
 # Files that the tools of the system keep for themselves, and that no rollback of packages brings back byte for byte.
 OWN = ("/etc/ld.so.cache", "/etc/mtab", "/etc/machine-id", "/etc/resolv.conf", "/etc/apt/trusted.gpg~")
 ENVIRONMENT = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=SETTINGS["ANSIBLE_COLLECTIONS_PATH"])
@@ -75,9 +76,9 @@ class Tale:
     """The scenario's nodes and inventory, and every verb's answer by the name of its chapter."""
 
     def __init__(self, scenario: str) -> None:
-        self.story = Story(scenario, {"rdma_stack": "doca", "artifact_mirror": f"file://{MIRROR}", "accept_eol": True,
-                                      "confirm_timeout_s": 300,  # a busy machine is no reason to take anything back
-                                      "consent": ["link", "restart", "reload", "downgrade", "repair"]})
+        self.story = Story(scenario, {"rdma_stack": "doca", "rdma_artifact_mirror": f"file://{MIRROR}", "rdma_accept_eol": True,
+                                      "rdma_confirm_timeout_s": 300,  # a busy machine is no reason to take anything back
+                                      "rdma_consent": ["link", "restart", "reload", "downgrade", "repair"]})
         self.story.common["rdma_stack_repository_fingerprint"] = self.story.fingerprint()
         self.inventory = Cluster(scenario).inventory
         self.said: dict[str, Verb] = {}
@@ -142,7 +143,7 @@ def tale(scenario: str) -> Tale:
     for node in NODES:
         tale.container(node).run("sh", "-c", f"echo '# by the operator' >> {LIMITS}")
     tale.do("edited", "rollback", "--to", run, "--no-validate")
-    tale.say(SECOND, {NODES[0]: {"confirm_timeout_s": 30}})  # nobody confirms for the dead: no need to wait long for that
+    tale.say(SECOND, {NODES[0]: {"rdma_confirm_timeout_s": 30}})  # nobody confirms for the dead: no need to wait long for that
     tale.pids = tale.killed(run)
     tale.taken_back()
     tale.do("after the kill", "plan")

@@ -18,7 +18,7 @@ from story import State, Story
 APT, DNF = "bookworm", "says-rocky9"
 BASE = "http://127.0.0.1:8080"
 COMMON = {
-    "rdma_stack": "doca", "rdma_stack_version": "3.2.2", "consent": ["restart", "reload"], "rdma_stack_lock_wait_s": 2,
+    "rdma_stack": "doca", "rdma_stack_version": "3.2.2", "rdma_consent": ["restart", "reload"], "rdma_stack_lock_wait_s": 2,
     "rdma_stack_repository_url": f"{BASE}/doca-3.2.2", "rdma_stack_repository_key_url": f"{BASE}/right.asc",
 }
 OFFLINE = {"rdma_stack_offline_package": {"url": f"{BASE}/right.asc", "sha256": "0" * 64}}
@@ -111,7 +111,7 @@ def test_an_interrupted_dpkg_is_repaired_only_with_consent(refusals: Refusals) -
 
 def test_without_a_cause_both_nodes_are_served(refusals: Refusals) -> None:
     """Last: what was left behind by no cause, and an interrupted dpkg with consent to repair it."""
-    run = refusals.run(consent=[*COMMON["consent"], "repair"])
+    run = refusals.run(rdma_consent=[*COMMON["rdma_consent"], "repair"])
     assert {node: host.failed for node, host in run.hosts.items()} == {APT: [], DNF: []}
     assert run.after[APT].installed["doca-ofed"] == run.after[DNF].installed["doca-ofed"] == "3.2.2-035000"
     assert run.after[APT].packages["site-slow"][0] == "ii "

@@ -33,7 +33,7 @@ def test_a_disk_without_room_is_found_before_anything_begins(rollout: Rollout, w
 
 def test_a_node_that_does_not_come_back_from_its_reboot(rollout: Rollout, way: Way) -> None:
     node = rollout.cluster.container("node2")
-    way.say({"node2": {"reboot_timeout_s": 60}})
+    way.say({"node2": {"rdma_reboot_timeout_s": 60}})
     node.write("/var/lib/stand-in/hangs", "")
     done = way.go()
     row = stopped_at(rollout, done, "node2", "change", "unreachable")

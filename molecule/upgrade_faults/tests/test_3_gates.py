@@ -36,7 +36,7 @@ def test_a_gate_that_fails_and_takes_the_node_back(rollout: Rollout, way: Way) -
 
 def test_a_verdict_that_fails_on_one_node(rollout: Rollout, way: Way) -> None:
     """It lacks an HCA that the inventory expects of it. Its neighbour passed, and goes back to its jobs."""
-    way.say({"node3": {"expect": {"hcas": 1}}})
+    way.say({"node3": {"rdma_expect": {"hcas": 1}}})
     done = way.go()
     row = stopped_at(rollout, done, "node3", "validate", "failed")
     assert "hcas" in row["message"]

@@ -88,7 +88,7 @@ def refuse(spec: Spec, plan: Plan, expected: Optional[Sequence[str]], *, check: 
 def consent_message(changes: Sequence[Change]) -> str:
     """What is refused, why, and what to write where to allow it."""
     classes = sorted({change.disruption for change in changes})
-    return "refused without consent: %s. To allow it, put %s into the inventory's consent list." % (
+    return "refused without consent: %s. To allow it, put %s into rdma_consent in the inventory." % (
         "; ".join("%s (%s)" % (change.key, change.disruption) for change in changes), " and ".join(classes))
 
 

@@ -30,7 +30,7 @@ class AiaccPackage(NamedTuple):
     """One package file. ``url`` None: it comes from the controller; ``sha256`` None: nobody vouches for it."""
 
     version: str
-    artifact: str  # the name in artifact_pins
+    artifact: str  # the name in rdma_artifact_pins
     url: Optional[str]
     archive: Optional[str]
     sha256: Optional[str]

@@ -4,7 +4,7 @@
 One row an artifact, each with its source. ``pin`` says how what arrives is recognised:
 ``sha256`` of a file, ``fingerprint`` of an OpenPGP key (of a repository: the key that signs it),
 ``commit`` of a git tree, or ``operator``: nobody here computed or read one, so railwright
-refuses the artifact until the inventory vouches for it in ``artifact_pins``.
+refuses the artifact until the inventory vouches for it in ``rdma_artifact_pins``.
 
 A URL may hold ``{version}``: ``version`` is the release that the catalogue pins, and
 ``located`` puts in the one that an inventory asks for. The wheels' begin with ``INDEX`` in place
@@ -54,7 +54,7 @@ OPERATOR_PIN = {"repository": "fingerprint", "key": "fingerprint", "package": "s
 class Artifact(NamedTuple):
     """``value`` is what ``pin`` names; None when that is operator."""
 
-    name: str  # stable: the key of artifact_pins
+    name: str  # stable: the key of rdma_artifact_pins
     version: str
     url: str
     kind: str  # one of KINDS

@@ -3,7 +3,7 @@
 
 ``eol`` is the last day on which the vendor mends security holes without a separate
 paid contract (Debian: the end of LTS, which is free). A system past it is refused
-unless the inventory says ``accept_eol``. The date decides, not a flag, so that a row
+unless the inventory says ``rdma_accept_eol``. The date decides, not a flag, so that a row
 does not go stale: ask ``end_of_life(row, today)``.
 
 What the distributions' own RDMA packages are called is in ``inbox.py``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""QoS profiles: which DSCP and priority RoCE traffic carries. A new profile is one more row, a site's own is ``qos_custom``.
+"""QoS profiles: which DSCP and priority RoCE traffic carries. A new profile is one more row, a site's own is ``rdma_qos_custom``.
 
 The traffic class byte holds both: ``dscp = tc >> 2``, ``ecn = tc & 3``, and NICs map
 ``prio = dscp >> 3 = tc >> 5`` unless told otherwise. A traffic class whose priority is
@@ -59,7 +59,7 @@ QOS_PROFILES: Tuple[QosProfile, ...] = (
         "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]", (1,)),
 )
 NONE = "none"
-CUSTOM = "custom"  # the name of the profile that the inventory's qos_custom describes
+CUSTOM = "custom"  # the name of the profile that the inventory's rdma_qos_custom describes
 ECT0 = 2  # ECN bits of a packet that may be marked: what NVIDIA's ToS 106 carries
 CNP_DSCP = 48  # NVIDIA doroce-linux [V]; priority 6 follows from it
 # Every lossless priority of every port needs buffer for what is on its way when PFC pauses it. Some switches have more: Juniper's QFX
@@ -83,7 +83,7 @@ def site_profile(name: str, custom: Mapping[str, Any]) -> Optional[QosProfile]:
         return qos_profile(name)
     tc, priority = custom["tc"], custom["priority"]
     return QosProfile(
-        CUSTOM, tc, custom["cnp_dscp"], custom["cnp_priority"], ("roce",), "Described by the site.", "the inventory (qos_custom)",
+        CUSTOM, tc, custom["cnp_dscp"], custom["cnp_priority"], ("roce",), "Described by the site.", "the inventory (rdma_qos_custom)",
         tuple(custom["lossless"]), tuple(custom["ets"]), None if priority == priority_of(tc) else priority)
 
 

@@ -24,8 +24,8 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
 def _hca_count(seen: Inspection) -> Verdict:
     hcas = seen.facts.get("hcas")
-    count = len(hcas) if hcas is not None else None
-    return equal("node.hcas", Where(seen.node, None, None, "HCAs"), seen.spec.expect.get("hcas"), count, "expect.hcas", "number of HCAs")
+    count, where = len(hcas) if hcas is not None else None, Where(seen.node, None, None, "HCAs")
+    return equal("node.hcas", where, seen.spec.expect.get("hcas"), count, "rdma_expect.hcas", "number of HCAs")
 
 
 def judge_plan(

@@ -35,7 +35,7 @@ def judge_rails(seen: Inspection) -> List[Verdict]:
             _active_mtu(where, seen.spec, target.rail.mtu, port),
             _gid(where, seen.spec, target, hca, port),
             _firmware(where, seen.spec, hca),
-            equal("hca.hca_type", where, seen.spec.expect.get("hca_type"), hca.get("hca_type"), "expect.hca_type", "HCA type"),
+            equal("hca.hca_type", where, seen.spec.expect.get("hca_type"), hca.get("hca_type"), "rdma_expect.hca_type", "HCA type"),
         ]
     return verdicts
 
@@ -43,7 +43,7 @@ def judge_rails(seen: Inspection) -> List[Verdict]:
 def _firmware(where: Where, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
     if hca.get("driver") in SOFTWARE:
         return verdict("hca.fw_ver", where, "skipped", None, None, "%s is software: it has no firmware" % hca.get("driver"))
-    return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "expect.fw_ver", "firmware")
+    return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "rdma_expect.fw_ver", "firmware")
 
 
 def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
@@ -51,7 +51,7 @@ def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, A
     return [
         _state(where, port),
         _floor("port.phys_state", where, "LinkUp", port.get("phys_state"), "physical state"),
-        equal("port.link_layer", where, layer, port.get("link_layer"), "expect.link_layer", "link layer"),
+        equal("port.link_layer", where, layer, port.get("link_layer"), "rdma_expect.link_layer", "link layer"),
         _rate(where, spec.expect.get("rate_gbps"), hca, port),
     ]
 
@@ -73,7 +73,7 @@ def _state(where: Where, port: Mapping[str, Any]) -> Verdict:
 def _rate(where: Where, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
     constant = CONSTANT_RATE.get(str(hca.get("driver")))
     if constant is None:
-        return at_least("port.rate", where, floor, port.get("rate_gbps"), "expect.rate_gbps", "rate in Gb/s")
+        return at_least("port.rate", where, floor, port.get("rate_gbps"), "rdma_expect.rate_gbps", "rate in Gb/s")
     if floor is None:
         return verdict("port.rate", where, "skipped", None, port.get("rate_gbps"), constant + "; judge the measured bandwidth instead")
     return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
@@ -84,13 +84,13 @@ def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]
     found = as_int(port.get("active_mtu"))
     wanted = spec.expect.get("active_mtu")
     if wanted is not None:
-        return equal("port.active_mtu", where, wanted, found, "expect.active_mtu", "active_mtu")
+        return equal("port.active_mtu", where, wanted, found, "rdma_expect.active_mtu", "active_mtu")
     if spec.fabric == "infiniband":  # the subnet manager's partition decides, not the netdev
-        return no_expectation("port.active_mtu", where, "expect.active_mtu", found)
+        return no_expectation("port.active_mtu", where, "rdma_expect.active_mtu", found)
     floor = path_mtu_for(rail_mtu)
     if floor is None:
         return verdict("port.active_mtu", where, "fail", PATH_MTU_NEEDED, found, "an MTU of %d carries no RDMA path at all" % rail_mtu)
-    return at_least("port.active_mtu", where, floor, found, "mtu", "active_mtu")
+    return at_least("port.active_mtu", where, floor, found, "rdma_mtu", "active_mtu")
 
 
 PATH_MTU_NEEDED = "a netdev MTU of at least 352"
@@ -106,7 +106,7 @@ def _gid(where: Where, spec: Spec, target: RailTarget, hca: Mapping[str, Any], p
         return verdict("rail.gid", where, status, "a port GID", gids[0].get("gid") if gids else None, text)
     address = target.rail.address
     if address is None:
-        return no_expectation("rail.gid", where, "rails[%d].address" % target.rail.index, None)
+        return no_expectation("rail.gid", where, "rdma_rails[%d].address" % target.rail.index, None)
     if is_iwarp({"hcas": [hca]}, str(hca.get("name"))) and spec["erdma_mode"] == DEFAULT:
         return verdict("rail.gid", where, "skipped", None, gids[0].get("gid") if gids else None,
                        "erdma_mode default is iWARP-like: RDMA-CM connects by the address, no GID holds it")

@@ -45,5 +45,5 @@ def needed_source(host: Host, spec: Spec) -> Optional[Dict[str, str]]:
         return None
     source = wanted.sources.get(release)
     if source is None or source.sha256 is None:
-        raise RailwrightError("nv_peer_mem %s has no pinned checksum: set artifact_pins" % release)
+        raise RailwrightError("nv_peer_mem %s has no pinned checksum: set rdma_artifact_pins" % release)
     return {"url": source.url, "sha256": source.sha256, "directory": directory(release), "release": release}

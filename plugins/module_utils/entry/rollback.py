@@ -113,8 +113,8 @@ def done(module: Any, host: Host, rollback: Rollback, spec: Spec, identity: Iden
     params = module.params
     missing = [change for change in rollback.changes if needs_consent(change.disruption, spec.consent)]
     if missing:
-        raise RailwrightError("refused without consent: %s; nothing was changed. To allow it, put the classes into the inventory's consent "
-                              "list" % "; ".join("%s (%s)" % (change.key, change.disruption) for change in missing))
+        raise RailwrightError("refused without consent: %s; nothing was changed. To allow it, put the classes into rdma_consent "
+                              "in the inventory" % "; ".join("%s (%s)" % (change.key, change.disruption) for change in missing))
     switch = None
     if params["confirm_token"]:  # only systemd has the timer
         switch = Switch(params["confirm_seconds"] if identity.has("systemd") else 0, params["confirm_token"])

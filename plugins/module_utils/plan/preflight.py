@@ -103,7 +103,7 @@ def preflight_warnings(spec: Spec, identity: Identity, evidence: Evidence) -> Li
         found.append(Problem(AREA, "clock", "is not synchronised (timedatectl: NTPSynchronized=no); set up chrony or systemd-timesyncd"))
     row = find_system(identity.platform.id, identity.platform.version)
     if row is not None and spec["accept_eol"] and end_of_life(row, today(evidence)):
-        found.append(Problem(AREA, "system", "%s has had no security updates since %s; accepted by accept_eol" % (row.name, row.eol)))
+        found.append(Problem(AREA, "system", "%s has had no security updates since %s; accepted by rdma_accept_eol" % (row.name, row.eol)))
     return found
 
 
@@ -141,7 +141,7 @@ def _system(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]
     if row is None:
         return [Problem(AREA, "system", "%s is not supported; supported are %s" % (name, ", ".join(supported_names(date))))]
     if end_of_life(row, date) and not spec["accept_eol"]:
-        return [Problem(AREA, "system", "%s has had no security updates since %s; set accept_eol: true to go on all the same. "
+        return [Problem(AREA, "system", "%s has had no security updates since %s; set rdma_accept_eol: true to go on all the same. "
                         "Supported are %s" % (name, row.eol, ", ".join(supported_names(date))))]
     return []
 

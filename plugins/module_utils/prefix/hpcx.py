@@ -52,7 +52,8 @@ def wanted(spec: Spec, identity: Identity) -> Optional[Wanted]:
     # the catalogue's checksum is of its own release only
     sha256 = pinned(artifact, spec) if version == artifact.version else spec["artifact_pins"].get(artifact.name)
     if sha256 is None:
-        raise RailwrightError("nobody here vouches for %s %s: set artifact_pins.%s to its sha256" % (artifact.name, version, artifact.name))
+        raise RailwrightError("nobody here vouches for %s %s: set rdma_artifact_pins.%s to its sha256" % (
+            artifact.name, version, artifact.name))
     url = None if spec["mpi_archive"] is not None else mirrored(located(artifact, version), spec["artifact_mirror"])
     return Wanted(version, "%s/%s" % (HPCX_PREFIX, version), artifact.name, url, sha256, "%s/%s-%s.tbz" % (CACHE, artifact.name, version))
 

@@ -138,7 +138,7 @@ def _artifact(spec: Spec, name: str, version: str) -> Tuple[Optional[str], str]:
     same = version == artifact.version
     sha256 = pinned(artifact, spec) if same else spec["artifact_pins"].get(name)
     if sha256 is None:
-        raise RailwrightError("nobody here vouches for %s %s: set artifact_pins.%s to its sha256" % (name, version, name))
+        raise RailwrightError("nobody here vouches for %s %s: set rdma_artifact_pins.%s to its sha256" % (name, version, name))
     url = download_url(artifact, spec, version) if same or name == "nccl-source" else None
     return url, sha256
 

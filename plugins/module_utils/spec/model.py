@@ -17,7 +17,7 @@ class Rail(NamedTuple):
 
 
 class Spec:
-    """Every inventory key with its final value. Built by ``validate.py`` only.
+    """Every inventory key with its final value, by its field (``mtu`` holds rdma_mtu). Built by ``validate.py`` only.
 
     The mapping is complete (defaults included) and plain JSON, so that it travels to
     the node as one module argument: ``Spec(spec.as_dict())`` is the same Spec.
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
     """One thing wrong with an inventory, before any node is touched."""
 
     host: Optional[str]  # None: the whole site
-    key: str  # dotted path: rails[1].match.mac
+    key: str  # dotted path: rdma_rails[1].match.mac
     value: Any
     message: str  # what is wrong
     allowed: str  # what would be right

@@ -57,7 +57,7 @@ EFA = NcclProfile(
         _efa_warning("NCCL_NSOCKS_PERTHREAD", "it is for NCCL's socket transport and does nothing on EFA"),
     ),
     needs=("libfabric and aws-ofi-nccl on every node or in the image (AWS's EFA installer has them)",
-           "fabric: roce, since EFA has no fabric of its own here, with qos_profile: none and no rails: its devices have no RoCE GIDs"),
+           "rdma_fabric: roce, since EFA has no fabric of its own here, with rdma_qos_profile: none and no rails: no RoCE GIDs"),
 )
 
 PROFILES = (

@@ -29,7 +29,7 @@ NATIVE = NcclProfile(
                    "Two NICs of one node have different indexes. With NCCL before 2.21 an index is written only where all HCAs share it."),
         Correction("NCCL_IB_HCA=erdma (PAI)", "the rails' ports, exactly", "A prefix takes in every eRDMA device, those of no rail too."),
         Correction("NCCL_MIN_NCHANNELS=16 (PAI)", "NCCL_MIN_CTAS=16", "The name is deprecated since NCCL 2.17."),
-        Correction("NCCL_SOCKET_IFNAME=eth0 (PAI)", "the node's management interface, or bootstrap_interface",
+        Correction("NCCL_SOCKET_IFNAME=eth0 (PAI)", "the node's management interface, or rdma_bootstrap_interface",
                    "Which interface that is, the node knows."),
         Correction("NCCL_DEBUG=INFO (PAI)", "left out", "A job asks for it where it needs it: nccl_env_overrides, or its environment."),
     ),

@@ -24,7 +24,7 @@ SHAPES = {
     "oci-b300": (("BM.GPU.B300.8", _mlx5(0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21)),),
 }
 _CORRECTED = (
-    Correction("NCCL_IB_TC=41", "from qos_profile oci-dscp10, which is 41",
+    Correction("NCCL_IB_TC=41", "from rdma_qos_profile oci-dscp10, which is 41",
                "41 >> 2 = DSCP 10, 41 >> 5 = priority 1. Taken from the QoS profile, the variable and the NIC's lossless priority cannot "
                "contradict each other."),
     Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_env_gid_index: 3 is checked against every HCA before it is written", GID_WHY),
@@ -36,7 +36,8 @@ _CORRECTED_LATER = (
     *_CORRECTED,
     Correction("NCCL_IB_QPS_PER_CONNECTION=1, NCCL_IB_SPLIT_DATA_ON_QPS=0", "left out", "They are NCCL's own defaults (the second since "
                "2.20)."),
-    Correction("NCCL_SOCKET_IFNAME=eth0", "the node's management interface, or bootstrap_interface", "Which one that is, the node knows."),
+    Correction("NCCL_SOCKET_IFNAME=eth0", "the node's management interface, or rdma_bootstrap_interface",
+               "Which one that is, the node knows."),
     Correction("NCCL_NET_PLUGIN=the path below /opt/hpcx-…, or none", "left out",
                "The path changes with every HPC-X. Unset, NCCL takes a libnccl-net.so that the loader finds, and else its own transport; "
                "who wants HPC-X's names its path in nccl_env_overrides."),

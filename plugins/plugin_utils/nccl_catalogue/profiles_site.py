@@ -42,14 +42,14 @@ SCNET = NcclProfile(
     False, "mlx5_", "Nodes and pods of Scnet: RoCE v2 whose switches carry DSCP 34 on priority 4.",
     "Scnet documentation (default variables), corrected",
     corrected=(
-        Correction("NCCL_IB_TC=136", "from qos_profile scnet-dscp34-prio4, which is 136",
+        Correction("NCCL_IB_TC=136", "from rdma_qos_profile scnet-dscp34-prio4, which is 136",
                    "136 >> 2 = DSCP 34, 136 >> 5 = priority 4: PFC must be on 4. Taken from the QoS profile, the variable and the NIC's "
                    "lossless priority cannot contradict each other."),
         Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_env_gid_index: 3 is checked against every HCA before it is written",
                    GID_WHY),
         Correction("NCCL_IB_HCA=mlx5", "the rails' ports, exactly",
                    "A prefix takes in the NICs of storage and management too; the page itself says that number and names differ by node."),
-        Correction("NCCL_SOCKET_IFNAME=eth, and ib0 in its example", "the node's management interface, or bootstrap_interface",
+        Correction("NCCL_SOCKET_IFNAME=eth, and ib0 in its example", "the node's management interface, or rdma_bootstrap_interface",
                    "It carries NCCL's bootstrap, not its data; eth is a prefix, and ib0 is right only where it has an address that all "
                    "ranks reach. In a pod it is eth0."),
         Correction("NCCL_IB_DISABLE=0", "left out", "0 is NCCL's own default."),

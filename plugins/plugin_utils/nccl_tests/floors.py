@@ -42,10 +42,10 @@ def floor_of(collective: str, minimum: Mapping[str, Any], site: Site) -> tuple[f
         return (row.busbw, row.source) if row is not None else (None, KEY)
     if site.erdma is not None and site.rate_gbps is None:
         floor, why = busbw_floor(site.erdma.instance, site.nodes, len(site.gpu_names), site.erdma.nccl_profile, site.erdma.largest)
-        return floor, why if floor is not None else f"{KEY}, or expect.rate_gbps and rails; {why}"
+        return floor, why if floor is not None else f"{KEY}, or rdma_expect.rate_gbps and rdma_rails; {why}"
     nics = min(site.rails, len(site.gpu_names))  # a GPU sends over one NIC at a time
     if not nics or site.rate_gbps is None:
-        return None, f"{KEY}, or expect.rate_gbps and rails"
+        return None, f"{KEY}, or rdma_expect.rate_gbps and rdma_rails"
     return round(ring_floor(nics, site.rate_gbps), 3), f"{NETWORK_FRACTION:g} of {nics} NICs x {site.rate_gbps:g} Gb/s / 8"
 
 

@@ -110,7 +110,7 @@ def _check_age(values: Mapping[str, Any], findings: Findings) -> None:
     """Nobody mends what is that old; a new cluster does not begin with it unless somebody says so."""
     torch, python = values[TORCH], values[PYTHON]
     say = findings.warning if values["accept_eol"] else findings.error
-    again = "" if values["accept_eol"] else "; accept_eol: true goes on all the same"
+    again = "" if values["accept_eol"] else "; rdma_accept_eol: true goes on all the same"
     if number(torch)[0] < 2:
         say(TORCH, torch, "is of a series that PyTorch ended with 1.13.1 in 2022", f"{NEWEST}, or another 2.x{again}")
     elif newer(FIRST_SAFE, torch.partition("+")[0]):
@@ -129,7 +129,7 @@ def _check_release(values: Mapping[str, Any], findings: Findings) -> None:
     if row is not None and values["nccl_profile"] == aiacc.PROFILE and local_cuda(torch) is None and not aiacc.fits(row.nccl):
         fitting = [item.version for item in RELEASES if aiacc.fits(item.nccl)]
         findings.error(TORCH, torch, f"brings NCCL {row.nccl}, and AIACC's plugin is for NCCL {aiacc.RANGE}",
-                       f"{', '.join(fitting)}, or nccl_profile erdma-native")
+                       f"{', '.join(fitting)}, or rdma_nccl_profile erdma-native")
     cuda, driver = cuda_of_torch(torch, "x86_64"), wanted_driver(values)
     if cuda and driver is not None and not driver_fits(cuda, driver):
         findings.error(TORCH, torch, "is for CUDA %s, which needs driver %s or newer; the inventory asks for %s" % (

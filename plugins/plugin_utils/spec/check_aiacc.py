@@ -39,9 +39,9 @@ def check_aiacc(values: Mapping[str, Any], findings: Findings) -> None:
             if values[key] is not None:
                 findings.error(key, values[key], "does nothing without aiacc_install", "unset, or aiacc_install: true")
         return
-    if profile != PROFILE and not findings.has_error("nccl_profile"):
-        findings.error("aiacc_install", True, f"the plugin takes the place of NCCL's own transport, which nccl_profile {profile} sets up",
-                       "false, or nccl_profile: " + PROFILE)
+    if profile != PROFILE and not findings.has_error("rdma_nccl_profile"):
+        findings.error("aiacc_install", True, f"the plugin takes the place of NCCL's own transport, which profile {profile} sets up",
+                       "false, or rdma_nccl_profile: " + PROFILE)
         return
     _check_file(values, findings)
 
@@ -51,8 +51,8 @@ def _check_environment(values: Mapping[str, Any], findings: Findings) -> None:
         path = f"{key}.{VARIABLE}"
         value = values[key].get(VARIABLE)
         if value and not findings.has_error(path):  # an empty one is none to NCCL
-            findings.error(path, value, f"nccl_profile {PROFILE} needs it unset: NCCL loads AIACC's plugin only then; none turns it off",
-                           "leave it out, or nccl_profile: erdma-native")
+            findings.error(path, value, f"profile {PROFILE} needs it unset: NCCL loads AIACC's plugin only then; none turns it off",
+                           "leave it out, or rdma_nccl_profile: erdma-native")
 
 
 def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
@@ -74,5 +74,5 @@ def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
         return
     names = [artifact_name(version, item) for item in ([ending] if ending is not None else ENDINGS)]
     if not findings.error_count() and not any(name in values["artifact_pins"] for name in names):
-        findings.error("artifact_pins", None, f"{PACKAGE} {version} is not signed, and nobody vouches for it",
-                       "its sha256 as artifact_pins." + " or artifact_pins.".join(names))
+        findings.error("rdma_artifact_pins", None, f"{PACKAGE} {version} is not signed, and nobody vouches for it",
+                       "its sha256 as rdma_artifact_pins." + " or rdma_artifact_pins.".join(names))

@@ -20,7 +20,7 @@ def check_erdma(values: Mapping[str, Any], findings: Findings) -> None:
     if fabric != "erdma":
         for name in KEYS + (("erdma_repository",) if wanted == "true" else ()):
             if values.get(name):
-                findings.error(name, values[name], f"is for eRDMA; fabric is {fabric}", "unset, or fabric: erdma")
+                findings.error(name, values[name], f"is for eRDMA; rdma_fabric is {fabric}", "unset, or rdma_fabric: erdma")
         return
     for name in PLACES:
         if wanted == "false" and values.get(name):

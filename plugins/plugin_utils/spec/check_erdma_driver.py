@@ -25,7 +25,7 @@ def check_erdma_driver(values: Mapping[str, Any], findings: Findings) -> None:
     if values["fabric"] != "erdma":
         for name in KEYS:
             if values[name] != DEFAULTS[name]:
-                findings.error(name, values[name], f"is for eRDMA; fabric is {values['fabric']}", "unset, or fabric: erdma")
+                findings.error(name, values[name], f"is for eRDMA; rdma_fabric is {values['fabric']}", "unset, or rdma_fabric: erdma")
         return
     _driver(values, findings)
     _version(values, findings)
@@ -53,10 +53,10 @@ def _version(values: Mapping[str, Any], findings: Findings) -> None:
     row = find(name or "")
     if row is None:
         findings.error("erdma_driver_version", version, "is no release that the catalogue has a source of", "%s, or a release of the "
-                       "installer: %s, or a newer one with artifact_pins: {%s: its sha256}" % (
+                       "installer: %s, or a newer one with rdma_artifact_pins: {%s: its sha256}" % (
                            ", ".join(releases(OPEN)), ", ".join(releases(INSTALLER)), INSTALLER))
     elif row.version != version and row.name not in values.get("artifact_pins", {}):
-        findings.error("erdma_driver_version", version, "is an archive that nobody here vouches for", "%s, or artifact_pins: {%s: its "
+        findings.error("erdma_driver_version", version, "is an archive that nobody here vouches for", "%s, or rdma_artifact_pins: {%s: its "
                        "sha256} too" % (", ".join(releases(OPEN) + releases(INSTALLER)), row.name))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``kernel_version`` may look like: a release as ``uname -r`` prints it, of any distribution. Which one fits a node, its area says."""
+"""What ``rdma_kernel_version`` may look like: a release as ``uname -r`` prints it, of any distribution. Its area says which fits a node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from .findings import Findings
 from .values import MISSING
 
-KEY = "kernel_version"
+KEY = "rdma_kernel_version"
 ALLOWED = "a kernel release as `uname -r` prints it, like 6.1.0-48-amd64, 6.8.0-85-generic, 5.14.0-570.12.1.el9_6.x86_64"
 _PACKAGE = re.compile(r"(?:linux-(?:image|headers|modules)|kernel(?:-(?:core|devel|modules))?|vmlinu[xz]|initrd\.img)-(?:extra-)?(?=[0-9])")
 # Three numbers, then what the distribution adds: a number of its own, and in letters a flavour or an architecture.

@@ -40,4 +40,4 @@ def check_mpi(values: Mapping[str, Any], findings: Findings) -> None:
         findings.error("mpi_version", version, "is no version of HPC-X", "digits and dots, like " + RELEASES[-1])
     elif version not in RELEASES and not any(row.name in values["artifact_pins"] for row in HPCX):
         findings.error("mpi_version", version, "is a release of HPC-X that the catalogue has no checksum of",
-                       f"{' or '.join(RELEASES)}, or its sha256 in artifact_pins.{'hpcx-SYSTEM-ARCHITECTURE'}")
+                       f"{' or '.join(RELEASES)}, or its sha256 in rdma_artifact_pins.{'hpcx-SYSTEM-ARCHITECTURE'}")

@@ -68,11 +68,11 @@ def _check_file(values: Mapping[str, Any], findings: Findings) -> None:
     if version in (None, NCCL_RELEASE):
         if install == "wheel" and archive is None and values[INDEX] is None and values["artifact_mirror"] is None:
             findings.error("nccl_install", install, f"needs {INDEX}: which package index has the wheel is for the site to say",
-                           INDEX + " too, or artifact_mirror, or nccl_archive")
+                           INDEX + " too, or rdma_artifact_mirror, or nccl_archive")
         return
     if install == "wheel" and archive is None:
         findings.error("nccl_version", version, "is a release that the catalogue has no wheel of", NCCL_RELEASE + ", or nccl_archive too")
     elif not any(name.startswith("nccl-" + install) for name in values["artifact_pins"]):
         name = "nccl-source" if install == "source" else "nccl-wheel-cuMAJOR-ARCHITECTURE"
         findings.error("nccl_version", version, "is a release that the catalogue has no checksum of",
-                       f"{NCCL_RELEASE}, or its sha256 in artifact_pins.{name}")
+                       f"{NCCL_RELEASE}, or its sha256 in rdma_artifact_pins.{name}")

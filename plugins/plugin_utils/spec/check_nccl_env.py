@@ -24,15 +24,15 @@ from .findings import Findings
 from .nccl_overrides import check_name, check_value
 
 KEY = "nccl_env_gid_index"
-PROFILE = "nccl_profile"
-_KEYS = (PROFILE, "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
+PROFILE = "rdma_nccl_profile"
+_KEYS = ("nccl_profile", "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
 
 
 def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """Runs when the keys that it reads are well-formed and the profile is one that fits the fabric."""
     if any(key not in values for key in _KEYS):
         return
-    profile = nccl_profile(values[PROFILE])
+    profile = nccl_profile(values["nccl_profile"])
     _check_index(values, profile, findings)
     if profile is None or values["fabric"] not in profile.fabrics:
         return
@@ -55,7 +55,7 @@ def _check_index(values: Mapping[str, Any], profile: NcclProfile | None, finding
             findings.error(key, value, "InfiniBand has no GID index: NCCL returns before it reads it",
                            AUTO if key == KEY else "leave it out")
     elif profile is not None and profile.transport and KEY in set_ones:
-        findings.error(KEY, values[KEY], "with nccl_profile %s the transport is %s, which finds GIDs by itself" % (
+        findings.error(KEY, values[KEY], "with rdma_nccl_profile %s the transport is %s, which finds GIDs by itself" % (
             profile.name, profile.transport), AUTO)
 
 
@@ -74,19 +74,19 @@ def _check_rows(profile: NcclProfile, findings: Findings) -> None:
 def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
     chosen = site_profile(values["qos_profile"], values["qos_custom"])
     if profile.qos == NONE and chosen is not None:
-        findings.error(PROFILE, profile.name, "carries no RoCE traffic that a traffic class could mark; qos_profile %s would write "
-                       "NCCL_IB_TC=%d" % (chosen.name, chosen.tc), "qos_profile: none beside it")
+        findings.error(PROFILE, profile.name, "carries no RoCE traffic that a traffic class could mark; rdma_qos_profile %s would write "
+                       "NCCL_IB_TC=%d" % (chosen.name, chosen.tc), "rdma_qos_profile: none beside it")
     wanted = qos_profile(profile.qos or NONE)
     if wanted is None:
         return
     if chosen is None or (chosen.dscp, chosen.priority) != (wanted.dscp, wanted.priority):
-        findings.error(PROFILE, profile.name, "is for a fabric with TC %d (%d >> 2 = DSCP %d, %d >> 5 = priority %d); qos_profile %s" % (
-            wanted.tc, wanted.tc, dscp_of(wanted.tc), wanted.tc, priority_of(wanted.tc), _against(chosen)),
-            f"qos_profile: {wanted.name} beside it")
+        why = "is for a fabric with TC %d (%d >> 2 = DSCP %d, %d >> 5 = priority %d); rdma_qos_profile %s" % (
+            wanted.tc, wanted.tc, dscp_of(wanted.tc), wanted.tc, priority_of(wanted.tc), _against(chosen))
+        findings.error(PROFILE, profile.name, why, f"rdma_qos_profile: {wanted.name} beside it")
     elif chosen.tc != wanted.tc:
-        why = "is for a fabric with TC %d; qos_profile %s has %d, the same DSCP with ECN bits %d and not %d" % (
+        why = "is for a fabric with TC %d; rdma_qos_profile %s has %d, the same DSCP with ECN bits %d and not %d" % (
             wanted.tc, chosen.name, chosen.tc, chosen.ecn, wanted.ecn)
-        findings.warning(PROFILE, profile.name, why, f"qos_profile: {wanted.name} beside it")
+        findings.warning(PROFILE, profile.name, why, f"rdma_qos_profile: {wanted.name} beside it")
 
 
 def _against(chosen: QosProfile | None) -> str:
@@ -106,7 +106,7 @@ def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Fi
     if (first is None or number >= _pair(first)) and (last is None or number <= _pair(last)):
         return
     allowed = f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}"
-    findings.error(key, values[key], f"nccl_profile {profile.name} is for {allowed}; this is {number[0]}.{number[1]}", allowed)
+    findings.error(key, values[key], f"rdma_nccl_profile {profile.name} is for {allowed}; this is {number[0]}.{number[1]}", allowed)
 
 
 def _pair(text: str) -> Any:
@@ -119,15 +119,15 @@ def _check_exclusion(row: Exclusion, overrides: Mapping[str, Any], profile: Nccl
     if value is None or (row.values and value not in row.values):
         return
     say = findings.error if row.severity == "error" else findings.warning
-    say("nccl_env_overrides." + row.name, value, f"does not go with nccl_profile {profile.name}: {row.why}",
+    say("nccl_env_overrides." + row.name, value, f"does not go with rdma_nccl_profile {profile.name}: {row.why}",
         "leave it out" if not row.values or row.severity == "warning" else "another value, or leave it out")
 
 
 def _check_devices(values: Mapping[str, Any], rails: list[dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
     if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_env_overrides"]:
         findings.error(PROFILE, profile.name, "has a list of HCAs for each of its shapes, and nothing says which one this host is",
-                       "rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(
+                       "rdma_rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(
                            f"={','.join(names)} ({shape})" for shape, names in profile.hcas)))
-    if profile.hca_prefix is None and rails and not findings.has_error("rails"):
-        findings.warning("rails", None, "nccl_profile %s: its devices have no RoCE GIDs, so that a rail on one fails validation" % (
-            profile.name), "no rails on this host")
+    if profile.hca_prefix is None and rails and not findings.has_error("rdma_rails"):
+        findings.warning("rdma_rails", None, f"the devices of rdma_nccl_profile {profile.name} have no RoCE GIDs, so a rail on one fails "
+                         "validation", "no rails on this host")

@@ -122,7 +122,7 @@ def _check_version(values: Mapping[str, Any], findings: Findings) -> None:
     version, pins = values.get("nccl_tests_version"), values.get("artifact_pins")
     if version not in (None, SOURCE.version) and pins is not None and SOURCE.name not in pins:
         findings.error("nccl_tests_version", version, "is a release of nccl-tests that the catalogue has no checksum of",
-                       f"{SOURCE.version}, or its sha256 in artifact_pins.{SOURCE.name}")
+                       f"{SOURCE.version}, or its sha256 in rdma_artifact_pins.{SOURCE.name}")
 
 
 def _check_sizes(values: Mapping[str, Any], findings: Findings) -> None:

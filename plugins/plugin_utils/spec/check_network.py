@@ -25,7 +25,7 @@ def check_network(checked: Mapping[str, Any], rails: list[dict[str, Any]], findi
             findings.warning(_path(rail), rail["address"], "has a subnet of its own address alone: no peer is in it",
                              "the rail's prefix length")
     _families(checked.get("fabric"), placed, findings)
-    if checked.get("fabric") == "roce" and placed and not findings.has_error("rails"):
+    if checked.get("fabric") == "roce" and placed and not findings.has_error("rdma_rails"):
         overrides = dict(checked.get("nccl_env_overrides") or {})
         if checked.get("nccl_env_gid_index", "auto") != "auto":
             overrides.setdefault("NCCL_IB_GID_INDEX", checked["nccl_env_gid_index"])
@@ -33,7 +33,7 @@ def check_network(checked: Mapping[str, Any], rails: list[dict[str, Any]], findi
 
 
 def _path(rail: Mapping[str, Any]) -> str:
-    return f"rails[{rail['index']}].address"
+    return f"rdma_rails[{rail['index']}].address"
 
 
 def _flat(checked: Mapping[str, Any], placed: Placed, findings: Findings) -> None:
@@ -46,8 +46,8 @@ def _flat(checked: Mapping[str, Any], placed: Placed, findings: Findings) -> Non
             by_subnet.setdefault(str(network), []).append(str(rail["name"]))
     for subnet, names in sorted(by_subnet.items()):
         if len(names) > 1:
-            findings.warning("rails", subnet, "%s are in one subnet, and no source routing of ours keeps them apart: traffic may leave on "
-                             "another rail" % " and ".join(names), APART)
+            findings.warning("rdma_rails", subnet, "%s are in one subnet, and no source routing of ours keeps them apart: traffic may "
+                             "leave on another rail" % " and ".join(names), APART)
 
 
 def _overlaps(placed: Placed, findings: Findings) -> None:

@@ -26,7 +26,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 from .findings import Findings, did_you_mean
 from .values import MISSING, as_int, type_name
 
-KEY = "qos_custom"
+KEY = "rdma_qos_custom"
 NUMBERS = {"tc": 255, "dscp": 63, "priority": 7, "cnp_dscp": 63, "cnp_priority": 7}  # the largest of each; the smallest is 0
 LISTS = ("lossless", "ets")
 FIELDS = ("tc", "dscp", "priority", "lossless", "cnp_dscp", "cnp_priority", "ets")
@@ -36,7 +36,7 @@ NO_PFC = {"infiniband": "InfiniBand has credit-based flow control", "erdma": "eR
 
 
 def check_custom(given: Mapping[Any, Any], findings: Findings) -> Any:
-    """``qos_custom`` with every field, as ``site_profile`` reads it; empty when it is empty; MISSING after an error."""
+    """``rdma_qos_custom`` with every field, as ``site_profile`` reads it; empty when it is empty; MISSING after an error."""
     before = findings.error_count()
     fields = _fields(given, findings)
     if findings.error_count() != before or not given:
@@ -160,17 +160,17 @@ def _check_ets(profile: QosProfile, findings: Findings) -> None:
 
 
 def check_qos(values: Mapping[str, Any], findings: Findings) -> None:
-    """``qos_custom`` and ``qos_profile: custom`` belong together, and both to RoCE."""
-    if any(key not in values for key in ("fabric", "qos_profile", KEY)):
+    """``rdma_qos_custom`` and ``rdma_qos_profile: custom`` belong together, and both to RoCE."""
+    if any(key not in values for key in ("fabric", "qos_profile", "qos_custom")):
         return
-    fabric, name, custom = values["fabric"], values["qos_profile"], values[KEY]
+    fabric, name, custom = values["fabric"], values["qos_profile"], values["qos_custom"]
     if fabric in NO_PFC:
         if custom and name == NONE:
             findings.error(KEY, None, f"PFC, DSCP and CNP are for RoCE; {NO_PFC[fabric]}", "unset")
     elif name == CUSTOM and not custom:
-        findings.error("qos_profile", name, f"is what {KEY} describes, and that is not set", f"{KEY}, or the name of a profile")
+        findings.error("rdma_qos_profile", name, f"is what {KEY} describes, and that is not set", f"{KEY}, or the name of a profile")
     elif custom and name != CUSTOM:
-        findings.error(KEY, None, f"is read only where qos_profile is custom; it is {name}", "qos_profile: custom, or unset")
+        findings.error(KEY, None, f"is read only where rdma_qos_profile is custom; it is {name}", "rdma_qos_profile: custom, or unset")
 
 
 def arithmetic(tc: int, profile: QosProfile) -> str:

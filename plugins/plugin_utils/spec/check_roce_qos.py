@@ -60,7 +60,7 @@ def check_roce_qos(checked: Mapping[str, Any], findings: Findings) -> None:
     profile = site_profile(checked["qos_profile"], checked["qos_custom"])
     if checked["fabric"] != "roce" or checked["qos_profile"] == NONE:
         if buffers:
-            findings.error(KEY, None, "sizes the buffers of lossless RoCE; fabric is %s with qos_profile %s" % (
+            findings.error(KEY, None, "sizes the buffers of lossless RoCE; rdma_fabric is %s with rdma_qos_profile %s" % (
                 checked["fabric"], checked["qos_profile"]), "unset")
         return
     if buffers and profile is not None:

@@ -28,11 +28,11 @@ ERDMA_STACKS = "auto, inbox"
 
 
 def check_artifact_pins(pins: Mapping[Any, Any], findings: Findings) -> Any:
-    """``artifact_pins`` as {artifact: value}, or MISSING: names that the catalogue has, values of the form that each needs."""
+    """``rdma_artifact_pins`` as {artifact: value}, or MISSING: names that the catalogue has, values of the form that each needs."""
     good = True
     names = tuple(row.name for row in ARTIFACTS)
     for name, value in pins.items():
-        path = f"artifact_pins.{name}"
+        path = f"rdma_artifact_pins.{name}"
         row = find(name) if isinstance(name, str) else None
         if row is None:
             findings.error(path, value, f"is no artifact of the catalogue{did_you_mean(str(name), names)}",
@@ -117,4 +117,4 @@ def _check_key(values: Mapping[str, Any], role: str, findings: Findings) -> None
                        f"{role}_repository_fingerprint too: {FORM_WORDS['fingerprint']}")
 
 
-CHECKS: dict[str, Any] = {"artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}
+CHECKS: dict[str, Any] = {"rdma_artifact_pins": check_artifact_pins, "rdma_stack_offline_package": check_offline_package}

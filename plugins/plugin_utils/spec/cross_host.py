@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from .check_erdma_driver import check_modes
 from .check_upgrade import check_upgrades
 from .findings import Findings
+from .schema import BY_NAME
 
 SHOWN = 3  # hosts named in a message before the rest is counted
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
@@ -28,7 +29,7 @@ def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
     for host in hosts:
         spec = specs[host]
         if not spec.rails:
-            _report(findings, "warning", host, "rails", None, "the host has no rails; nothing is set up or measured on it",
+            _report(findings, "warning", host, "rdma_rails", None, "the host has no rails; nothing is set up or measured on it",
                     "a list of rails")
         for rail in spec.rails:
             places.setdefault(rail.name, []).append((host, rail))
@@ -61,17 +62,17 @@ def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
 
 def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     for key, severity, why in (
-        ("fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
-        ("mtu", "error", "frames larger than the smaller MTU are lost between them"),
+        ("rdma_fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
+        ("rdma_mtu", "error", "frames larger than the smaller MTU are lost between them"),
         ("rdma_stack", "warning", "nodes with different stacks fail in different ways"),
-        ("qos_profile", "error", "the switches' lossless priority fits one of them only"),
-        ("qos_custom", "error", "the switches' lossless priority fits one of them only"),
+        ("rdma_qos_profile", "error", "the switches' lossless priority fits one of them only"),
+        ("rdma_qos_custom", "error", "the switches' lossless priority fits one of them only"),
     ):
-        if key != "fabric" and any(item.key == "fabric" for item in findings.items):
+        if key != "rdma_fabric" and any(item.key == "rdma_fabric" for item in findings.items):
             return  # the rest follows from that
-        if key == "qos_custom" and any(item.key == "qos_profile" for item in findings.items):
+        if key == "rdma_qos_custom" and any(item.key == "rdma_qos_profile" for item in findings.items):
             return
-        groups = _groups([(host, _one_word(specs[host][key])) for host in hosts])
+        groups = _groups([(host, _one_word(specs[host][BY_NAME[key].field])) for host in hosts])
         for value, minority in groups[1:]:
             _report(findings, severity, minority[0], key, value, "is the value on %s, but %s is on %s; %s" % (
                 _some(minority), groups[0][0], _some(groups[0][1]), why), "one value for all hosts")
@@ -89,9 +90,9 @@ def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
         for rail in specs[host].rails:
             marks = []
             if rail.address is not None:
-                marks.append((rail.address.split("/")[0], "rails[%d].address" % rail.index, rail.address, "address"))
+                marks.append((rail.address.split("/")[0], "rdma_rails[%d].address" % rail.index, rail.address, "address"))
             if rail.match != "pci":
-                marks.append((rail.value, f"rails[{rail.index}].match.{rail.match}", rail.value, rail.match.upper()))
+                marks.append((rail.value, f"rdma_rails[{rail.index}].match.{rail.match}", rail.value, rail.match.upper()))
             for mark, key, value, words in marks:
                 if mark in seen and seen[mark][0] != host:
                     other, other_rail = seen[mark]
@@ -109,9 +110,9 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
     own = _groups([(host, rail.mtu) for host, rail in places])
     for mtu, minority in own[1:]:
         rail = rails[minority[0]]
-        if any(item.key in ("mtu", "fabric") for item in findings.items):
+        if any(item.key in ("rdma_mtu", "rdma_fabric") for item in findings.items):
             break  # said already, for all rails at once
-        _report(findings, "error", minority[0], f"rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
+        _report(findings, "error", minority[0], f"rdma_rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
             name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
 
 
@@ -122,7 +123,7 @@ def _families(name: str, addressed: Places, findings: Findings) -> bool:
     for family, minority in groups[1:]:
         rail = rails[minority[0]]
         message = f"{name} has an {family} address on {_some(minority)}, but {groups[0][0]} on {_some(groups[0][1])}"
-        _report(findings, "error", minority[0], f"rails[{rail.index}].address", rail.address, message, "one address family for a rail")
+        _report(findings, "error", minority[0], f"rdma_rails[{rail.index}].address", rail.address, message, "one address family for a rail")
     return len(groups) > 1
 
 
@@ -137,7 +138,7 @@ def _subnets(name: str, addressed: Places, findings: Findings) -> None:
         other, others = groups[0] if number else groups[1]
         rail = rails[without[0]]
         message = f"{name} is in {subnet} on {_some(without)}, but in {other} on {_some(others)}, and has no gateway"
-        _report(findings, "error", without[0], f"rails[{rail.index}].address", rail.address, message,
+        _report(findings, "error", without[0], f"rdma_rails[{rail.index}].address", rail.address, message,
                 f"an address in {other}, or a gateway")
 
 
@@ -154,5 +155,5 @@ def _path_mtus(mtu: int, other: int, fabric: str) -> str:
 def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
-        _report(findings, "warning", minority[0], "rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
+        _report(findings, "warning", minority[0], "rdma_rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
             _some(minority), _some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")

@@ -57,26 +57,27 @@ def check_profiles(values: Mapping[str, Any], findings: Findings) -> None:
     row = nccl_profile(nccl)
     if row is None:
         names = [profile.name for profile in NCCL_PROFILES]
-        findings.error("nccl_profile", nccl, f"is no NCCL profile{did_you_mean(nccl, names)}", ", ".join(fitting))
+        findings.error("rdma_nccl_profile", nccl, f"is no NCCL profile{did_you_mean(nccl, names)}", ", ".join(fitting))
     elif fabric not in row.fabrics:
-        findings.error("nccl_profile", nccl, f"is a profile for {' and '.join(row.fabrics)}; the fabric is {fabric}",
+        findings.error("rdma_nccl_profile", nccl, f"is a profile for {' and '.join(row.fabrics)}; the fabric is {fabric}",
                        ", ".join(fitting))
     if qos == NONE:
         return
     if fabric != "roce":
-        findings.error("qos_profile", qos, f"QoS profiles are for RoCE; {NO_PFC[fabric]}", NONE)
+        findings.error("rdma_qos_profile", qos, f"QoS profiles are for RoCE; {NO_PFC[fabric]}", NONE)
     elif qos != CUSTOM and qos_profile(qos) is None:
         names = [profile.name for profile in QOS_PROFILES] + [CUSTOM, NONE]
-        findings.error("qos_profile", qos, f"is no QoS profile{did_you_mean(qos, names)}", ", ".join(names))
+        findings.error("rdma_qos_profile", qos, f"is no QoS profile{did_you_mean(qos, names)}", ", ".join(names))
 
 
 def check_fabric(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """What the choice of fabric and stack says about rails and expectations."""
     fabric, stack = values["fabric"], values["rdma_stack"]
     if stack == "soft_roce" and fabric != "roce":
-        findings.error("rdma_stack", stack, f"a software RoCE device makes a RoCE fabric; fabric is {fabric}", "inbox, or fabric: roce")
+        findings.error("rdma_stack", stack, f"a software RoCE device makes a RoCE fabric; rdma_fabric is {fabric}",
+                       "inbox, or rdma_fabric: roce")
     for rail in rails:
-        path = f"rails[{rail['index']}]"
+        path = f"rdma_rails[{rail['index']}]"
         if stack == "soft_roce" and rail["match"] == "guid":
             findings.error(path + ".match.guid", rail["value"], "a soft_roce rail has no HCA to match until its link is made", "pci or mac")
         if fabric == "infiniband" and rail["match"] == "mac":
@@ -86,16 +87,16 @@ def check_fabric(values: Mapping[str, Any], rails: list[dict[str, Any]], finding
                              "address: CIDR, or network_manage_addresses: false")
     expected = values["expect"].get("link_layer")
     if expected is not None and expected != LINK_LAYER[fabric]:
-        findings.error("expect.link_layer", expected, f"the link layer of fabric {fabric} is {LINK_LAYER[fabric]}",
+        findings.error("rdma_expect.link_layer", expected, f"the link layer of fabric {fabric} is {LINK_LAYER[fabric]}",
                        LINK_LAYER[fabric])
 
 
 def check_expect(expect: Mapping[str, Any], findings: Findings) -> Any:
-    """The converted ``expect`` mapping, or MISSING."""
+    """The converted ``rdma_expect`` mapping, or MISSING."""
     checked: dict[str, Any] = {}
     good = True
     for name, value in expect.items():
-        path = f"expect.{name}"
+        path = f"rdma_expect.{name}"
         if name not in EXPECT:
             findings.error(path, value, f"nothing of this name is judged{did_you_mean(str(name), tuple(EXPECT))}", ", ".join(EXPECT))
             good = False

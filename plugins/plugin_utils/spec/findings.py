@@ -51,6 +51,6 @@ def nearest(word: str, candidates: Sequence[str]) -> str | None:
 
 
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
-    """``; did you mean mtu?`` or nothing."""
+    """``; did you mean rdma_mtu?`` or nothing."""
     found = nearest(word, candidates)
     return f"; did you mean {found}?" if found is not None else ""

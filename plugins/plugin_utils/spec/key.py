@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+SITE_PREFIX = "rdma_"  # keeps a site key apart from other people's variables; a role key has its role's name
+
 
 class Key(NamedTuple):
     """One inventory key. ``default`` None of an optional key means: unset, see ``doc``."""
 
-    name: str
+    name: str  # what the operator writes, and what every message says
     owner: str  # a role's name, or "site"
     type: str  # str, int, number, bool, list, dict
     default: Any
@@ -23,6 +25,11 @@ class Key(NamedTuple):
     required: bool = False
     elements: str | None = None  # type of a list's elements
     example: Any = None  # what ``init`` and the documentation show when the default says nothing
+
+    @property
+    def field(self) -> str:
+        """Its name in the Spec: a site key's without the prefix, but for rdma_stack, whose role has that name."""
+        return self.name.removeprefix(SITE_PREFIX) if self.owner == "site" and self.name != "rdma_stack" else self.name
 
     def allowed(self) -> str:
         """What the key accepts, in one line for people."""

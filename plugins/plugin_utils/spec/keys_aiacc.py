@@ -11,8 +11,8 @@ from .keys_nccl import PATH, PATH_FORM
 
 AIACC_KEYS = (
     Key("aiacc_install", "aiacc", "bool", None,
-        "Install aiacc-nccl-plugin. Unset: exactly where nccl_profile is erdma-aiacc. Its package is not signed: nothing happens without a "
-        "sha256 of yours in artifact_pins (aiacc_nccl_plugin_deb, aiacc_nccl_plugin_rpm).",
+        "Install aiacc-nccl-plugin. Unset: exactly where rdma_nccl_profile is erdma-aiacc. Its package is not signed: nothing happens "
+        "without a sha256 of yours in rdma_artifact_pins (aiacc_nccl_plugin_deb, aiacc_nccl_plugin_rpm).",
         "choice: with any other profile the plugin would take the place of the transport that the profile sets up"),
     Key("aiacc_version", "aiacc", "str", RELEASE,
         "Release of aiacc-nccl-plugin. One that the catalogue has no URL of needs aiacc_url or aiacc_archive.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .key import Key
 
 CONFIRM_KEYS = (
-    Key("confirm_timeout_s", "site", "int", 120,
+    Key("rdma_confirm_timeout_s", "site", "int", 120,
         "How long a node waits, after a change of its networking (MTU, addresses, routes, QoS, firewall), for the controller to confirm it "
         "over a fresh connection. Without it the node takes the change back by itself.",
         "netplan-try(8): 120 seconds", minimum=20, maximum=900),

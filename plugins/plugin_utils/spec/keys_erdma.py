@@ -10,7 +10,7 @@ from .keys_erdma_instance import ERDMA_INSTANCE
 
 ERDMA = (
     Key("erdma_repository", "erdma", "str", "auto",
-        "Take the user space of eRDMA (libibverbs and its provider) from Alibaba's repository. auto: where fabric is erdma and the "
+        "Take the user space of eRDMA (libibverbs and its provider) from Alibaba's repository. auto: where rdma_fabric is erdma and the "
         "distribution's rdma-core is not known to have the provider (43 and newer have it). true: always; false: never, the "
         "distribution's packages are taken as they are. Of no effect with a vendor's stack, which has the provider.",
         "linux-rdma/rdma-core (provider erdma since 43); S4:60 to 88", choices=("auto", "true", "false")),
@@ -20,8 +20,8 @@ ERDMA = (
     Key("erdma_repository_key_url", "erdma", "str", None, "Where that repository's signing key is. Unset: Alibaba's (or the mirror's).",
         "docs/reference/drivers.md", pattern=URL, form=URL_FORM),
     Key("erdma_repository_fingerprint", "erdma", "str", None,
-        "Fingerprint that the signing key must have. Nobody here has read the one of Alibaba's key: without this key, or artifact_pins: "
-        "{erdma-key: FINGERPRINT}, the repository is refused.",
+        "Fingerprint that the signing key must have. Nobody here has read the one of Alibaba's key: without this key, or "
+        "rdma_artifact_pins: {erdma-key: FINGERPRINT}, the repository is refused.",
         "choice: a fingerprint that nobody here read is not written down", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
 )
 

@@ -8,7 +8,7 @@ from .key import Key
 ERDMA_INSTANCE = (
     Key("erdma_instance_type", "erdma", "str", None,
         "ECS instance type of the node, such as ecs.ebmgn7ex.32xlarge. It says how many eRDMA devices there must be, whether MTU 8500 is "
-        "possible, and what bandwidth validate and bench expect, as far as the catalogue knows the type. Unset: expect.hcas and the "
+        "possible, and what bandwidth validate and bench expect, as far as the catalogue knows the type. Unset: rdma_expect.hcas and the "
         "thresholds say it, or nothing is judged; the rate in sysfs is 100 Gb/sec on every type.",
         "docs/erdma-instances.md", pattern=r"^ecs\.[a-z][a-z0-9-]*\.[a-z0-9]+$",
         form="the name of an ECS instance type, like ecs.ebmgn7ex.32xlarge"),  # no example: commented in, it would be wrong elsewhere

@@ -16,7 +16,7 @@ FIREWALL = (
         choices=("auto", "nftables", "firewalld", "ufw")),
     Key("firewall_peers", "firewall", "list", [],
         "Who is let in, as addresses or networks. Empty: the addresses of all nodes of group rdma that the inventory knows: ansible_host "
-        "where it is an IP address, rails[].address, ssh_mesh_addresses.",
+        "where it is an IP address, rdma_rails[].address, ssh_mesh_addresses.",
         "choice: the addresses of the cluster's nodes and nothing more", elements="str", pattern=r"^[0-9a-fA-F.:]+(/[0-9]{1,3})?$",
         form="a list of IP addresses and networks, like 192.0.2.0/24", example=["192.0.2.0/24"]),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from .key import Key
 
 KERNEL_KEYS = (
-    Key("kernel_version", "site", "str", None,
+    Key("rdma_kernel_version", "site", "str", None,
         "Kernel that the nodes are to run, as `uname -r` prints it: installed with its headers, chosen for the next boot, and booted with "
         "consent to reboot. An older one is fine: kernels are installed side by side and none is removed. Unset: the kernel is left as it "
         "is.",

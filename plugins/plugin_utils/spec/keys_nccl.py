@@ -25,7 +25,7 @@ NCCL = (
         "choice: air-gapped sites", pattern=PATH, form=PATH_FORM, example="/srv/railwright/nccl.tar.gz"),
     Key("nccl_wheel_index", "nccl", "str", None,
         "Where nccl_install: wheel takes it from: the URL below which the Python Package Index, or a copy of it, keeps its files (in "
-        "a file's link what stands before /packages/). Not needed with nccl_archive, nor with artifact_mirror, which stands in for it "
+        "a file's link what stands before /packages/). Not needed with nccl_archive, nor with rdma_artifact_mirror, which stands in for it "
         "(MIRROR/nccl_wheel_index/PATH).", "choice: which package index a site trusts is for the site to say",
         pattern=r"^(?!.*/simple/?$)" + URL[1:], form=URL_FORM + ", and not pip's /simple", example="https://mirror.example.com/pypi"),
     Key("nccl_prefix", "nccl", "str", "/opt/railwright/nccl", "Directory below which a wheel or a build is put, by version.", "choice",

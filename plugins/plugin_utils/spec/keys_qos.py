@@ -7,8 +7,8 @@ from .key import Key
 
 ROCE_QOS = (
     Key("roce_qos_manage", "roce_qos", "bool", True,
-        "Set trust, PFC, DSCP map, ECN, CNP marking and RDMA-CM's defaults as qos_profile says. false: they are only judged, and a broken "
-        "chain warns.",
+        "Set trust, PFC, DSCP map, ECN, CNP marking and RDMA-CM's defaults as rdma_qos_profile says. false: they are only judged, and a "
+        "broken chain warns.",
         "choice: the whole chain is one setting, and NCCL_IB_TC is set from it already"),
     Key("roce_qos_backend", "roce_qos", "str", "auto",
         "The tool for what is set through the kernel's DCB interface. auto: for each part dcb (iproute2) where it can, else mlnx_qos (OFED "

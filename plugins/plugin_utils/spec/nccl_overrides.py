@@ -28,7 +28,7 @@ TRAFFIC_CLASSES = ("NCCL_IB_TC", "NCCL_GIN_IB_TC", "NCCL_IB_FIFO_TC")
 NODE_OWNED = {
     "NCCL_IB_HCA": ("is rendered on each node from the rails' match; device names differ between nodes and change with updates",
                     "leave it out"),
-    "NCCL_SOCKET_IFNAME": ("is set from bootstrap_interface", "bootstrap_interface: NAME"),
+    "NCCL_SOCKET_IFNAME": ("is set from rdma_bootstrap_interface", "rdma_bootstrap_interface: NAME"),
 }
 
 
@@ -47,7 +47,7 @@ def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findin
             if name in NODE_OWNED:
                 findings.warning(path, text, *NODE_OWNED[row.name])
         elif value is None and name == "NCCL_IB_TC" and qos is not None and priority_of(0) not in qos.lossless:
-            findings.warning(path, None, "RoCE is unmarked unless the job marks it: " + arithmetic(0, qos), "leave it to qos_profile")
+            findings.warning(path, None, "RoCE is unmarked unless the job marks it: " + arithmetic(0, qos), "leave it to rdma_qos_profile")
         checked[row.name] = text
     after = findings.error_count()
     return checked if after == before else MISSING
@@ -192,8 +192,8 @@ def _check_traffic_class(name: str, text: str, qos: QosProfile | None, path: str
     why = f"{'unless the communicator has one, ' if tc == -1 else ''}{arithmetic(used, qos)}"
     if dscp_of(used) == qos.dscp:
         why = f"{used} & 3 = ECN bits {used & 3}, and not {qos.ecn}"
-    findings.error(path, text, f"contradicts qos_profile {qos.name}: {why}; the profile's TC is {qos.tc}, DSCP {qos.dscp}",
-                   f"{qos.tc}, or another qos_profile")
+    findings.error(path, text, f"contradicts rdma_qos_profile {qos.name}: {why}; the profile's TC is {qos.tc}, DSCP {qos.dscp}",
+                   f"{qos.tc}, or another rdma_qos_profile")
 
 
 def _strtoll(text: str) -> int:

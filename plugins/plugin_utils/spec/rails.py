@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ``rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way."""
+"""The ``rdma_rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_rails(rails: list[Any], mtu: int | None, findings: Findings) -> list[d
     """The rails in the form that ``model.Rail`` takes; incomplete when there are errors."""
     checked: list[dict[str, Any]] = []
     for index, rail in enumerate(rails):
-        path = f"rails[{index}]"
+        path = f"rdma_rails[{index}]"
         if not isinstance(rail, dict):
             findings.error(path, rail, f"must be a mapping, not {type_name(rail)}", "{name, match: {pci, mac or guid}, address}")
             continue
@@ -187,9 +187,9 @@ def _check_twice(rails: list[dict[str, Any]], findings: Findings) -> None:
             if field == "address":
                 value = value.split("/")[0]
             if value in seen:
-                path = f"rails[{rail['index']}].{key if field != 'value' else 'match.' + rail['match']}"
+                path = f"rdma_rails[{rail['index']}].{key if field != 'value' else 'match.' + rail['match']}"
                 other = seen[value]
                 whose = f" ({other['name']})" if field != "name" and other["name"] else ""
-                findings.error(path, rail[field], f"is {words} of rails[{other['index']}]{whose} too",
+                findings.error(path, rail[field], f"is {words} of rdma_rails[{other['index']}]{whose} too",
                                "a different one for each rail")
             seen.setdefault(value, rail)

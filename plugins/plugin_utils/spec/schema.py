@@ -3,7 +3,7 @@
 
 Everything else is generated from it (``tools/generate.py``): argument specs and
 defaults of the roles, the reference page, the tables in the roles' READMEs. Site keys
-have bare names; a role's keys start with the role's name.
+start with ``rdma_``, a role's keys with the role's name.
 
 Sources: ERC, ALI, NCCL, OCI, AZ, LSR, NVIDIA … are the abbreviations that
 docs/reference/sources.md resolves. "choice" marks a default that no source gives.
@@ -39,9 +39,9 @@ CONF_PATH = r"^(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)+\.conf$"  # no . or .. on the wa
 INTERFACE = r"^[A-Za-z0-9][A-Za-z0-9_.-]{1,14}$"  # NCCL ignores a one-letter value (src/misc/socket.cc)
 
 SITE = (
-    Key("fabric", "site", "str", None, "What the rails are made of.", "the operator's choice of hardware; there is no default",
+    Key("rdma_fabric", "site", "str", None, "What the rails are made of.", "the operator's choice of hardware; there is no default",
         choices=FABRICS, required=True, example="roce"),
-    Key("mtu", "site", "int", None,
+    Key("rdma_mtu", "site", "int", None,
         "Netdev MTU of every rail. There is no default on purpose: 9000 is right for RoCE and dangerous on eRDMA, which needs 8500 "
         "(jumbo frames) or 1400. On InfiniBand it is the MTU of IPoIB: at most 4092 in datagram mode, 65520 in connected mode.",
         "ALI (eRDMA 8500 or 1400; NCCL's LL128 can corrupt data with another), NVIDIA (RoCE: 9000 on hosts, 9216 on switches)",
@@ -52,50 +52,47 @@ SITE = (
         "DOCA repository, else inbox.",
         "domain B1 (DOCA-OFED is the successor; 3.2 LTS), NVIDIA (DMA-BUF works with inbox from kernel 5.12 on: then inbox is enough)",
         choices=STACKS),
-    Key("rails", "site", "list", [],
+    Key("rdma_rails", "site", "list", [],
         "The RDMA ports of a host, in rail order, each {name, match: {pci or mac or guid}, address, gateway, mtu}. A rail is matched by "
         "something that an update cannot rename; address is CIDR; gateway and mtu are optional.",
         "rdma-core's udev rules rename devices (mlx5_0, rocep26s0); see docs/reference/inventory.md", elements="dict",
         form="a list of {name, match: {pci, mac or guid}, address}",
         example=[{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]),
-    Key("nccl_profile", "site", "str", None,
+    Key("rdma_nccl_profile", "site", "str", None,
         "Set of NCCL variables, of a fabric or a cloud; `railwright explain profile` lists them. Unset: the fabric's own (roce, "
         "infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME, form="the name of a profile"),
-    Key("qos_profile", "site", "str", None,
+    Key("rdma_qos_profile", "site", "str", None,
         "DSCP, priority and CNP marking of RoCE traffic; NCCL_IB_TC is derived from it. Unset: dscp26-prio3 on roce, none elsewhere.",
         "docs/reference/profiles.md", pattern=NAME, form="the name of a profile, custom, or none"),
-    Key("qos_custom", "site", "dict", {},
-        "The profile of qos_profile: custom: tc (the traffic class byte, 0 to 255) or dscp (0 to 63), priority, lossless (the priorities "
-        "that PFC pauses), cnp_dscp, cnp_priority, ets (eight percents). Only tc or dscp is needed.",
+    Key("rdma_qos_custom", "site", "dict", {},
+        "The profile of rdma_qos_profile: custom: tc (the traffic class byte, 0 to 255) or dscp (0 to 63), priority, lossless (the "
+        "priorities that PFC pauses), cnp_dscp, cnp_priority, ets (eight percents). Only tc or dscp is needed.",
         "docs/reference/profiles.md", form="a mapping of tc or dscp, priority, lossless, cnp_dscp, cnp_priority, ets",
         example={"tc": 106, "lossless": [3]}),
-    Key("consent", "site", "list", [],
+    Key("rdma_consent", "site", "list", [],
         "Disruption classes that apply may cause without asking. A plan that needs another class is refused before anything changes.",
         "choice: nothing that cuts traffic happens unless the inventory says so", choices=DISRUPTIONS[1:], elements="str",
         example=["link"]),
-    Key("expect", "site", "dict", {},
+    Key("rdma_expect", "site", "dict", {},
         "What validation expects of every rail: rate_gbps, link_layer, active_mtu, fw_ver, hca_type; and of every node: hcas and gpus (how "
         "many), gpu_driver (a branch or a version). A key left out is not judged. Expectations are never learned from a node.",
         "choice: an expectation taken from the node it judges can never fail", example={"rate_gbps": 400, "hcas": 8}),
-    Key("accept_eol", "site", "bool", False, "Go on with an operating system that its vendor no longer maintains (CentOS 7, Ubuntu 18.04).",
+    Key("rdma_accept_eol", "site", "bool", False,
+        "Go on with an operating system that its vendor no longer maintains (CentOS 7, Ubuntu 18.04).",
         "choice: no security updates means refused unless somebody says so"),
-    Key("bootstrap_interface", "site", "str", None,
+    Key("rdma_bootstrap_interface", "site", "str", None,
         "Interface for NCCL's bootstrap (NCCL_SOCKET_IFNAME). Unset: the node's management interface.",
         "NCCL (NCCL_SOCKET_IFNAME: any interface that all ranks reach)", pattern=INTERFACE, form="an interface name of 2 to 15 characters",
         example="eno1"),
-    Key("foreign_variables", "site", "list", [],
-        "Globs of variables that belong to other collections in the same inventory. Any other unknown variable is an error.",
-        "choice: a misspelt key must not be ignored in silence", elements="str", pattern=r"^[A-Za-z0-9_*?\[\]-]+$",
-        form="a list of globs of variable names", example=["slurm_*"]),
-    Key("artifact_mirror", "site", "str", None,
+    Key("rdma_artifact_mirror", "site", "str", None,
         "Base URL of a mirror that stands in for every vendor host: https://HOST/PATH is taken from MIRROR/HOST/PATH. "
         "`railwright artifacts` lists what it must hold.", "choice: air-gapped sites need one place to name", pattern=URL,
         form=URL_FORM, example="http://mirror.example.com/railwright"),
-    Key("artifact_pins", "site", "dict", {},
+    Key("rdma_artifact_pins", "site", "dict", {},
         "Checksums and fingerprints that the operator vouches for, {artifact: sha256 or fingerprint}. An artifact whose pin in the "
         "catalogue is operator is refused until it is named here.",
         "choice: a hash that nobody here computed or read is not written down", example={"nv_peer_mem": "0" * 64}),
-    Key("reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
+    Key("rdma_reboot_timeout_s", "site", "int", 1200, "How long apply waits for a node that it rebooted.",
         "choice: servers with much memory and many PCIe devices take ten minutes and more", minimum=30, maximum=7200),
     *KERNEL_KEYS, *CONFIRM_KEYS,
 )
@@ -248,11 +245,5 @@ VALIDATE = (
 KEYS: tuple[Key, ...] = (
     SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
     + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
-BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
-SITE_KEYS = tuple(key.name for key in SITE)
+BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}  # every name that an inventory may set
 ROLE_KEYS: dict[str, tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}
-
-
-def known_keys() -> tuple[str, ...]:
-    """The name of every key that an inventory may set."""
-    return tuple(key.name for key in KEYS)

@@ -1,53 +1,65 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables that are no key of ours: misspelt ones are named, other people's are left alone."""
+"""Variables that are no key of ours: a misspelt key is named, other people's variables are let be."""
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
+from functools import cache
 
 from .findings import Findings, did_you_mean
-from .schema import BY_NAME, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
+from .key import SITE_PREFIX
+from .schema import BY_NAME
 
-# Ansible's own names, molecule's, and private ones. ``__role_x`` is how a role names what it registers;
-# ``railwright_*`` are extra variables of our own playbooks.
-NOT_OURS = ("ansible_*", "discovered_interpreter_*", "molecule_*", "inventory_*", "railwright_*", "_*")
-MAGIC = frozenset((
-    "environment", "gather_subset", "group_names", "groups", "hostvars", "module_setup", "omit", "play_hosts", "playbook_dir",
-    "role_name", "role_names", "role_path", "role_uuid", "vars",
-))
-
-
-def is_foreign(name: str, globs: Sequence[str]) -> bool:
-    """Whether a variable is Ansible's, molecule's, private, or declared as another collection's."""
-    return name in MAGIC or any(fnmatch.fnmatchcase(name, glob) for glob in NOT_OURS + tuple(globs))
+SLIPS = 2  # letters left out, added, replaced or swapped with their neighbour
+SHORT = 5  # a word of so few letters has one slip at most, and keeps its first letter: cudnn is no cuda, api no mpi, rccl no nccl
+LET_BE = frozenset(("container_image", "container_images", "container_runtime", "mpi_installed", "nccl_installed"))  # names that others use
+_WORDS = {name: name.split("_") for name in BY_NAME}
+_JOINED = {name.replace("_", ""): name for name in BY_NAME}
 
 
-def role_of(name: str) -> str:
-    """The role whose name a variable starts with, or '' (the longest wins). Keys of the site have none, whatever they start with."""
-    if name in SITE_KEYS:
-        return ""
-    return max((role for role in ROLES if name.startswith(role + "_")), key=len, default="")
-
-
-def check_unknown(values: Mapping[str, Any], globs: Sequence[str], findings: Findings) -> None:
-    """A finding for every variable that nobody knows. Values are not shown: they may be secrets of somebody else."""
-    for name in sorted(values):
-        if name in BY_NAME or is_foreign(name, globs):
+def check_unknown(names: Iterable[str], findings: Findings) -> None:
+    """An error for every misspelt key, a warning for an unknown ``rdma_*``. Values are not shown: they may be secrets of somebody else."""
+    for name in sorted(names):
+        if name in BY_NAME or name in LET_BE or name.startswith("_"):
             continue
-        role = role_of(name)
-        hint = did_you_mean(name, ROLE_KEYS[role]) or did_you_mean(name, known_keys()) if role else did_you_mean(name, known_keys())
-        message = f"role {role} has no variable of this name" if role else "is no known key"
-        allowed = ", ".join(ROLE_KEYS[role]) if role else "a key of the reference, or a glob in foreign_variables that covers it"
-        findings.error(name, None, message + hint, allowed)
+        meant = misspelt(name)
+        if meant is not None:
+            findings.error(name, None, f"is no known key; did you mean {meant}?", meant)
+        elif name.startswith(SITE_PREFIX):
+            findings.warning(name, None, "is no key of railwright" + did_you_mean(name, tuple(BY_NAME)),
+                             "a key of the reference; variables of your own may have any other name")
 
 
-def check_globs(globs: Sequence[str], findings: Findings) -> None:
-    """A glob that covers one of our own keys would hide every misspelling of it."""
-    for index, glob in enumerate(globs):
-        covered = [key for key in known_keys() if fnmatch.fnmatchcase(key, glob)]
-        if covered:
-            findings.error(f"foreign_variables[{index}]", glob,
-                           f"covers railwright's own key {covered[0]}, so a misspelt key would pass in silence",
-                           "a glob that covers the other collection's variables only")
+@cache  # 400 hosts share one typo
+def misspelt(name: str) -> str | None:
+    """The key that a variable is meant to be: at most SLIPS letters off, or with its underscores elsewhere. None: somebody else's."""
+    words = name.split("_")
+    near = [(slips, key) for key, own in _WORDS.items() if len(own) == len(words) and (slips := _slips(words, own)) <= SLIPS]
+    return min(near)[1] if near else _JOINED.get(name.replace("_", ""))
+
+
+def _slips(words: list[str], key: list[str]) -> int:
+    """Between the words of a variable and those of a key; more than SLIPS where they are different words."""
+    count = 0
+    for word, own in zip(words, key, strict=True):
+        if word != own:
+            short = len(own) <= SHORT
+            if abs(len(word) - len(own)) > SLIPS or (short and word[:1] != own[0]):
+                return SLIPS + 1
+            slips = distance(word, own)
+            count += slips if slips < 2 or not short else SLIPS + 1
+    return count
+
+
+def distance(one: str, other: str) -> int:
+    """Letters to leave out, add, replace, or swap with their neighbour, until one word is the other (optimal string alignment)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one):
+        older, before, row = before, row, [at + 1]
+        for index, theirs in enumerate(other):
+            steps = [before[index + 1] + 1, row[index] + 1, before[index] + (letter != theirs)]
+            if at and index and letter == other[index - 1] and theirs == one[at - 1]:
+                steps.append(older[index - 1] + 1)
+            row.append(min(steps))
+    return row[-1]

@@ -7,7 +7,7 @@ function, so what lint accepts is what a run uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
@@ -49,12 +49,16 @@ from .dicts import check_pins, check_sysctls
 from .findings import Findings, did_you_mean
 from .nccl_overrides import check_overrides
 from .rails import check_rails
-from .schema import FABRICS, KEYS, ROLE_KEYS, SITE_KEYS, known_keys
-from .unknown import check_globs, check_unknown
+from .schema import FABRICS, KEYS
+from .unknown import check_unknown
 from .values import MISSING, check_key, plain
 
-__all__ = ("ROLE_KEYS", "SITE_KEYS", "build_spec", "known_keys", "validate_site")
+__all__ = ("build_spec", "check_value", "validate_site")
 
+VALUE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
+    "rdma_expect": check_expect, "host_tuning_sysctls": check_sysctls, "rdma_stack_pins": check_pins, **CHECKS, **FIRMWARE_CHECKS,
+    **MESH_CHECKS, **FIREWALL_CHECKS, **NCCL_TESTS_CHECKS, **DDP_CHECKS, **QOS_CHECKS, **ROCE_QOS_CHECKS, **AI_CHECKS, **KERNEL_CHECKS,
+}
 DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
 
 
@@ -67,9 +71,7 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
     findings = Findings(host)
     given = {str(name): plain(value) for name, value in values.items()}
     checked = _check_keys(given, findings)
-    globs = checked.get("foreign_variables", [])
-    check_globs(globs, findings)
-    check_unknown(given, globs, findings)
+    check_unknown(given, findings)
     rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
     _fill_defaults(given, checked)
     _check_together(checked, rails, findings)
@@ -88,38 +90,27 @@ def _check_keys(given: dict[str, Any], findings: Findings) -> dict[str, Any]:
     for key in KEYS:
         value = given.get(key.name)
         if value is None:
-            # An empty key (``consent:``) means its default; only required keys need a value.
+            # An empty key (``rdma_consent:``) means its default; only required keys need a value.
             if key.required:
-                allowed = MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.name == "mtu" else key.allowed()
-                findings.error(key.name, None, "is empty" if key.name in given else "is missing", allowed)
+                allowed = MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.field == "mtu" else key.allowed()
+                bare = f"; {key.field} is set, but railwright reads {key.name}" if key.field in given else ""
+                findings.error(key.name, None, "is empty" if key.name in given else "is missing" + bare, allowed)
             else:
-                checked[key.name] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
+                checked[key.field] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
             continue
         converted = check_value(key, value, findings)
         if converted is not MISSING:
-            checked[key.name] = converted
+            checked[key.field] = converted
     return checked
 
 
 def check_value(key: Any, value: Any, findings: Findings) -> Any:
     """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
-    if key.name == "fabric" and isinstance(value, str) and value not in FABRICS:
+    if key.name == "rdma_fabric" and isinstance(value, str) and value not in FABRICS:
         findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
         return MISSING
     converted = check_key(key, value, key.name, findings)
-    if converted is MISSING:
-        return MISSING
-    if key.name == "expect":
-        return check_expect(converted, findings)
-    if key.name == "host_tuning_sysctls":
-        return check_sysctls(converted, findings)
-    if key.name == "rdma_stack_pins":
-        return check_pins(converted, findings)
-    for checks in (CHECKS, FIRMWARE_CHECKS, MESH_CHECKS, FIREWALL_CHECKS, NCCL_TESTS_CHECKS, DDP_CHECKS, QOS_CHECKS, ROCE_QOS_CHECKS,
-                   AI_CHECKS, KERNEL_CHECKS):
-        if key.name in checks:
-            return checks[key.name](converted, findings)
-    return converted
+    return converted if converted is MISSING or key.name not in VALUE_CHECKS else VALUE_CHECKS[key.name](converted, findings)
 
 
 def _fill_defaults(given: Mapping[str, Any], checked: dict[str, Any]) -> None:
@@ -165,15 +156,15 @@ def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findin
     fabric = checked["fabric"]
     mode = checked.get("ipoib_mode", "connected")
     if "mtu" in checked:
-        check_mtu("mtu", checked["mtu"], fabric, mode, findings)
+        check_mtu("rdma_mtu", checked["mtu"], fabric, mode, findings)
     for rail in rails:
         if rail["mtu"] is not None and rail["mtu"] != checked.get("mtu"):
-            check_mtu(f"rails[{rail['index']}].mtu", rail["mtu"], fabric, mode, findings)
+            check_mtu(f"rdma_rails[{rail['index']}].mtu", rail["mtu"], fabric, mode, findings)
     if "nccl_profile" in checked and "qos_profile" in checked:
         check_profiles(checked, findings)
     check_nccl_env(checked, rails, findings)
     if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
         check_fabric(checked, rails, findings)
     if fabric != "infiniband" and checked.get("opensm_enabled"):
-        findings.error("opensm_enabled", True, f"a subnet manager runs on InfiniBand; fabric is {fabric}",
+        findings.error("opensm_enabled", True, f"a subnet manager runs on InfiniBand; rdma_fabric is {fabric}",
                        "false, and no host in group opensm")

@@ -16,7 +16,7 @@ from railwright.exitcodes import ExitCode, InputError
 
 HELP = """Make the changes that `plan` shows, as one transaction a node, and nothing else.
 
-Changes that disturb a running node need consent: the inventory's `consent` list, or --consent. Ends 0 also when \
+Changes that disturb a running node need consent: the inventory's `rdma_consent`, or --consent. Ends 0 also when \
 something was changed, 1 when a task failed or consent was refused, 2 when the changes brought further needs to light \
 (apply again), 3 when a node does not answer.
 
@@ -34,7 +34,7 @@ Consent = Annotated[str | None, typer.Option("--consent", metavar="CLASS,...", h
 
 
 def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, form: OutputFormat = Format.TEXT) -> None:
-    extra = {} if consent is None else {"consent": consented(consent)}
+    extra = {} if consent is None else {"rdma_consent": consented(consent)}
     session = Session("apply", inventory, limit, form)
     outcome = session.run("apply", extra)
     require(outcome, lambda host: host.planned, "plan")
@@ -116,4 +116,4 @@ def show_refusal(host: HostOutcome) -> None:
     for name in classes:
         needing = [str(change.get("what")) for change in host.refused if change.get("disruption") == name]
         console.say(f"  needs consent to {name}: {', '.join(needing)}")
-    console.say(f"  to give it: consent: [{', '.join(classes)}] in the inventory, or --consent {','.join(classes)}")
+    console.say(f"  to give it: rdma_consent: [{', '.join(classes)}] in the inventory, or --consent {','.join(classes)}")

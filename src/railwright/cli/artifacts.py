@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 HELP = """List what railwright downloads: URL, version, how it is recognised, and where that was read. No node is touched.
 
 With an inventory only what its hosts can come to need, in the releases that it asks for and with the pins that it gives; \
-`path` is where a mirror keeps it, `from` the URL that it is taken from (see artifact_mirror). NCCL's wheels have the package index of the \
-inventory in their URL, or the key's name, nccl_wheel_index, where it names none. An artifact whose pin is operator \
-is refused until artifact_pins names its checksum or fingerprint.
+`path` is where a mirror keeps it, `from` the URL that it is taken from (see rdma_artifact_mirror). NCCL's wheels have the package index \
+of the inventory in their URL, or the key's name, nccl_wheel_index, where it names none. An artifact whose pin is operator \
+is refused until rdma_artifact_pins names its checksum or fingerprint.
 
 \b
 Examples:
@@ -44,7 +44,7 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, form: Outp
     if cells:
         console.table(("artifact", "version", "kind", "pin", "URL"), cells, indent=0)
     waiting = sum(row.value is None for row in rows)
-    console.note(console.count(len(rows), "artifact") + (f"; {waiting} refused until artifact_pins vouches for them" if waiting else ""))
+    console.note(console.count(len(rows), "artifact") + (f"; {waiting} refused until rdma_artifact_pins names them" if waiting else ""))
 
 
 def _specs(inventory: Path, limit: str | None, form: Format) -> list[Spec]:

@@ -68,7 +68,7 @@ def _of_hosts(inventory: Path, limit: str | None, name: str | None, form: Format
 
         loaded = load(inventory, limit)
         if name is not None:
-            loaded = override(loaded, {"nccl_profile": name}, {"nccl_profile": f"explain profile {name}"})
+            loaded = override(loaded, {"rdma_nccl_profile": name}, {"rdma_nccl_profile": f"explain profile {name}"})
         findings = judge(loaded)
         specs, _own = build_specs(loaded)
     for finding in findings:
@@ -123,7 +123,7 @@ def _needs(found: dict[str, Any]) -> list[str]:
     if first or last:
         lines.append(f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}")
     if needs["qos_profile"] is not None:
-        lines.append(f"qos_profile: {needs['qos_profile']}")
+        lines.append(f"rdma_qos_profile: {needs['qos_profile']}")
     if needs["transport"] is not None:
         lines.append(f"{needs['transport']}, which is the transport and finds devices and GIDs by itself")
     return lines + list(needs["other"])
@@ -136,7 +136,7 @@ def _from_elsewhere(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         rows.append(("NCCL_IB_ADDR_RANGE", "(the rails' subnet)", "Where all rails of a host are in one.", "inventory"))
     if "roce" in found["fabrics"] and found["needs"]["transport"] is None:
         rows.append(("NCCL_IB_TC", "(the QoS profile's)", "One number for NCCL, the NIC's map and PFC.", "inventory"))
-    rows += [(name, FOUND, "The rails' ports." if name.endswith("HCA") else "bootstrap_interface, or the default route's.", "node")
+    rows += [(name, FOUND, "The rails' ports." if name.endswith("HCA") else "rdma_bootstrap_interface, or the default route's.", "node")
              for name in found["node_adds"]]
     for item in found["shapes"]:
         rows.append(("NCCL_IB_HCA", "=" + ",".join(item["hcas"]), f"{item['shape']}, on hosts without rails.", "profile"))

@@ -68,4 +68,4 @@ def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
     console.say(f"{nodes_line(summary)}: {changes}, {problems}")
     asked = [name for name in summary["disruptions"] if name != "none"]
     if asked:
-        console.note(f"apply needs consent to {', '.join(asked)}: in the inventory's consent list, or --consent {','.join(asked)}")
+        console.note(f"apply needs consent to {', '.join(asked)}: in the inventory's rdma_consent, or --consent {','.join(asked)}")

@@ -58,7 +58,7 @@ def command(
     extra: dict[str, Any] = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch}
     asked = Asked(tuple(area or []), severity.value, batch, None if consent is None else tuple(consented(consent)))
     if asked.consent is not None:
-        extra["consent"] = list(asked.consent)
+        extra["rdma_consent"] = list(asked.consent)
     session = Session("remediate", inventory, limit, form)
     outcome = session.run("remediate", extra)
     require(outcome, lambda host: host.remediation is not None, "look for drift")

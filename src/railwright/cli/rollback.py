@@ -64,7 +64,7 @@ def command(
     if to is None:
         _list(session)
         return
-    extra: dict[str, Any] = {} if consent is None else {"consent": consented(consent)}
+    extra: dict[str, Any] = {} if consent is None else {"rdma_consent": consented(consent)}
     extra |= {"rdma_rollback_to": to, "rdma_rollback_force": force or [], "rdma_rollback_plan_only": dry_run}
     outcome = session.run("rollback", extra)
     _known(outcome, to)

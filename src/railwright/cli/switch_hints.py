@@ -47,11 +47,11 @@ OsOption = Annotated[SwitchOs, typer.Option("--os", help=OS_HELP, show_default=F
 WITHOUT = {
     "infiniband": "The fabric is InfiniBand: it has no QoS profile, and no Ethernet switch to set. Flow control is by credits.",
     "erdma": "The fabric is eRDMA: it has no QoS profile. DSCP, PFC and ECN are the cloud's own, and no switch is yours to set.",
-    "roce": "qos_profile is none: nothing to tell a switch. without PFC and ECN, RoCE drops packets under load.",
+    "roce": "rdma_qos_profile is none: nothing to tell a switch. without PFC and ECN, RoCE drops packets under load.",
 }
 
 
-DIFFER = ("qos_profile", "qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
+DIFFER = ("rdma_qos_profile", "rdma_qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
 
 
 def command(inventory: Inventory, os: OsOption, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
@@ -83,7 +83,7 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
             try:
                 found.append({"profile": profile.name, "nodes": nodes, "lines": hints(os, profile)})
             except ValueError as error:
-                raise InputError(f"qos_profile {error}") from error
+                raise InputError(f"rdma_qos_profile {error}") from error
     return found
 
 

@@ -58,8 +58,8 @@ class Judged:
 
 def judged(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
     """Lint with the pins in force. Raises InputError; no node is contacted."""
-    given = {} if consent is None else {"consent": consent}
-    variables = session.judge({**pins, **given}, {**places, "consent": "--consent"})
+    given = {} if consent is None else {"rdma_consent": consent}
+    variables = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
     inventory = load(session.inventory, session.limit)
     specs, _findings = build_specs(override(inventory, variables, {}))
     merged = {key: variables[key] for key in pins}

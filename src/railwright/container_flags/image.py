@@ -68,7 +68,7 @@ def _with_erdma(manager: str, image: Identity, spec: Spec) -> ImageSystem:
 def _unfit(plugin: AiaccPackage) -> str | None:
     """The package is not signed: without a checksum of the operator's nobody knows what would be in the image."""
     if plugin.sha256 is None:
-        return f"{PACKAGE} {plugin.version} is not signed and nobody has vouched for it: set artifact_pins: {{{plugin.artifact}: SHA256}}"
+        return f"{PACKAGE} {plugin.version} is not signed and not pinned: set rdma_artifact_pins: {{{plugin.artifact}: SHA256}}"
     if plugin.url is None and plugin.archive is None:
         return f"nothing says where {PACKAGE} {plugin.version} is: set aiacc_url or aiacc_archive"
     return None

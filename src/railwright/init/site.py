@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """group_vars/all/site.yml, rendered from the schema: every key with what it means, what is allowed, its default.
 
-``fabric`` and ``mtu`` are set; every other key is a comment that holds its default (or an
-example), ready to be uncommented. ``rails`` belongs to the hosts and is in hosts.yml.
+``rdma_fabric`` and ``rdma_mtu`` are set; every other key is a comment that holds its default (or an
+example), ready to be uncommented. ``rdma_rails`` belongs to the hosts and is in hosts.yml.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MTU_NOTE = {
 HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
 #
 # A key that is commented out has the default shown; where no default is said, the value is an example.
-# Variables that start with _ are yours. Other unknown variables are errors, so that a misspelt key is found.
+# Other variables are yours and are let be. A variable one or two letters off a key is an error, so that a misspelt key is found.
 """
 SECTIONS = {
     "preflight": "Before anything is changed",
@@ -62,7 +62,7 @@ SECTIONS = {
 def site_text(fabric: str) -> str:
     """The file for one fabric."""
     parts = [HEAD]
-    parts += [_entry(key, fabric) for key in KEYS if key.owner == "site" and key.name != "rails"]
+    parts += [_entry(key, fabric) for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
     for role in ROLES:
         parts.append(f"# ---- {SECTIONS[role]} ----\n")
         parts += [_entry(key, fabric) for key in KEYS if key.owner == role]
@@ -70,9 +70,8 @@ def site_text(fabric: str) -> str:
 
 
 def _entry(key: Key, fabric: str) -> str:
-    set_here = {"fabric": fabric, "mtu": MTU[fabric]}
-    doc = MTU_NOTE[fabric] if key.name == "mtu" else key.doc
-    about = f"Netdev MTU of every rail. {doc}" if key.name == "mtu" else doc
+    set_here = {"rdma_fabric": fabric, "rdma_mtu": MTU[fabric]}
+    about = f"Netdev MTU of every rail. {MTU_NOTE[fabric]}" if key.name == "rdma_mtu" else key.doc
     lines = textwrap.wrap(about, WIDTH - 2, break_on_hyphens=False)
     lines += textwrap.wrap(_rule(key, fabric), WIDTH - 2, break_on_hyphens=False)
     comment = "".join(f"# {line}\n" for line in lines)
@@ -84,9 +83,9 @@ def _entry(key: Key, fabric: str) -> str:
 def _rule(key: Key, fabric: str) -> str:
     """``Allowed: …. Default: ….`` in one sentence each."""
     allowed = {
-        "nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
-        "qos_profile": ", ".join([row.name for row in QOS_PROFILES if fabric in row.fabrics] + [CUSTOM] * (fabric == "roce") + [NONE]),
-        "mtu": MTU_ALLOWED[fabric],
+        "rdma_nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
+        "rdma_qos_profile": ", ".join([row.name for row in QOS_PROFILES if fabric in row.fabrics] + [CUSTOM] * (fabric == "roce") + [NONE]),
+        "rdma_mtu": MTU_ALLOWED[fabric],
     }.get(key.name, key.allowed())
     if key.required:
         return f"Allowed: {allowed}. Required."
@@ -96,7 +95,7 @@ def _rule(key: Key, fabric: str) -> str:
 
 
 def _default(key: Key, fabric: str) -> Any:
-    by_fabric = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
+    by_fabric = {"rdma_nccl_profile": DEFAULT_NCCL, "rdma_qos_profile": DEFAULT_QOS}
     return by_fabric[key.name][fabric] if key.name in by_fabric else key.default
 
 

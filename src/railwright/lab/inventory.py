@@ -12,18 +12,18 @@ from railwright.lab.state import LabState, Node
 SITE = """# The lab: Soft-RoCE (rdma_rxe) on virtual machines. Real verbs devices and real RoCE v2 packets, at emulation speed.
 
 # RoCE v2 over ordinary Ethernet.
-fabric: roce
+rdma_fabric: roce
 # The kernel's own RDMA stack plus one software device a rail. Real NICs would say `inbox` or name a vendor stack.
 rdma_stack: soft_roce
 
 # Jumbo frames on every rail. RDMA then runs with an active MTU of 4096 bytes instead of 1024.
-mtu: 9000
+rdma_mtu: 9000
 
 # What a run may interrupt. These machines carry no traffic of anybody's, so everything short of a reboot is fine.
-consent: [link, restart]
+rdma_consent: [link, restart]
 
 # What a healthy port looks like. Written down, never learned from the node that is being judged.
-expect:
+rdma_expect:
   link_layer: Ethernet
   active_mtu: 4096
 
@@ -46,7 +46,7 @@ all:
 HOST = """        {name}:
           ansible_host: 127.0.0.1
           ansible_port: {port}
-          rails:
+          rdma_rails:
 """
 
 RAIL = """            - name: {name}

@@ -76,7 +76,7 @@ def _of_node(spec: Spec) -> list[dict[str, Any]]:
     if SOCKET in derived["adds"]:
         named = spec["bootstrap_interface"]
         if named is not None:
-            rows.append(_row(SOCKET, f"={named}", "inventory", "bootstrap_interface"))
+            rows.append(_row(SOCKET, f"={named}", "inventory", "rdma_bootstrap_interface"))
         else:
             rows.append(_row(SOCKET, None, "node", "the interface of the default route, or of the controller's connection"))
     return rows

@@ -25,9 +25,9 @@ from railwright.lint.finding import LintFinding
 
 # What a release may pin: what is installed, in which version, and where it comes from. How a node is set up stays in the inventory.
 PINS = (
-    "kernel_version", "rdma_stack", "rdma_stack_version", "rdma_stack_profile", "rdma_stack_pins", "rdma_stack_repository_url",
-    "rdma_stack_repository_key_url", "rdma_stack_repository_fingerprint", "rdma_stack_offline_package", "artifact_mirror", "artifact_pins",
-    "gpu_driver_branch", "gpu_driver_version", "cuda_version", "cuda_cudnn_version", "nccl_install", "nccl_version",
+    "rdma_kernel_version", "rdma_stack", "rdma_stack_version", "rdma_stack_profile", "rdma_stack_pins", "rdma_stack_repository_url",
+    "rdma_stack_repository_key_url", "rdma_stack_repository_fingerprint", "rdma_stack_offline_package", "rdma_artifact_mirror",
+    "rdma_artifact_pins", "gpu_driver_branch", "gpu_driver_version", "cuda_version", "cuda_cudnn_version", "nccl_install", "nccl_version",
     "nic_firmware_versions", "nic_firmware_images", "erdma_driver", "erdma_driver_version", "aiacc_version", "mpi_version",
     "nccl_tests_version",
 )  # fmt: skip

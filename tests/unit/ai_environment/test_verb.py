@@ -19,7 +19,7 @@ CHANGE = {
     "before": None, "after": "torch-2.9.1-py3.12-0123456789ab", "disruption": "none", "why": "the inventory asks for it",
     "source": "inventory",
 }
-SITE = "fabric: roce\nmtu: 9000\n"
+SITE = "rdma_fabric: roce\nrdma_mtu: 9000\n"
 
 
 class Runs:

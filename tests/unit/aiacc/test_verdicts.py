@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.aiacc_v
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from inspections import bare_inspection
 
 MakeNode = Callable[..., AiaccNode]

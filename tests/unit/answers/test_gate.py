@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import DANGEROUS, MESSAGE_LIMIT, OUTPUT_LIMIT, passed
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from node_trees import NODES
 
 TREES = sorted(path.name for path in NODES.iterdir() if path.is_dir())

@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import R
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Nic
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 KERNEL = "6.1.0-26-amd64"
 INFINIBAND = ("ib_core", "ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm", "rdma_rxe")

@@ -95,7 +95,7 @@ def test_overrides_beat_what_the_node_would_add(planner: Callable[..., Any]) -> 
 def test_bootstrap_interface(planner: Callable[..., Any], nics: Any) -> None:
     assert read_conf(planner(bootstrap_interface="eth2").plan("nccl")[0].after)["NCCL_SOCKET_IFNAME"] == "=eth2"
     (problem,) = planner(bootstrap_interface="eno7").problems("nccl")
-    assert problem == "bootstrap_interface: this node has no interface eno7; it has eth0, eth1, eth2"
+    assert problem == "rdma_bootstrap_interface: this node has no interface eno7; it has eth0, eth1, eth2"
     (problem,) = planner(nics=nics[1:]).problems("nccl")
     assert "set bootstrap_interface" in problem
     assert planner().problems("nccl") == []

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.platforms import family_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Hca, Identity, Nic, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 RAILS = [{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.1/24"}]
 

@@ -228,7 +228,7 @@ def test_a_limit_needs_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_is_listed_twice() -> None:
     """Four hundred hosts of one kind need the same rows."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+    from field_specs import build_spec
 
     specs = [build_spec(SITE, f"n{at}")[0] for at in range(3)]
     rows = rows_for([spec for spec in specs if spec is not None])

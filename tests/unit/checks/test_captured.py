@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity i
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 
 def spec_of(values: dict[str, Any]) -> Spec:

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_ver
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform, Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 MAC = "b8:ce:f6:00:30:01"
 UNIT = "railwright-roce-qos@eth1.service"

@@ -34,7 +34,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 Edit = Callable[[str, QosProfile], str | None]
 WRITERS = (tree_of.with_dcb, tree_of.with_mlnx_qos)

@@ -113,7 +113,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
-    def write(site: str = "fabric: roce\nmtu: 9000\n") -> str:
+    def write(site: str = "rdma_fabric: roce\nrdma_mtu: 9000\n") -> str:
         rails = "[{{name: rail0, match: {{pci: '0000:18:00.0'}}, address: 198.51.100.{0}/25}}]"
         hosts = "".join(f"        {name}:\n          ansible_host: 192.0.2.{last}\n          rails: {rails.format(last)}\n"
                         for name, last in (("zeta", 11), ("alpha", 12)))  # fmt: skip

@@ -37,7 +37,7 @@ def test_a_captured_tree_by_itself(captured: Captured, capsys: Capsys) -> None:
 
 def test_a_captured_tree_as_a_node_of_an_inventory(captured: Captured, inventory: Write, capsys: Capsys) -> None:
     """Ranks are in the order of the inventory, not of the alphabet; rank 0's address is its own."""
-    site = "fabric: roce\nmtu: 9000\ncontainers_image: site:1\ncontainers_shm_size: 16g\ncontainers_runtime: podman\n"
+    site = "rdma_fabric: roce\nrdma_mtu: 9000\ncontainers_image: site:1\ncontainers_shm_size: 16g\ncontainers_runtime: podman\n"
     out, _err = told(capsys, "--sysroot", captured.root, "-i", inventory(site), "--limit", "alpha", "--format", "json")
     (found,) = json.loads(out).values()
     assert found["torchrun"][:3] == ["--nnodes=2", "--node_rank=1", "--master_addr=198.51.100.11"]
@@ -155,6 +155,6 @@ def test_an_answer_without_a_look_is_a_failure(inventory: Write, capsys: Capsys,
 
 def test_a_bad_inventory_contacts_nobody(inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = Nodes(monkeypatch, {})
-    _out, err = told(capsys, "-i", inventory("fabric: roce\nmtu: 9000\ncontainers_shm_size: 16 GB\n"), code=64)
+    _out, err = told(capsys, "-i", inventory("rdma_fabric: roce\nrdma_mtu: 9000\ncontainers_shm_size: 16 GB\n"), code=64)
     assert "containers_shm_size: 16 GB" in err
     assert nodes.playbook == ""

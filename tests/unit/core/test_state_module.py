@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import run_name
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, Problem, write_file
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from rooted import change
 
 NOWHERE = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")

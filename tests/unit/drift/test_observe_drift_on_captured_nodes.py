@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import 
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, Change, Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 ROCE8 = {
     "fabric": "roce",

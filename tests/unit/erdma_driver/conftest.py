@@ -25,7 +25,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import R
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Identity, Op
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 KERNEL = "5.15.0-130-generic"
 GPU = Gpu("0000:1b:00.0", "0x2330", 0)

@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest i
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 EBMGN7EX, UNKNOWN = "ecs.ebmgn7ex.32xlarge", "ecs.ebmgn7v.32xlarge"
 KEY = "validate_min_bandwidth_gbps"

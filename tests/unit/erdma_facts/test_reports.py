@@ -11,8 +11,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
+from field_specs import build_spec
 from railwright.cli.main import run as railwright
 from railwright.report import write_report
 from railwright.runs import Run

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.platforms import family_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from packages_nodes import node
 
 __all__ = ["node"]

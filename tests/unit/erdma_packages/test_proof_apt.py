@@ -13,8 +13,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from apt_world import MISSING, AptNode, Signer, build, sign
+from field_specs import build_spec
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needed and not on this machine: {', '.join(MISSING)}")
 

@@ -13,7 +13,7 @@ from tests.fixtures.mstflint_double import Card, Tools, connectx7
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import nic_firmware
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Identity, Nic, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 HCAS = ("0000:13:00.0", "0000:2b:00.0")
 LABELS = tuple(f"NIC {address[:-2]} of rail{i} (eth{i})" for i, address in enumerate(HCAS))

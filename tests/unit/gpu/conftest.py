@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 KERNEL = "6.8.0-85-generic"
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")

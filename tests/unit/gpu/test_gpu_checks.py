@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpu_driver_verdicts import judge_gpus
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from inspections import bare_inspection
 from node_trees import FACTS
 

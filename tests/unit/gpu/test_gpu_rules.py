@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import BRANCHES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_gpu_driver import KEYS, check_gpu_driver
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 
 def findings(**values: Any) -> list[tuple[str, str]]:

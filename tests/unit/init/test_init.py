@@ -9,7 +9,7 @@ import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from railwright.exitcodes import InputError
 from railwright.init import files, write_inventory
 from railwright.inventory import load
@@ -101,7 +101,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         write_inventory(tmp_path, "roce")
     assert not (tmp_path / "hosts.yml").exists(), "all or nothing"
     write_inventory(tmp_path, "erdma", force=True)
-    assert "fabric: erdma" in (tmp_path / SITE).read_text(encoding="utf-8")
+    assert "rdma_fabric: erdma" in (tmp_path / SITE).read_text(encoding="utf-8")
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import R
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import installed_kernels, observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 OLD, NEW, NEWER = "6.1.0-18-amd64", "6.1.0-26-amd64", "6.1.0-27-amd64"
 EL_OLD, EL_NEW = "5.14.0-427.13.1.el9_4.x86_64", "5.14.0-570.12.1.el9_6.x86_64"

@@ -54,9 +54,9 @@ def test_site(state: LabState) -> None:
 def test_an_edited_site_is_the_operators(state: LabState) -> None:
     site = state.inventory / "group_vars/all/site.yml"
     inventory.write(state)
-    site.write_text("mtu: 1500\n")
+    site.write_text("rdma_mtu: 1500\n")
     inventory.write(state)
-    assert site.read_text() == "mtu: 1500\n"
+    assert site.read_text() == "rdma_mtu: 1500\n"
     inventory.write(state, fresh=True)
     assert site.read_text() == inventory.SITE
 

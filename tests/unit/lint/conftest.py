@@ -10,9 +10,9 @@ import pytest
 import railwright.cli.app  # noqa: F401  (as in a real run: what the verbs import is there before Ansible's own importer takes over)
 
 Make = Callable[[Mapping[str, object]], Path]
-SITE = "fabric: roce\nmtu: 9000\n"
-N1 = 'rails: [{name: rail0, match: {mac: "02:00:00:00:01:00"}, address: 198.51.100.11/25}]'
-N2 = 'rails: [{name: rail0, match: {mac: "02:00:00:00:02:00"}, address: 198.51.100.12/25}]'
+SITE = "rdma_fabric: roce\nrdma_mtu: 9000\n"
+N1 = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:01:00"}, address: 198.51.100.11/25}]'
+N2 = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:02:00"}, address: 198.51.100.12/25}]'
 HOSTS = "all:\n  children:\n    rdma:\n      hosts:\n        n1:\n{n1}        n2:\n{n2}"
 
 

@@ -17,34 +17,34 @@ Make = Callable[[Mapping[str, object]], Path]
 pytestmark = pytest.mark.core
 
 INI = """[rdma]
-gpu[01:02] rails='[{"name": "rail0", "match": {"pci": "1a:00.0"}}]'
+gpu[01:02] rdma_rails='[{"name": "rail0", "match": {"pci": "1a:00.0"}}]'
 # a comment
 [opensm]
 gpu01
 [rdma:vars]
-fabric=infiniband
-mtu=4092
+rdma_fabric=infiniband
+rdma_mtu=4092
 """
 
 
 def test_values_are_templated_and_plain(make: Make) -> None:
-    inventory = load(make({"site": "fabric: roce\nmtu: '{{ _jumbo }}'\n_jumbo: 9000\nconsent: ['{{ \"link\" }}']\n"}))
+    inventory = load(make({"site": "rdma_fabric: roce\nrdma_mtu: '{{ _jumbo }}'\n_jumbo: 9000\nrdma_consent: ['{{ \"link\" }}']\n"}))
     assert list(inventory.hosts) == ["n1", "n2"]
     values = inventory.hosts["n1"]
-    assert str(values["mtu"]) == "9000"  # text under 2.16, a number under 2.19; build_spec takes both
-    assert [type(item) for item in values["consent"]] == [str]
+    assert str(values["rdma_mtu"]) == "9000"  # text under 2.16, a number under 2.19; build_spec takes both
+    assert [type(item) for item in values["rdma_consent"]] == [str]
     assert "_jumbo" not in values
     assert lint(Path("inv")) == []
 
 
 def test_group_vars_of_the_working_directory_are_not_the_inventorys(make: Make) -> None:
     """A run does not read them: its playbook lies elsewhere. So a site that lacks its MTU is refused here, not on the way."""
-    path = make({"site": "fabric: roce\n"})
+    path = make({"site": "rdma_fabric: roce\n"})
     Path("group_vars").mkdir()
-    Path("group_vars/all.yml").write_text("mtu: 9000\nno_key_of_ours: 1\n", encoding="utf-8")
+    Path("group_vars/all.yml").write_text("rdma_mtu: 9000\nno_key_of_ours: 1\n", encoding="utf-8")
     # a process of its own, since Ansible keeps where "." was the first time
     said = subprocess.run([sys.executable, "-m", "railwright", "lint", "-i", str(path)], capture_output=True, text=True, check=False)
-    assert said.stdout.splitlines() == ["inv: mtu: is missing; allowed: 1280 to 9216; 9000 is usual"]
+    assert said.stdout.splitlines() == ["inv: rdma_mtu: is missing; allowed: 1280 to 9216; 9000 is usual"]
 
 
 def test_ini_with_ranges_and_vars(make: Make) -> None:
@@ -54,7 +54,7 @@ def test_ini_with_ranges_and_vars(make: Make) -> None:
     inventory = load(path)
     assert list(inventory.hosts) == ["gpu01", "gpu02"]
     assert lint(path) == []
-    origins = [inventory.origin("gpu02", key) for key in ("rails", "mtu", "nothing")]
+    origins = [inventory.origin("gpu02", key) for key in ("rdma_rails", "rdma_mtu", "nothing")]
     assert [(str(origin.file), origin.line) if origin else None for origin in origins] == [("hosts.ini", 2), ("hosts.ini", 8), None]
     assert inventory.hosts["gpu01"]["group_names"] == ["opensm", "rdma"]
 
@@ -62,16 +62,16 @@ def test_ini_with_ranges_and_vars(make: Make) -> None:
 def test_the_line_that_wins_is_named(make: Make) -> None:
     directory = make(
         {
-            "site": "fabric: roce\nmtu: 1300\n",
+            "site": "rdma_fabric: roce\nrdma_mtu: 1300\n",
             "files": {
-                "group_vars/rdma/a.yml": "# later than all\n\nmtu: 1400\n",
-                "host_vars/n1.yml": "host_tuning_nofile: 2048\nmtu: 1500\n",
+                "group_vars/rdma/a.yml": "# later than all\n\nrdma_mtu: 1400\n",
+                "host_vars/n1.yml": "host_tuning_nofile: 2048\nrdma_mtu: 1500\n",
             },
         }
     )
     inventory = load(directory)
-    assert [inventory.hosts[host]["mtu"] for host in ("n1", "n2")] == [1500, 1400]
-    origins = [origin for host in ("n1", "n2") if (origin := inventory.origin(host, "mtu"))]
+    assert [inventory.hosts[host]["rdma_mtu"] for host in ("n1", "n2")] == [1500, 1400]
+    origins = [origin for host in ("n1", "n2") if (origin := inventory.origin(host, "rdma_mtu"))]
     assert [(str(origin.file), origin.line) for origin in origins] == [("inv/host_vars/n1.yml", 2), ("inv/group_vars/rdma/a.yml", 3)]
 
 
@@ -81,18 +81,18 @@ def test_inventories_in_nested_directories(make: Make) -> None:
     (directory / "hosts.yml").rename(directory / "racks" / "one.yml")
     (directory / "README.md").write_text("not an inventory\n", encoding="utf-8")
     inventory = load(directory)
-    origin = inventory.origin("n1", "rails")
+    origin = inventory.origin("n1", "rdma_rails")
     assert origin is not None
     assert str(origin.file) == "inv/racks/one.yml"
     assert lint(directory) == []
 
 
 def test_the_deepest_line_of_a_path_is_named(make: Make) -> None:
-    directory = make({"n1": 'rails:\n  - name: rail0\n    match:\n      mac: "02:00:00:00:01:00"\n    address: 198.51.100.11/25\n'})
+    directory = make({"n1": 'rdma_rails:\n  - name: rail0\n    match:\n      mac: "02:00:00:00:01:00"\n    address: 198.51.100.11/25\n'})
     inventory = load(directory)
-    keys = ("rails", "rails[0]", "rails[0].match.mac", "rails[0].gateway")
+    keys = ("rdma_rails", "rdma_rails[0]", "rdma_rails[0].match.mac", "rdma_rails[0].gateway")
     lines = {key: origin.line for key in keys if (origin := inventory.origin("n1", key))}
-    assert lines == {"rails": 6, "rails[0]": 7, "rails[0].match.mac": 9, "rails[0].gateway": 7}
+    assert lines == {"rdma_rails": 6, "rdma_rails[0]": 7, "rdma_rails[0].match.mac": 9, "rdma_rails[0].gateway": 7}
 
 
 def test_limit(make: Make) -> None:
@@ -147,7 +147,7 @@ def test_a_pipe_is_refused_not_waited_for(make: Make, name: str) -> None:
 
 
 def test_aliases_that_do_not_multiply_are_welcome(make: Make) -> None:
-    assert lint(make({"site": "_f: &f roce\nfabric: *f\n_x: &x {mtu: 9000}\n<<: *x\n"})) == []
+    assert lint(make({"site": "_f: &f roce\nrdma_fabric: *f\n_x: &x {rdma_mtu: 9000}\n<<: *x\n"})) == []
 
 
 def test_paths_that_cannot_be_read(make: Make, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_paths_that_cannot_be_read(make: Make, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="empty: holds no inventory file; allowed"):
         load(tmp_path / "empty")
     binary = make({"files": {"group_vars/rdma.yml": ""}})
-    (binary / "group_vars/rdma.yml").write_bytes(b"mtu: \xff\xfe9000\n")
+    (binary / "group_vars/rdma.yml").write_bytes(b"rdma_mtu: \xff\xfe9000\n")
     with pytest.raises(InputError, match=r"rdma.yml: is not UTF-8 text \(byte 5\)"):
         load(binary)
 
@@ -179,7 +179,7 @@ def test_vault_with_its_password(make: Make, tmp_path: Path, monkeypatch: pytest
     block = "\n".join("  " + line for line in text.splitlines())
     (tmp_path / "password").write_text("open sesame\n", encoding="utf-8")
     monkeypatch.setattr(constants, "DEFAULT_VAULT_PASSWORD_FILE", str(tmp_path / "password"))
-    inventory = load(make({"site": f"fabric: roce\nmtu: 9000\nhost_tuning_governor: !vault |\n{block}\n"}))
+    inventory = load(make({"site": f"rdma_fabric: roce\nrdma_mtu: 9000\nhost_tuning_governor: !vault |\n{block}\n"}))
     assert inventory.hosts["n1"]["host_tuning_governor"] == "performance"
     assert type(inventory.hosts["n1"]["host_tuning_governor"]) is str
 

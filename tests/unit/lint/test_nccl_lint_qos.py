@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 Make = Callable[[Mapping[str, object]], Path]
-CUSTOM = "fabric: roce\nmtu: 9000\nqos_profile: custom\nqos_custom: {dscp: 34}\n"
+CUSTOM = "rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {dscp: 34}\n"
 
 
 def nccl_lint(words: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
@@ -27,9 +27,9 @@ def nccl_lint(words: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int,
 @pytest.mark.parametrize(("site", "tc", "words"), [
     (CUSTOM, 138, None),
     (CUSTOM, 106, "106 >> 2 = DSCP 26, 106 >> 5 = priority 3, PFC is on 4"),
-    ("fabric: roce\nmtu: 9000\n", 106, None),
-    ("fabric: roce\nmtu: 9000\n", 41, "41 >> 2 = DSCP 10, 41 >> 5 = priority 1, PFC is on 3"),
-    ("fabric: roce\nmtu: 9000\nqos_profile: none\n", 41, None),
+    ("rdma_fabric: roce\nrdma_mtu: 9000\n", 106, None),
+    ("rdma_fabric: roce\nrdma_mtu: 9000\n", 41, "41 >> 2 = DSCP 10, 41 >> 5 = priority 1, PFC is on 3"),
+    ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: none\n", 41, None),
 ], ids=["custom", "against-custom", "default", "against-default", "none"])
 def test_a_jobs_traffic_class(
         make: Make, capfd: pytest.CaptureFixture[str], site: str, tc: int, words: str | None) -> None:

@@ -28,7 +28,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import
     wanted,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 MPIRUN = '#!/bin/sh\n[ -n "$OPAL_PREFIX" ] && echo "mpirun (Open MPI) 4.1.9a1"\n'
 

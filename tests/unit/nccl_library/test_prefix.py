@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix import nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Wanted, as_result, build_jobs, gencode, in_place, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from nccl_files import elf, source, wheel
 
 H100 = Gpu("0000:1b:00.0", "0x2330", 0)

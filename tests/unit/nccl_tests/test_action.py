@@ -11,9 +11,9 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_tests import arguments_of, plan, planned_by, wishes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_nccl import NCCL_TESTS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from bench_nodes import seen
 from bench_nodes import wishes as wanted
+from field_specs import build_spec
 from nccl_tables import table
 
 NODES = ("n1", "n2")

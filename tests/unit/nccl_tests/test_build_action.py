@@ -11,7 +11,7 @@ from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_build import R
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 GPU = {"pci": "0000:1b:00.0", "device_id": "0x2330", "capability": "9.0"}
 NVCC = {"path": "/c/bin/nvcc", "home": "/c", "version": "13.0", "codes": ["sm_90"]}

@@ -18,8 +18,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages impo
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Identity, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from apt_world import MISSING, AptNode, Signer, build, sign
+from field_specs import build_spec
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needed and not on this machine: {', '.join(MISSING)}")
 

@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import R
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import EXTENDED_ACS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Hca, Identity, Nic, Op, Platform
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 HCAS = ("0000:13:00.0", "0000:2b:00.0")
 GPUS = ("0000:14:00.0", "0000:2c:00.0")

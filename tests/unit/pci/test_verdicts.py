@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 HCA, GPU, PORT, UPSTREAM = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0", "0000:11:00.0"
 CHECKS = ("pci.", "firmware.")

@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest i
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counter_verdicts import NAMES
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import snapshot
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import ports_of, profile_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 TEST = Measurement("write_bw", "rail0 (eth1)", "mlx5_0", 1, 3, 18515, "10.0.0.2")
 

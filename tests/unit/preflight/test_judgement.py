@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight imp
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 NOW = float(calendar.timegm((2026, 11, 20, 12, 0, 0)))
 GOOD = Evidence(uid=0, free_mb={"/": 9000, "/var": 9000}, clock=NOW, sent=NOW, received=NOW + 1, synchronised=True)

@@ -18,7 +18,7 @@ from railwright.exitcodes import ExitCode
 from railwright.nccl.profiles import of_host
 
 Explain = Callable[..., tuple[int, str, str]]
-RAILS = 'rails: [{name: rail0, match: {mac: "02:00:00:00:0%d:00"}, address: 198.51.100.1%d/25}]'
+RAILS = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:0%d:00"}, address: 198.51.100.1%d/25}]'
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_profile_in_full(name: str, explain: Explain) -> None:
               *(",".join(devices) for _shape, devices in row.hcas)]
     assert [part for part in wanted if part not in text] == []
     if row.qos is not None:
-        assert f"qos_profile: {row.qos}" in text
+        assert f"rdma_qos_profile: {row.qos}" in text
     code, out, _err = explain(name, "--format", "json")
     found = json.loads(out)
     assert (found["name"], found["needs"]["qos_profile"], found["needs"]["nccl"]["last"]) == (name, row.qos, row.nccl[1])
@@ -102,7 +102,8 @@ def test_a_limit_without_an_inventory_is_refused(explain: Explain) -> None:
 
 
 def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str]) -> None:
-    path = inventory("fabric: roce\nmtu: 9000\nqos_profile: scnet-dscp34-prio4\nnccl_profile: scnet\nbootstrap_interface: eno1\n"
+    path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\n"
+                     "rdma_bootstrap_interface: eno1\n"
                      "nccl_env_overrides: {NCCL_DEBUG: null, NCCL_IB_TIMEOUT: 23}\n")
     code, out, _err = explain("-i", path, "--limit", "n1", "--format", "json")
     assert code == ExitCode.OK
@@ -122,7 +123,7 @@ def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str
 
 
 def test_another_profile_in_place_of_the_inventorys(explain: Explain, inventory: Callable[[str], str]) -> None:
-    path = inventory("fabric: roce\nmtu: 9000\nqos_profile: oci-dscp10\n")
+    path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: oci-dscp10\n")
     assert json.loads(explain("oci-h100", "-i", path, "--format", "json")[1])["n1"]["profile"] == "oci-h100"
     code, text, err = explain("scnet", "-i", path)
     assert (code, text) == (ExitCode.USAGE, "")

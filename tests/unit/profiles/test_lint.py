@@ -10,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue imp
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_row import NcclVariable
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import check_nccl_env
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 RAIL = {"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}, "address": "198.51.100.11/25"}
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}

@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     set_value,
     write_file,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 DEBIAN = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
 IDENTITY = Identity("node1", DEBIAN, "6.1.0", "x86_64", "3.11", None, (), (), ())

@@ -28,7 +28,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import qos
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Problem
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 PROFILE = QOS_PROFILES[0]
 CM = "/sys/kernel/config/rdma_cm"

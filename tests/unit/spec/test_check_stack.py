@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import PROFILES
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 FINGERPRINT = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 RAILS = [{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.1/24"}]
 
 
 def errors(**values: Any) -> list[str]:
-    _spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": RAILS, **values}, "n1")
+    _spec, findings = build_spec({"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": RAILS, **values}, "n1")
     return [f"{item.key}: {item.message}" for item in findings if item.severity == "error"]
 
 
@@ -29,10 +29,10 @@ def errors(**values: Any) -> list[str]:
         {"cuda_repository_key_url": "file:///srv/k.asc", "cuda_repository_fingerprint": FINGERPRINT},
         {"rdma_stack_offline_package": {"url": "file:///srv/doca-host.deb", "sha256": "0a" * 32}},
         {"rdma_stack_offline_package": {}},
-        {"artifact_pins": {"doca-key-rhel9-x86_64": FINGERPRINT, "nv_peer_mem": "0a" * 32, "nv_peer_mem-git": "0a" * 20}},
+        {"rdma_artifact_pins": {"doca-key-rhel9-x86_64": FINGERPRINT, "nv_peer_mem": "0a" * 32, "nv_peer_mem-git": "0a" * 20}},
         {"rdma_stack": "inbox", "cuda_repository_url": "http://r.example.com/cuda/"},
-        {"fabric": "erdma", "mtu": 8500, "rdma_stack": "inbox"},
-        {"fabric": "erdma", "mtu": 8500},
+        {"rdma_fabric": "erdma", "rdma_mtu": 8500, "rdma_stack": "inbox"},
+        {"rdma_fabric": "erdma", "rdma_mtu": 8500},
     ],
 )
 def test_accepted(values: dict[str, Any]) -> None:
@@ -75,9 +75,9 @@ def test_a_checksum_that_is_none(value: object) -> None:
     ],
 )
 def test_a_pin_of_another_form_is_refused(name: str, value: object) -> None:
-    (error,) = errors(artifact_pins={name: value})
-    assert error.startswith(f"artifact_pins.{name}: is no ")
+    (error,) = errors(rdma_artifact_pins={name: value})
+    assert error.startswith(f"rdma_artifact_pins.{name}: is no ")
 
 
 def test_a_broken_pin_is_not_reported_twice() -> None:
-    assert len(errors(artifact_pins={"nv_peer_memm": "0a" * 32})) == 1
+    assert len(errors(rdma_artifact_pins={"nv_peer_memm": "0a" * 32})) == 1

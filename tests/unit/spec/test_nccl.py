@@ -87,32 +87,32 @@ def test_variables_of_a_host(judge: Judge) -> None:
     assert spec is not None
     assert nccl_variables(spec) == {"NCCL_IB_TIMEOUT": "22", "NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_IB_TC": "106"}
     spec, _findings = judge(
-        qos_profile="scnet-dscp34-prio4",
+        rdma_qos_profile="scnet-dscp34-prio4",
         nccl_env_overrides={"NCCL_IB_TIMEOUT": None, "NCCL_DEBUG": "WARN", "NCCL_IB_QPS_PER_CONNECTION": 8},
     )
     assert spec is not None
     assert nccl_variables(spec) == {"NCCL_IB_QPS_PER_CONNECTION": "8", "NCCL_IB_TC": "136", "NCCL_DEBUG": "WARN"}
-    spec, _findings = judge(qos_profile="none")
+    spec, _findings = judge(rdma_qos_profile="none")
     assert spec is not None
     assert "NCCL_IB_TC" not in nccl_variables(spec)
 
 
 def test_infiniband_has_neither_gid_nor_traffic_class(judge: Judge) -> None:
-    spec, _findings = judge(fabric="infiniband", mtu=4092, rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}}])
+    spec, _findings = judge(rdma_fabric="infiniband", rdma_mtu=4092, rdma_rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}}])
     assert spec is not None
     assert nccl_variables(spec) == {"NCCL_IB_TIMEOUT": "22"}
 
 
 def test_erdma_address_range_is_the_common_subnet(judge: Judge) -> None:
     rails = [{"name": f"rail{index}", "match": {"pci": f"1{index}:00.0"}, "address": f"10.0.0.1{index}/24"} for index in range(2)]
-    spec, _findings = judge(fabric="erdma", mtu=8500, rails=rails)
+    spec, _findings = judge(rdma_fabric="erdma", rdma_mtu=8500, rdma_rails=rails)
     assert spec is not None
     variables = nccl_variables(spec)
     assert variables["NCCL_IB_ADDR_RANGE"] == "10.0.0.0/24"
     assert (variables["NCCL_IB_GID_INDEX"], variables["NCCL_NET_PLUGIN"], variables["NCCL_NET_GDR_LEVEL"]) == ("-1", "none", "SYS")
     assert "NCCL_IB_TC" not in variables
     rails[1]["address"] = "10.0.1.11/24"
-    spec, _findings = judge(fabric="erdma", mtu=8500, rails=rails)
+    spec, _findings = judge(rdma_fabric="erdma", rdma_mtu=8500, rdma_rails=rails)
     assert spec is not None
     assert "NCCL_IB_ADDR_RANGE" not in nccl_variables(spec)
 
@@ -208,5 +208,5 @@ def test_overrides_that_are_warned_of(judge: Judge, name: str, value: object) ->
 
 
 def test_the_traffic_class_of_a_profile_is_no_contradiction(judge: Judge) -> None:
-    assert judge(qos_profile="scnet-dscp34-prio4", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []
-    assert judge(qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []
+    assert judge(rdma_qos_profile="scnet-dscp34-prio4", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []
+    assert judge(rdma_qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []

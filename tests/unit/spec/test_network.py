@@ -25,15 +25,15 @@ def short(findings: list[Finding]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("keys", "routed"),
     [
-        ({"rails": rails("198.51.100.11/25")}, [False]),
-        ({"rails": rails("198.51.100.11/25"), "network_source_routing": True}, [True]),
-        ({"rails": rails("198.51.100.11/25"), "network_source_routing": "true"}, [True]),
-        ({"rails": rails("198.51.100.11/25", gateway="198.51.100.1"), "network_source_routing": False}, [True]),
-        ({"rails": rails("198.51.100.11/25", "198.51.100.139/25")}, [True, True]),
-        ({"rails": rails(*FLAT)}, [True, True]),
-        ({"rails": rails(*FLAT_6)}, [True, True]),
-        ({"rails": rails(*FLAT), "network_source_routing": False}, [False, False]),
-        ({"rails": rails("198.51.100.11/25", None)}, [False, False]),
+        ({"rdma_rails": rails("198.51.100.11/25")}, [False]),
+        ({"rdma_rails": rails("198.51.100.11/25"), "network_source_routing": True}, [True]),
+        ({"rdma_rails": rails("198.51.100.11/25"), "network_source_routing": "true"}, [True]),
+        ({"rdma_rails": rails("198.51.100.11/25", gateway="198.51.100.1"), "network_source_routing": False}, [True]),
+        ({"rdma_rails": rails("198.51.100.11/25", "198.51.100.139/25")}, [True, True]),
+        ({"rdma_rails": rails(*FLAT)}, [True, True]),
+        ({"rdma_rails": rails(*FLAT_6)}, [True, True]),
+        ({"rdma_rails": rails(*FLAT), "network_source_routing": False}, [False, False]),
+        ({"rdma_rails": rails("198.51.100.11/25", None)}, [False, False]),
     ],
 )
 def test_which_rails_are_source_routed(judge: Judge, keys: dict[str, Any], routed: list[bool]) -> None:
@@ -55,9 +55,9 @@ def test_no_other_word_for_source_routing(judge: Judge, value: object) -> None:
     ({"network_manage_addresses": False}, False),
 ])  # fmt: skip
 def test_a_flat_subnet_needs_source_routing(judge: Judge, addresses: tuple[str, str], keys: dict[str, Any], *, apart: bool) -> None:
-    spec, findings = judge(rails=rails(*addresses), **keys)
+    spec, findings = judge(rdma_rails=rails(*addresses), **keys)
     assert spec is not None
-    assert short(findings) == ([] if apart else [("rails", "warning")])
+    assert short(findings) == ([] if apart else [("rdma_rails", "warning")])
     if not apart:
         assert "rail0 and rail1 are in one subnet" in findings[0].message
 
@@ -65,22 +65,22 @@ def test_a_flat_subnet_needs_source_routing(judge: Judge, addresses: tuple[str, 
 @pytest.mark.parametrize(
     ("first", "second"), [("10.0.0.1/16", "10.0.1.1/24"), ("10.0.1.1/24", "10.0.0.1/16"), ("2001:db8::1/32", "2001:db8:1::1/64")])
 def test_subnets_are_the_same_or_apart(judge: Judge, first: str, second: str) -> None:
-    spec, findings = judge(rails=rails(first, second))
+    spec, findings = judge(rdma_rails=rails(first, second))
     assert spec is None
-    assert short(findings) == [("rails[1].address", "error")]
+    assert short(findings) == [("rdma_rails[1].address", "error")]
     assert "overlaps" in findings[0].message
 
 
 @pytest.mark.parametrize("address", ["198.51.100.11/32", "2001:db8::11/128"])
 def test_a_rail_alone_in_its_subnet_is_a_warning(judge: Judge, address: str) -> None:
-    assert short(judge(rails=rails(address))[1]) == [("rails[0].address", "warning")]
+    assert short(judge(rdma_rails=rails(address))[1]) == [("rdma_rails[0].address", "warning")]
 
 
 def test_families_of_one_host(judge: Judge) -> None:
     mixed = rails("198.51.100.11/25", "2001:db8::11/64")
-    assert short(judge(rails=mixed)[1]) == [("rails[1].address", "error")]
-    assert judge(rails=mixed, fabric="infiniband", mtu=4092)[1] == [], "GIDs of InfiniBand hold no addresses"
-    spec, findings = judge(rails=rails("2001:db8::11/64"), fabric="erdma", mtu=8500)
+    assert short(judge(rdma_rails=mixed)[1]) == [("rdma_rails[1].address", "error")]
+    assert judge(rdma_rails=mixed, rdma_fabric="infiniband", rdma_mtu=4092)[1] == [], "GIDs of InfiniBand hold no addresses"
+    spec, findings = judge(rdma_rails=rails("2001:db8::11/64"), rdma_fabric="erdma", rdma_mtu=8500)
     assert spec is None
     assert "eRDMA connects over IPv4 only" in findings[0].message
 
@@ -94,7 +94,7 @@ def test_families_of_one_host(judge: Judge) -> None:
     ("198.51.100.11/25", {"NCCL_IB_ADDR_FAMILY": None}, True),
 ])  # fmt: skip
 def test_nccl_must_look_for_gids_of_the_rails_family(judge: Judge, address: str, overrides: dict[str, Any], *, good: bool) -> None:
-    spec, findings = judge(rails=rails(address), nccl_env_overrides=overrides)
+    spec, findings = judge(rdma_rails=rails(address), nccl_env_overrides=overrides)
     assert (spec is not None) == good
     assert [finding.key for finding in findings if finding.severity == "error"] == (
         [] if good else ["nccl_env_overrides.NCCL_IB_ADDR_FAMILY"])

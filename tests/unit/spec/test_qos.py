@@ -37,7 +37,7 @@ def numbers(profile: QosProfile) -> tuple[Any, ...]:
      (106, 26, 2, 3, (3,), 0b1000, 48, 6, (50, 0, 0, 50, 0, 0, 0, 0), 106)),
 ], ids=["tc", "dscp", "text", "cnp", "ets"])
 def test_what_is_not_said_follows_from_what_is(judge: Judge, custom: dict[str, object], expected: tuple[Any, ...]) -> None:
-    spec, findings = judge(qos_profile="custom", qos_custom=custom)
+    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom=custom)
     assert findings == []
     profile = chosen(spec)
     assert (profile.name, profile.fabrics, profile.mapped) == ("custom", ("roce",), None)
@@ -51,18 +51,18 @@ def test_the_catalogues_profiles_keep_the_same_rules(row: QosProfile) -> None:
     whole = check_custom(
         {"tc": row.tc, "lossless": list(row.lossless), "cnp_dscp": row.cnp_dscp, "cnp_priority": row.cnp_priority}, findings)
     assert whole is not MISSING
-    assert [(item.key, item.severity) for item in findings.items] == ([("qos_custom.tc", "warning")] if row.ecn == 0 else [])
+    assert [(item.key, item.severity) for item in findings.items] == ([("rdma_qos_custom.tc", "warning")] if row.ecn == 0 else [])
     own = site_profile("custom", whole)
     assert own is not None
     assert numbers(own) == numbers(row)
 
 
 def test_nccl_marks_what_the_custom_profile_says(judge: Judge) -> None:
-    spec, _findings = judge(qos_profile="custom", qos_custom={"dscp": 34})
+    spec, _findings = judge(rdma_qos_profile="custom", rdma_qos_custom={"dscp": 34})
     assert spec is not None
     assert nccl_variables(spec)["NCCL_IB_TC"] == "138"
     assert nccl_variables(Spec(spec.as_dict())) == nccl_variables(spec), "as it arrives on the node"
-    assert judge(qos_profile="custom", qos_custom={"dscp": 34}, nccl_env_overrides={"NCCL_IB_TC": "0x8a"})[1] == []
+    assert judge(rdma_qos_profile="custom", rdma_qos_custom={"dscp": 34}, nccl_env_overrides={"NCCL_IB_TC": "0x8a"})[1] == []
 
 
 def test_names_still_lead_to_the_catalogue() -> None:
@@ -73,10 +73,10 @@ def test_names_still_lead_to_the_catalogue() -> None:
 
 def test_a_priority_of_the_sites_own_map_is_followed_and_warned_of(judge: Judge) -> None:
     """As for switches that are told to map DSCP 34 to 3."""
-    spec, findings = judge(qos_profile="custom", qos_custom={"dscp": 34, "priority": 3})
+    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom={"dscp": 34, "priority": 3})
     profile = chosen(spec)
     assert (profile.priority, profile.mapped, profile.lossless, profile.cnp_priority) == (3, 3, (3,), 6)
-    assert [(item.key, item.severity) for item in findings] == [("qos_custom.priority", "warning")]
+    assert [(item.key, item.severity) for item in findings] == [("rdma_qos_custom.priority", "warning")]
     assert "34 >> 3 = priority 4" in findings[0].message
     assert "map of DSCP 34 to 3" in findings[0].allowed
 
@@ -87,9 +87,9 @@ def test_a_priority_of_the_sites_own_map_is_followed_and_warned_of(judge: Judge)
     ({"tc": 106, "ets": [100, 0, 0, 0, 0, 0, 0, 0]}, "ets", "priority 3"),
 ], ids=["no-ecn", "cnp-map", "no-share"])
 def test_what_may_be_meant_is_only_warned_of(judge: Judge, custom: dict[str, object], key: str, words: str) -> None:
-    spec, findings = judge(qos_profile="custom", qos_custom=custom)
+    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom=custom)
     assert spec is not None
-    assert [(item.key, item.severity) for item in findings] == [(f"qos_custom.{key}", "warning")]
+    assert [(item.key, item.severity) for item in findings] == [(f"rdma_qos_custom.{key}", "warning")]
     assert words in findings[0].message
 
 
@@ -99,7 +99,7 @@ def test_each_number_ends_where_its_bits_end(name: str, largest: int) -> None:
     for value, inside in ((largest, True), (0, True), (largest + 1, False), (-1, False), (True, False), (1.0, False), ("x", False)):
         findings = Findings("n1")
         check_custom({**base, name: value}, findings)
-        said = [item for item in findings.items if item.key == f"qos_custom.{name}" and item.allowed == f"0 to {largest}"]
+        said = [item for item in findings.items if item.key == f"rdma_qos_custom.{name}" and item.allowed == f"0 to {largest}"]
         assert (said == []) is inside, (value, findings.items)
 
 
@@ -107,7 +107,7 @@ def test_each_number_ends_where_its_bits_end(name: str, largest: int) -> None:
 def test_shares_that_are_not_a_hundred(shares: object) -> None:
     findings = Findings("n1")
     assert check_custom({"tc": 106, "ets": shares}, findings) is MISSING
-    assert [(item.key, item.severity) for item in findings.items] == [("qos_custom.ets", "error")]
+    assert [(item.key, item.severity) for item in findings.items] == [("rdma_qos_custom.ets", "error")]
 
 
 def test_no_traffic_class_at_all_is_warned_of(judge: Judge) -> None:
@@ -115,8 +115,8 @@ def test_no_traffic_class_at_all_is_warned_of(judge: Judge) -> None:
     assert spec is not None
     assert [(item.key, item.severity) for item in findings] == [("nccl_env_overrides.NCCL_IB_TC", "warning")]
     assert "0 >> 5 = priority 0, PFC is on 3" in findings[0].message
-    assert judge(qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": None})[1] == []
-    lossless = judge(qos_profile="custom", qos_custom={"tc": 2}, nccl_env_overrides={"NCCL_IB_TC": None})
+    assert judge(rdma_qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": None})[1] == []
+    lossless = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 2}, nccl_env_overrides={"NCCL_IB_TC": None})
     assert lossless[1] == [], "what is unmarked has priority 0, and there PFC is on"
 
 
@@ -132,6 +132,6 @@ def test_clear_to_send_messages_may_have_a_lane_of_their_own(judge: Judge) -> No
 
 def test_a_custom_profile_with_an_error_is_not_held_against_overrides(judge: Judge) -> None:
     """One mistake, one line."""
-    spec, findings = judge(qos_profile="custom", qos_custom={"tc": 300}, nccl_env_overrides={"NCCL_IB_TC": 41})
+    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 300}, nccl_env_overrides={"NCCL_IB_TC": 41})
     assert spec is None
-    assert [item.key for item in findings] == ["qos_custom.tc"]
+    assert [item.key for item in findings] == ["rdma_qos_custom.tc"]

@@ -110,13 +110,13 @@ def test_what_yaml_made_a_number_of_must_be_quoted(kind: str, unquoted: str) -> 
     ],
 )
 def test_not_an_address_of_a_rail(judge: Judge, address: object) -> None:
-    spec, findings = judge(rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": address}])
+    spec, findings = judge(rdma_rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": address}])
     if address == "198.51.100.11/24\n":
         assert spec is not None, "surrounding blanks are not worth an error"
         assert spec.rails[0].address == "198.51.100.11/24"
         return
     assert spec is None
-    assert [finding.key for finding in findings] == ["rails[0].address"]
+    assert [finding.key for finding in findings] == ["rdma_rails[0].address"]
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_not_an_address_of_a_rail(judge: Judge, address: object) -> None:
 )
 def test_gateway(judge: Judge, address: str | None, gateway: object, good: bool) -> None:
     rail = {"name": "rail0", "match": {"pci": "1a:00.0"}, "address": address, "gateway": gateway}
-    spec, findings = judge(rails=[rail], network_manage_addresses=False)
+    spec, findings = judge(rdma_rails=[rail], network_manage_addresses=False)
     assert (spec is not None) == good
-    assert [finding.key for finding in findings] == ([] if good else ["rails[0].gateway"])
+    assert [finding.key for finding in findings] == ([] if good else ["rdma_rails[0].gateway"])
 
 
 def test_order_and_own_mtu(judge: Judge) -> None:
@@ -152,7 +152,7 @@ def test_order_and_own_mtu(judge: Judge) -> None:
         {"name": "rail1", "match": {"pci": "1b:00.0"}, "address": "10.1.0.2/16", "mtu": 4200},
         {"name": "rail0", "match": {"pci": "1a:00.0"}, "address": "10.2.0.2/16"},
     ]
-    spec, findings = judge(rails=rails)
+    spec, findings = judge(rdma_rails=rails)
     assert findings == []
     assert spec is not None
     assert [(rail.name, rail.index, rail.mtu) for rail in spec.rails] == [("rail1", 0, 4200), ("rail0", 1, 9000)]
@@ -163,12 +163,12 @@ def test_the_same_device_in_two_forms(judge: Judge) -> None:
         {"name": "rail0", "match": {"pci": "1a:00.0"}, "address": "10.1.0.2/16"},
         {"name": "rail1", "match": {"pci": "0000:1A:00.0"}, "address": "10.2.0.2/16"},
     ]
-    assert [finding.key for finding in judge(rails=rails)[1]] == ["rails[1].match.pci"]
+    assert [finding.key for finding in judge(rdma_rails=rails)[1]] == ["rdma_rails[1].match.pci"]
 
 
 @pytest.mark.parametrize("written", ["2001:DB8::0:B/64", "2001:db8:0:0::b/64", " 2001:db8::b/64"])
 def test_ipv6_address_in_one_spelling(judge: Judge, written: str) -> None:
-    spec, findings = judge(rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": written}])
+    spec, findings = judge(rdma_rails=[{"name": "rail0", "match": {"pci": "1a:00.0"}, "address": written}])
     assert findings == []
     assert spec is not None
     assert spec.rails[0].address == "2001:db8::b/64"

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 BUFFERS = {"bytes": ["130944", 130944, 0, 0, 0, 0, 0, 0], "priorities": [0, 0, 0, 1, 0, 0, 0, 0]}
 
 
 def built(**values: Any) -> tuple[Any, list[str]]:
-    spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], **values}, "node")
+    spec, findings = build_spec({"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": [], **values}, "node")
     return spec, [f"{finding.severity} {finding.key}" for finding in findings]
 
 
@@ -38,5 +38,5 @@ def test_lossless_priorities_may_share_a_buffer_with_each_other_but_not_with_los
     custom = {"tc": 106, "lossless": [3, 4]}
     places = [0, 0, 0, 1, 1, 0, 0, 0]
     buffers = {"bytes": BUFFERS["bytes"], "priorities": places}
-    assert built(qos_profile="custom", qos_custom=custom, roce_qos_buffers=buffers)[1] == []
+    assert built(rdma_qos_profile="custom", rdma_qos_custom=custom, roce_qos_buffers=buffers)[1] == []
     assert built(roce_qos_buffers=buffers)[1] == ["error roce_qos_buffers.priorities[3]"]

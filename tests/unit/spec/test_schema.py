@@ -12,15 +12,15 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical, wanted_sysctls
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, ROLE_KEYS, ROLES, SITE_KEYS, known_keys
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.unknown import role_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import SITE_PREFIX
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS, ROLE_KEYS, ROLES, SITE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, check_key
+from field_specs import build_spec
 
 
 def test_names_are_unique_and_owned() -> None:
-    assert len(set(known_keys())) == len(KEYS)
-    assert set(SITE_KEYS) | {name for names in ROLE_KEYS.values() for name in names} == set(known_keys())
+    assert len(BY_NAME) == len(KEYS)
+    assert {key.name for key in SITE} | {name for names in ROLE_KEYS.values() for name in names} == set(BY_NAME)
     assert all(names for names in ROLE_KEYS.values())
     assert set(ROLE_KEYS) == set(ROLES)
 
@@ -28,8 +28,9 @@ def test_names_are_unique_and_owned() -> None:
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_row(key: Any) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9_]*", key.name)
-    assert key.owner == "site" or key.name.startswith(key.owner + "_")
-    assert role_of(key.name) == ("" if key.owner == "site" else key.owner), "the name must not look like another role's"
+    assert key.name.startswith(SITE_PREFIX if key.owner == "site" else key.owner + "_")
+    role = max((role for role in ROLES if key.name.startswith(role + "_")), key=len, default="site")
+    assert role == key.owner, "the name must not look like another role's"
     assert key.doc.endswith((".", ")"))
     assert key.source
     assert key.type in ("str", "int", "number", "bool", "list", "dict")
@@ -59,7 +60,7 @@ def test_generated_files_are_up_to_date() -> None:
 
 def spec(**keys: Any) -> Spec:
     """A host's Spec without rails."""
-    built, _findings = build_spec({"fabric": "roce", "mtu": 9000, **keys}, "n1")
+    built, _findings = build_spec({"rdma_fabric": "roce", "rdma_mtu": 9000, **keys}, "n1")
     assert built is not None
     return built
 

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from node_trees import NODES
 
 RELEASE = "3.2.2"  # of the captured node

@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from node_trees import FACTS
 
 Facts = dict[str, Any]

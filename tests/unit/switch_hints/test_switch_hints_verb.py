@@ -60,18 +60,20 @@ def text(system: str, name: str) -> str:
 
 @pytest.mark.parametrize("system", sorted(switch_text.READERS))
 def test_the_default_profile_of_roce(system: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = told(capsys, "-i", write("fabric: roce\nmtu: 9000\n"), "--os", system)
+    out, err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n"), "--os", system)
     assert (out, err) == (text(system, "dscp26-prio3"), "")
 
 
 def test_json(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _err = told(capsys, "-i", write("fabric: roce\nmtu: 9000\nqos_profile: scnet-dscp34-prio4\n"), "--os", "eos", "--format", "json")
+    site = "rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\n"
+    out, _err = told(capsys, "-i", write(site), "--os", "eos", "--format", "json")
     lines = text("eos", "scnet-dscp34-prio4").splitlines()
     assert json.loads(out) == {"os": "eos", "hints": [{"profile": "scnet-dscp34-prio4", "nodes": 2, "lines": lines}], "message": None}
 
 
 def test_a_profile_of_the_sites_own(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    site = "fabric: roce\nmtu: 9000\nqos_profile: custom\nqos_custom: {dscp: 18, lossless: [2, 4], ets: [10, 0, 60, 0, 30, 0, 0, 0]}\n"
+    custom = "{dscp: 18, lossless: [2, 4], ets: [10, 0, 60, 0, 30, 0, 0, 0]}"
+    site = f"rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {custom}\n"
     out, _err = told(capsys, "-i", write(site), "--os", "onyx")
     switch = switch_text.onyx(out.splitlines())
     assert (switch.classes[18], switch.pfc, switch.paused[18], switch.share[18]) == (2, {2, 4}, 2, 60)
@@ -80,7 +82,7 @@ def test_a_profile_of_the_sites_own(write: Write, capsys: pytest.CaptureFixture[
 
 def test_each_of_several_profiles(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     """One fabric has one profile, and lint says so; switches of two fabrics need both texts."""
-    where = write("fabric: roce\nmtu: 9000\n", n2="qos_profile: oci-dscp10\n")
+    where = write("rdma_fabric: roce\nrdma_mtu: 9000\n", n2="rdma_qos_profile: oci-dscp10\n")
     out, err = told(capsys, "-i", where, "--os", "nxos")
     assert out == text("nxos", "dscp26-prio3") + "\n" + text("nxos", "oci-dscp10")
     assert "qos_profile" in err
@@ -90,17 +92,17 @@ def test_each_of_several_profiles(write: Write, capsys: pytest.CaptureFixture[st
 
 
 def test_two_of_the_sites_own(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    site = "fabric: roce\nmtu: 9000\nqos_profile: custom\nqos_custom: {dscp: 26}\n"
-    out, err = told(capsys, "-i", write(site, n2="qos_custom: {dscp: 34}\n"), "--os", "sonic", "--format", "json")
+    site = "rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {dscp: 26}\n"
+    out, err = told(capsys, "-i", write(site, n2="rdma_qos_custom: {dscp: 34}\n"), "--os", "sonic", "--format", "json")
     found = [switch_text.sonic(item["lines"]).pfc for item in json.loads(out)["hints"]]
     assert found == [{3}, {4}]
     assert "qos_custom" in err
 
 
 FABRICS = {
-    "InfiniBand": ("fabric: infiniband\nmtu: 2044\n", "The fabric is InfiniBand"),
-    "eRDMA": ("fabric: erdma\nmtu: 8500\n", "The fabric is eRDMA"),
-    "RoCE without": ("fabric: roce\nmtu: 9000\nqos_profile: none\n", "qos_profile is none"),
+    "InfiniBand": ("rdma_fabric: infiniband\nrdma_mtu: 2044\n", "The fabric is InfiniBand"),
+    "eRDMA": ("rdma_fabric: erdma\nrdma_mtu: 8500\n", "The fabric is eRDMA"),
+    "RoCE without": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: none\n", "rdma_qos_profile is none"),
 }
 
 
@@ -116,10 +118,10 @@ def test_one_line_where_there_is_no_profile(fabric: str, system: str, write: Wri
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "an unknown profile": ("fabric: roce\nmtu: 9000\nqos_profile: dscp26\n", "is no QoS profile"),
-    "nodes that disagree": ("fabric: roce\nmtu: \"{{ 9000 if inventory_hostname == 'n1' else 4200 }}\"\n", "mtu"),
-    "no switch has it": ("fabric: roce\nmtu: 9000\nqos_profile: custom\nqos_custom: {dscp: 56}\n", "priority 7"),
-    "misspelt": ("fabric: roce\nmtu: 9000\nqos_profil: none\n", "qos_profile"),
+    "an unknown profile": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: dscp26\n", "is no QoS profile"),
+    "nodes that disagree": ("rdma_fabric: roce\nrdma_mtu: \"{{ 9000 if inventory_hostname == 'n1' else 4200 }}\"\n", "mtu"),
+    "no switch has it": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {dscp: 56}\n", "priority 7"),
+    "misspelt": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profil: none\n", "rdma_qos_profile"),
 }
 
 
@@ -136,7 +138,7 @@ def test_an_inventory_with_errors_gets_no_text(what: str, write: Write, capsys: 
 
 def test_one_hosts_unknown_profile_is_no_difference_between_hosts(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     """The same key says both; only that hosts differ may pass."""
-    out, err = told(capsys, "-i", write("fabric: roce\nmtu: 9000\n", n2="qos_profile: dscp62\n"), "--os", "eos", code=64)
+    out, err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n", n2="rdma_qos_profile: dscp62\n"), "--os", "eos", code=64)
     assert out == ""
     assert "dscp62" in err
 
@@ -146,13 +148,13 @@ def test_hostile_names_do_not_reach_a_text(system: str, write: Write, capsys: py
     hosts = HOSTS.replace("        n1:", '        "evil$(reboot)":').replace("        n2:", '        "n2;write erase":')
     # Of the inventory's other words as well: a group, a variable of somebody else.
     hosts = hosts.replace("      hosts:", '      vars: {other_banner: "x\\nno shutdown"}\n      hosts:')
-    out, _err = told(capsys, "-i", write("fabric: roce\nmtu: 9000\nforeign_variables: [other_*]\n", hosts), "--os", system)
+    out, _err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n", hosts), "--os", system)
     assert out == text(system, "dscp26-prio3")
 
 
 def test_a_hostile_rail_is_an_error_and_no_text(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     hosts = HOSTS.replace("name: rail0", r'name: "rail0\nreload"')
-    out, err = told(capsys, "-i", write("fabric: roce\nmtu: 9000\n", hosts), "--os", "nxos", code=64)
+    out, err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n", hosts), "--os", "nxos", code=64)
     assert out == ""
     assert "\nreload" not in err
 

@@ -73,7 +73,7 @@ BAD = {
     "pins-as-a-list": ('name: "1"\npins: [cuda_version]\n', "2: pins: must be a mapping, not a list" + WITHOUT),
     "misspelt-pin": (PIN + "rdma_stak_version: '3.2.3'\n", "3: rdma_stak_version: is no pin; did you mean rdma_stack_version?" + ALLOWED),
     "a-key-that-is-no-pin": (
-        PIN + "mtu: 9000\n",
+        PIN + "rdma_mtu: 9000\n",
         "3: mtu: is the inventory's: a release holds versions and where they come from" + ALLOWED,
     ),
     "pin-outside": ('name: "1"\nnccl_version: "2.30.7"\n', "2: nccl_version: stands outside of pins; allowed: the same line below pins:"),
@@ -94,7 +94,7 @@ BAD = {
         "5: rdma_stack_pins.rdma-core: 52.0: was read as a number by YAML; put quotes around the version" + VERSION,
     ),
     "unknown-artifact": (
-        PIN + "artifact_pins:\n    nccl-sorce: aa\n",
+        PIN + "rdma_artifact_pins:\n    nccl-sorce: aa\n",
         "4: artifact_pins.nccl-sorce: aa: is no artifact of the catalogue; did you mean nccl-source?" + ARTIFACT,
     ),
 }

@@ -16,7 +16,7 @@ from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode
 from simulated_cluster import Cluster, Machine, Playing, Switch, drain_of
 
-SITE = "fabric: roce\nmtu: 9000\nupgrade_scheduler: slurm\nupgrade_max_unavailable: 2\nupgrade_scheduler_host: localhost\n"
+SITE = "rdma_fabric: roce\nrdma_mtu: 9000\nupgrade_scheduler: slurm\nupgrade_max_unavailable: 2\nupgrade_scheduler_host: localhost\n"
 RELEASE = 'name: "2026-11"\npins:\n  rdma_stack_pins: {rdma-core: "52.0-1"}\n'
 NODES = ("n1", "n2", "n3")
 Run = Callable[..., tuple[int, str, str]]
@@ -64,7 +64,7 @@ class Plays:
 @pytest.fixture
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
     monkeypatch.chdir(tmp_path)
-    rails = 'rails: [{name: rail0, match: {mac: "02:00:00:00:0N:00"}, address: 198.51.100.N/25}]\n'
+    rails = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:0N:00"}, address: 198.51.100.N/25}]\n'
     hosts = "".join(f"{name}:\n" + textwrap.indent(rails.replace("N", name[1]), "  ") for name in NODES)
     Path("inv/group_vars").mkdir(parents=True)
     Path("inv/hosts.yml").write_text("rdma:\n  hosts:\n" + textwrap.indent(hosts, "    "))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on eRDMA of one node: does libibverbs know the devices, are there as many as the instance has, is every port active. Pure.
 
-The number comes from the inventory (expect.hcas) or from the instance type, never from what is there; the rate of a port is
+The number comes from the inventory (rdma_expect.hcas) or from the instance type, never from what is there; the rate of a port is
 no subject at all: the driver prints 100 Gb/sec whatever the instance does.
 """
 
@@ -56,13 +56,13 @@ def _missing(provider: Mapping[str, Any], package: Optional[str]) -> str:
 def _expected(spec: Spec) -> Tuple[Optional[int], str]:
     """(how many devices, where from), or (None, why nobody knows)."""
     if spec.expect.get("hcas") is not None:
-        return int(spec.expect["hcas"]), "expect.hcas"
+        return int(spec.expect["hcas"]), "rdma_expect.hcas"
     name = spec["erdma_instance_type"]
     if name is None:
-        return None, "the inventory expects nothing (erdma_instance_type, expect.hcas)"
+        return None, "the inventory expects nothing (erdma_instance_type, rdma_expect.hcas)"
     row = erdma_instance(name)
     if row is None or row.devices is None:
-        return None, "how many eRDMA devices %s has is not known here; set expect.hcas" % name
+        return None, "how many eRDMA devices %s has is not known here; set rdma_expect.hcas" % name
     return row.devices, "%s, %s" % (name, row.source)
 
 

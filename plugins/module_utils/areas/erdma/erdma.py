@@ -49,7 +49,7 @@ class Desired(NamedTuple):
     named: Optional[str]  # the release that the inventory names
     stack: Optional[VendorStack]  # MLNX_OFED, where the inventory wants it here
     live: bool  # modules are this node's own: it is no container
-    pinned: Optional[str] = None  # kernel_version
+    pinned: Optional[str] = None  # rdma_kernel_version
 
 
 class Observed(NamedTuple):
@@ -222,7 +222,7 @@ def _build(desired: Desired, observed: Observed) -> List[Problem]:
             found.append(Problem(NAME, "erdma_driver_version", "the catalogue has no source of release %s" % choice.version))
         elif source.sha256 is None:
             found.append(Problem(NAME, "erdma_driver_version", "nobody here vouches for %s: download it, look at it, and set "
-                                 "artifact_pins: {%s: its sha256}" % (source.url, source.artifact)))
+                                 "rdma_artifact_pins: {%s: its sha256}" % (source.url, source.artifact)))
     return found + (guard_problems(NAME, boot, desired.identity.platform, False, desired.pinned) if choice.kind != MAINLINE else [])
 
 

@@ -35,7 +35,7 @@ def wanted(host: Host, spec: Spec) -> Optional[Source]:
     if source is None or source.version != choice.version:  # what DKMS has from an earlier apply has its source already
         return None
     if source.sha256 is None:
-        raise RailwrightError("nobody here vouches for %s: set artifact_pins.%s to its sha256" % (source.url, source.artifact))
+        raise RailwrightError("nobody here vouches for %s: set rdma_artifact_pins.%s to its sha256" % (source.url, source.artifact))
     return source
 
 

@@ -108,11 +108,11 @@ def _unknown_peers(desired: Desired, observed: Observed) -> List[Problem]:
         return []
     runs = " and ".join(observed.facts["runs"])
     if desired.interface is None:
-        return [Problem(NAME, "bootstrap_interface", "%s runs on this node, and the interface of NCCL's bootstrap and of MPI is not known; "
-                        "set bootstrap_interface to one that the node has, %s" % (runs, WAY_OUT))]
+        return [Problem(NAME, "rdma_bootstrap_interface", "%s runs on this node, and the interface of NCCL's bootstrap and of MPI is not "
+                        "known; set rdma_bootstrap_interface to one that the node has, %s" % (runs, WAY_OUT))]
     whose = " of " + ", ".join(desired.unknown[:5]) if desired.unknown else ""
     return [Problem(NAME, "firewall_peers", "%s runs on this node, and no address%s can be derived from the inventory (ansible_host is an "
-                    "IP address, rails have addresses, ssh_mesh_addresses); set firewall_peers, %s" % (runs, whose, WAY_OUT))]
+                    "IP address, rdma_rails have addresses, ssh_mesh_addresses); set firewall_peers, %s" % (runs, whose, WAY_OUT))]
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:

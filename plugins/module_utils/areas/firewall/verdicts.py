@@ -19,7 +19,7 @@ def judge_firewall(seen: Inspection) -> List[Verdict]:
     interface = bootstrap_interface(spec, identity)
     where = Where(node, None, None, "TCP on %s" % interface if interface else "TCP")
     mine = [opening for opening in wanted if opening.protocol == "tcp"]
-    known = "firewall_peers" if not peers_of(spec) else "bootstrap_interface" if interface is None else None
+    known = "firewall_peers" if not peers_of(spec) else "rdma_bootstrap_interface" if interface is None else None
     verdicts = [_judge(TCP, where, mine or [Opening(interface or "any interface", "tcp", 0, (ANYWHERE,))], known, facts)]
     if spec.fabric != "roce":
         return verdicts

@@ -24,7 +24,7 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
         if spec["gpu_driver_branch"] is None and spec["cuda_version"] is None:
             return []
         return [verdict("gpu.count", whole, "skipped", None, 0, "no NVIDIA GPU on this node: neither driver nor CUDA is installed")]
-    count = equal("gpu.count", whole, expected, None if gpus is None else len(gpus), "expect.gpus", "number of GPUs")
+    count = equal("gpu.count", whole, expected, None if gpus is None else len(gpus), "rdma_expect.gpus", "number of GPUs")
     if not gpus:
         return [count]
     where = Where(node, None, None, "GPU driver")
@@ -39,11 +39,11 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
 
 
 def _version(where: Where, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
-    """The loaded driver against ``expect.gpu_driver`` (a branch or a version), else against what the inventory installs."""
+    """The loaded driver against ``rdma_expect.gpu_driver`` (a branch or a version), else against what the inventory installs."""
     expected = spec.expect.get("gpu_driver") or _wanted(spec)
     found = driver.get("version")
     if expected is None or (found is None and driver.get("modules") is None):
-        return equal("gpu.driver", where, expected, found, "expect.gpu_driver", "driver")
+        return equal("gpu.driver", where, expected, found, "rdma_expect.gpu_driver", "driver")
     if found is not None and (found + ".").startswith(expected + "."):
         return verdict("gpu.driver", where, "pass", expected, found, "driver is %s" % found)
     said = "driver is %s, not %s" % (found, expected) if found is not None else "no NVIDIA driver is loaded, expected is %s" % expected

@@ -217,8 +217,8 @@ def _without_source(desired: Desired, observed: Observed) -> List[Problem]:
         return []
     if source is None:
         return [Problem(NAME, "nv_peer_mem", "the catalogue has no source of release %s" % observed.choice.release)]
-    return [Problem(NAME, "nv_peer_mem", "nobody here vouches for %s: download it, look at it, and set artifact_pins: {%s: its sha256}" % (
-        source.url, source.artifact))]
+    return [Problem(NAME, "nv_peer_mem", "nobody here vouches for %s: download it, look at it, and set rdma_artifact_pins: {%s: its "
+                    "sha256}" % (source.url, source.artifact))]
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:

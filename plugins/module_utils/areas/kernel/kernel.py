@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel that ``kernel_version`` pins: installed with its headers, the one that the next boot starts, and the one that runs.
+"""The kernel that ``rdma_kernel_version`` pins: installed with its headers, the one that the next boot starts, and the one that runs.
 
 Kernels are installed side by side, so a pin to an older one is no downgrade, and none is ever removed: the one from before is the
 way back. Everything that is built for a kernel waits until the pinned one runs; the play reboots into it first (tasks/kernel.yml of
@@ -21,7 +21,7 @@ from .kernel_guard import headers_package
 
 NAME = "kernel"
 SOURCE = "Debian and Ubuntu (linux-image-RELEASE), EL (kernel-RELEASE): packages named after `uname -r`"
-WHY = "kernel_version: stack and drivers are built for one kernel"
+WHY = "rdma_kernel_version: stack and drivers are built for one kernel"
 WHY_HEADERS = "DKMS builds the stack's and the driver's modules for it"
 WHY_EXTRA = "the kernel that runs has its rarely used modules too, and they must not be missing"
 EXTRA_MODULE = "rdma_rxe"  # what tells that the distribution's package of rarely used modules is there
@@ -130,13 +130,13 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if release is None or not desired.live:
         return []
     if desired.image is None:
-        return [Problem(NAME, "kernel_version", "%s: the packages of a kernel are not named after its release on %s; Debian, Ubuntu and "
-                        "the EL family are supported. Leave kernel_version out for this node" % (release, platform.pretty))]
+        return [Problem(NAME, "rdma_kernel_version", "%s: the packages of a kernel are not named after its release on %s; Debian, Ubuntu "
+                        "and the EL family are supported. Leave rdma_kernel_version out for this node" % (release, platform.pretty))]
     arch = _ARCHITECTURES.get(platform.family, {}).get(identity.arch, identity.arch)
     fits = _fits_redhat(release, arch) if platform.family == "redhat" else _fits_debian(release, arch, platform.id)
     if fits:
         return []
-    return [Problem(NAME, "kernel_version", "%s is no kernel release of %s on %s: there `uname -r` prints one like %s" % (
+    return [Problem(NAME, "rdma_kernel_version", "%s is no kernel release of %s on %s: there `uname -r` prints one like %s" % (
         release, platform.pretty, identity.arch, identity.kernel))]
 
 
@@ -166,8 +166,8 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.release is not None and not desired.live:
-        return ["kernel: this is a container, its kernel belongs to the machine below; kernel_version is left to that one"]
+        return ["kernel: this is a container, its kernel belongs to the machine below; rdma_kernel_version is left to that one"]
     if observed.left and desired.release is None:
-        return ["kernel: %s still has GRUB start the kernel of an earlier kernel_version, which the inventory does not name any more; name "
-                "it again, or remove that file and run update-grub" % kernel_boot.DROP_IN]
+        return ["kernel: %s still has GRUB start the kernel of an earlier rdma_kernel_version, which the inventory does not name any more; "
+                "name it again, or remove that file and run update-grub" % kernel_boot.DROP_IN]
     return []

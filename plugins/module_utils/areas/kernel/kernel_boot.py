@@ -84,7 +84,7 @@ def conflicts(area: str, release: str, boot: Boot, state: State, here: bool) -> 
         return []
     if state.loader is None:
         return [Problem(area, WHAT, "is %s and cannot be set: railwright knows GRUB through update-grub (Debian, Ubuntu) and through "
-                        "grubby (EL), and this node has neither; choose %s by hand, or leave kernel_version out" % (
+                        "grubby (EL), and this node has neither; choose %s by hand, or leave rdma_kernel_version out" % (
                             boot.next or "unknown", release))]
     if state.later is not None:
         return [Problem(area, WHAT, "%s sets GRUB_DEFAULT and is read after %s; take it out there" % (state.later, DROP_IN))]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What must hold of a node's kernel before modules are built for it. Pure; area ``dkms`` asks when it has something to build.
 
-Modules are built for the kernel that runs, or that ``kernel_version`` will have run. Where the next boot starts another one they
+Modules are built for the kernel that runs, or that ``rdma_kernel_version`` will have run. Where the next boot starts another one they
 would be missing after it, and where the running kernel's own files are gone nothing can be built at all: both times the answer is a
 reboot first. With a pin the area ``kernel`` sees to both.
 """
@@ -25,7 +25,7 @@ def headers_package(platform: Platform, kernel: str) -> Optional[str]:
 
 
 def guard_problems(area: str, boot: Boot, platform: Platform, signed: bool, pinned: Optional[str] = None) -> List[Problem]:
-    """Why nothing may be built now. ``signed``: by the distribution, so that no key of ours is needed; ``pinned``: kernel_version."""
+    """Why nothing may be built now. ``signed``: by the distribution, so that no key of ours is needed; ``pinned``: rdma_kernel_version."""
     running = boot.kernel(boot.running)
     found: List[Problem] = []
     if pinned is not None and pinned != boot.running:  # nothing is built before that one runs

@@ -115,8 +115,8 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if named is not None and not named.endswith("." + ending):
         return [*found, Problem(NAME, key, "%s is no .%s, which this node needs" % (named, ending))]
     if package.sha256 is None:
-        return [*found, Problem(NAME, "artifact_pins", "%s %s is not signed, and nobody vouches for it: set artifact_pins.%s to the sha256 "
-                                "of the .%s" % (PACKAGE, package.version, package.artifact, ending))]
+        return [*found, Problem(NAME, "rdma_artifact_pins", "%s %s is not signed, and nobody vouches for it: set rdma_artifact_pins.%s to "
+                                "the sha256 of the .%s" % (PACKAGE, package.version, package.artifact, ending))]
     return found
 
 
@@ -145,8 +145,8 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 
 
 def unfit(library: LoadableNccl) -> Problem:
-    return Problem(NAME, "NCCL %s" % library.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose nccl_profile "
-                   "erdma-native" % (library.version, PACKAGE, RANGE))
+    return Problem(NAME, "NCCL %s" % library.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose "
+                   "rdma_nccl_profile erdma-native" % (library.version, PACKAGE, RANGE))
 
 
 def _of_plugins(desired: Desired, state: AiaccState) -> List[Problem]:

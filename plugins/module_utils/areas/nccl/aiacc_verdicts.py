@@ -87,7 +87,7 @@ def _turned_off(node: str, spec: Spec, found: Mapping[str, Any]) -> Verdict:
         return verdict("aiacc.plugin", where, "pass", OFF, conf, "AIACC's plugin is installed and does nothing: %s=%s" % (VARIABLE, OFF))
     why = "; ".join(against) or ("nccl.conf sets it to %s" % conf if conf else "nccl.conf does not set it")
     return verdict("aiacc.plugin", where, "fail", OFF, conf, "AIACC's plugin (%s) takes the place of NCCL's own transport, which "
-                   "nccl_profile %s sets up: only %s=%s keeps it out, and %s" % (PATH, spec["nccl_profile"], VARIABLE, OFF, why))
+                   "rdma_nccl_profile %s sets up: only %s=%s keeps it out, and %s" % (PATH, spec["nccl_profile"], VARIABLE, OFF, why))
 
 
 def _relatives(node: str, found: Mapping[str, Any]) -> List[Verdict]:

@@ -149,11 +149,11 @@ def _socket_problems(spec: Spec, identity: Identity) -> List[Problem]:
     interfaces = [nic.name for nic in identity.nics]
     wanted = spec["bootstrap_interface"]
     if wanted is not None and wanted not in interfaces:
-        return [Problem(NAME, "bootstrap_interface", "this node has no interface %s; it has %s" % (
+        return [Problem(NAME, "rdma_bootstrap_interface", "this node has no interface %s; it has %s" % (
             wanted, ", ".join(interfaces) or "none"))]
     if wanted is None and management_interface(spec, identity) is None:
         return [Problem(NAME, SOCKET, "no interface of this node carries the default route or the controller's connection; "
-                        "set bootstrap_interface")]
+                        "set rdma_bootstrap_interface")]
     return []
 
 

@@ -29,7 +29,7 @@ from .persistent import Owned, carrying
 from .routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
 
 NAME = "network"
-SOURCE = "inventory: rails, mtu"
+SOURCE = "inventory: rdma_rails, rdma_mtu"
 WHY_MTU = "all ends of a fabric need one MTU: with different ones small messages pass and large ones hang (NCCL issue 1957)"
 WHY_ADDRESS = "the RoCE GID and the connection set-up of RDMA-CM come from the rail's address"
 WHY_ROUTE = "traffic from the rail's address must leave by the rail, and over its own gateway if it has one"
@@ -132,7 +132,7 @@ def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> Lis
     if route_words(found) != route_words(wanted_routes(rail)):
         ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
         changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
-                              disruption, WHY_ROUTE, "inventory: rails (gateway), network_source_routing", ops))
+                              disruption, WHY_ROUTE, "inventory: rdma_rails (gateway), network_source_routing", ops))
     return changes + metrics.changes(rail, observed, disruption)
 
 
@@ -145,7 +145,7 @@ def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
     rules = [(rule.address, str(rule.table)) for rule in observed.stale_rules]
     ops = tuple(run(del_rule(*rule), (add_rule(*rule),)) for rule in rules)
     return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, persistent.highest(classes),
-                   "no rail of this host has this table any more", "inventory: rails", ops)]
+                   "no rail of this host has this table any more", "inventory: rdma_rails", ops)]
 
 
 def link_change(rail: RailWish) -> Change:

@@ -94,7 +94,7 @@ def stale_files(wanted: Set[str], management: Set[str], observed: Observed) -> L
             then = netplan.tell((), observed)
         touched = "management" if management.intersection(words(state.text or "")) else "link"
         changes.append(Change(AREA, "file " + path, state.text, None, touched if then else "none",
-                              "no rail of this host is configured by this file any more", "inventory: rails, network_backend",
+                              "no rail of this host is configured by this file any more", "inventory: rdma_rails, network_backend",
                               (remove_file(path),) + then))
     return changes
 

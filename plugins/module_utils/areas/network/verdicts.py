@@ -83,7 +83,7 @@ def _netdev_mtu(where: Where, spec: Spec, target: RailTarget, facts: Mapping[str
     if target.netdev is None:
         return unreadable("rail.mtu", where, target.rail.mtu, "the rail's network interface")
     found = netdev_facts(facts, target.netdev).get("mtu")
-    judged = equal("rail.mtu", where, target.rail.mtu, found, "mtu", "MTU of %s" % target.netdev)
+    judged = equal("rail.mtu", where, target.rail.mtu, found, "rdma_mtu", "MTU of %s" % target.netdev)
     if spec.fabric == "erdma" and judged.status == "fail":
         return judged._replace(message="%s: %s" % (judged.message, WRONG_MTU))
     return judged
@@ -93,7 +93,7 @@ def _address(where: Where, target: RailTarget, facts: Mapping[str, Any]) -> Verd
     """The rail's address with its prefix length, among whatever else the interface carries."""
     wanted = target.rail.address
     if wanted is None:
-        return no_expectation("rail.address", where, "rails[%d].address" % target.rail.index, None)
+        return no_expectation("rail.address", where, "rdma_rails[%d].address" % target.rail.index, None)
     if target.netdev is None:
         return verdict("rail.address", where, "fail", wanted, None, "the rail has no network interface to carry it (IPoIB is not up)")
     found = netdev_facts(facts, target.netdev).get("addresses")

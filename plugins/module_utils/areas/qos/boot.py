@@ -24,7 +24,7 @@ RULES = "/etc/udev/rules.d/90-roce-qos.rules"
 UDEV_CONTROL = "/run/udev/control"
 SYSTEMCTL = "/usr/bin/systemctl"  # udev wants a path
 WHY = "the kernel forgets the QoS settings with the device: at a reboot, and at a restart of openibd"
-SOURCE = "systemd.device(5), udev(7); inventory: qos_profile"
+SOURCE = "systemd.device(5), udev(7); inventory: rdma_qos_profile"
 START_SECONDS = 320.0  # a little more than the unit's own limit
 
 UNIT_TEXT = HEADER + r"""[Unit]

@@ -29,7 +29,7 @@ def judge_boots(seen: Inspection) -> List[Verdict]:
                 if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         why = nothing_expected(spec, profile, nics[0] if nics else {"driver": target.hca.driver}, facts.get("virtual") == "container")
         if profile is None or why is not None:
-            verdicts.append(verdict(CHECK, where, "skipped", None, None, why or "the inventory expects nothing (qos_profile)"))
+            verdicts.append(verdict(CHECK, where, "skipped", None, None, why or "the inventory expects nothing (rdma_qos_profile)"))
             continue
         if not nics:
             verdicts.append(unreadable(CHECK, where, EXPECTED % profile.name, "the QoS state of the rail's interface"))

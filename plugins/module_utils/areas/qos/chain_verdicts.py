@@ -43,7 +43,7 @@ def judge_chains(seen: Inspection) -> List[Verdict]:
         nics = [nic for nic in qos.get("nics") or [] if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         why = FABRIC_WITHOUT.get(spec.fabric) or without_dcb(nics[0] if nics else {"driver": target.hca.driver})
         if why is not None or profile is None:
-            verdicts.append(verdict(CHECK, where, "skipped", None, None, why or "the inventory expects nothing (qos_profile)"))
+            verdicts.append(verdict(CHECK, where, "skipped", None, None, why or "the inventory expects nothing (rdma_qos_profile)"))
             continue
         if not nics:
             verdicts.append(unreadable(CHECK, where, profile.name, "the QoS state of the rail's interface"))

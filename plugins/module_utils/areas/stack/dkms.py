@@ -49,7 +49,7 @@ class Desired(NamedTuple):
     signed: bool  # what is to be built is signed by the distribution
     live: bool
     kept: bool = False  # a vendor's stack that is there is left alone, and has to go on working
-    pinned: Optional[str] = None  # kernel_version
+    pinned: Optional[str] = None  # rdma_kernel_version
 
     @property
     def kernel(self) -> str:

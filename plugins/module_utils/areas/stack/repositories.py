@@ -67,7 +67,7 @@ class Desired(NamedTuple):
     kernel_hold: bool
     cuda: Tuple[Held, ...]
     nccl: Tuple[Held, ...]
-    kernel: str = ""  # the one that is held: kernel_version, else the running one
+    kernel: str = ""  # the one that is held: rdma_kernel_version, else the running one
 
     @property
     def manager(self) -> str:

@@ -62,7 +62,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.enabled and spec.fabric != "infiniband":
-        return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and fabric is %s: take it out of group opensm" % spec.fabric)]
+        return [Problem(NAME, UNIT, "a subnet manager is for InfiniBand, and rdma_fabric is %s: take it out of group opensm" % spec.fabric)]
     return []
 
 

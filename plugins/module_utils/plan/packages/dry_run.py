@@ -220,7 +220,7 @@ def check_unsigned(host: Host, spec: Spec, manager: str, steps: Sequence[object]
     directory, _slash, name = package.path.rpartition("/")
     digest = sums(host, directory, [name]).get(name)
     if digest != package.sha256:
-        raise RailwrightError("%s has the sha256 %s and not %s, which artifact_pins names%s" % (
+        raise RailwrightError("%s has the sha256 %s and not %s, which rdma_artifact_pins names%s" % (
             package.artifact, digest or "nothing (it is not there)", package.sha256, UNCHANGED))
     found = described(host, manager, package.path)
     if found[:1] != [aiacc.PACKAGE] or not aiacc.is_release(found[1], package.version):

@@ -100,7 +100,7 @@ def judge(wish: Wanted, said: Mapping[str, Any]) -> None:
                 item, "none" if found is None else one_line(str(found), 64)))
     nccl = said.get("nccl")
     if wish.profile == aiacc.PROFILE and isinstance(nccl, str) and not aiacc.fits(nccl):
-        raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (nccl_profile %s) is for NCCL %s" % (
+        raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (rdma_nccl_profile %s) is for NCCL %s" % (
             version, one_line(nccl, 32), aiacc.PROFILE, aiacc.RANGE))
 
 
