@@ -29,8 +29,8 @@ attributes:
     support: full
     description: Reads only, so check mode makes no difference.
   diff_mode:
-    support: none
-    description: Changes nothing.
+    support: full
+    description: One diff for every finding with a value. Ansible shows it only of a task that changed; with C(--diff) drift counts as one.
   platform:
     platforms: linux
     support: full
@@ -90,6 +90,11 @@ findings:
     by:
       description: Who or what changed it, by the node's own records.
       type: str
+summary:
+  description: The same for people; a line with the node's name, then one for each finding, what could not be read, and notes.
+  returned: success
+  type: list
+  elements: str
 judged:
   description: The areas that were looked at.
   returned: success

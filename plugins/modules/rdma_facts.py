@@ -54,6 +54,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+summary:
+  description: For people; the operating system, then what drives the node, and a line a port.
+  returned: success
+  type: list
+  elements: str
 rdma:
   description: The facts object; every key is documented in C(docs/reference/facts.md). Also set as C(ansible_facts.rdma).
   returned: success

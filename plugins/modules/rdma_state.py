@@ -75,7 +75,10 @@ attributes:
     description: Returns exactly the plan that an apply would carry out.
   diff_mode:
     support: full
-    description: One diff for every change.
+    description:
+      - One diff for every change of the plan, made on the controller; values whose names say that they are secret are hidden.
+      - Ansible shows a diff only of a task that changed. With C(--diff) and in check mode O(mode=plan) is therefore changed where an apply
+        would change something; else it never is.
   platform:
     platforms: linux
     support: full
@@ -140,6 +143,11 @@ plan:
     source:
       description: Where the value comes from.
       type: str
+summary:
+  description: The same for people; a line with the node's name, then one for each change, problem, note and what was left out.
+  returned: success
+  type: list
+  elements: str
 problems:
   description: What makes the node unfit or the plan impossible; each has C(area), C(subject) and C(message).
   returned: success
