@@ -28,6 +28,10 @@ options:
   ping:
     description: The variable under which the result of M(railwright.rdma.rdma_ping) was registered on every host. For O(mode=judge).
     type: str
+  mesh:
+    description: The variable under which the result of M(railwright.rdma.rdma_ssh_mesh) with C(mode=login) was registered on every host.
+      For O(mode=judge).
+    type: str
   collect:
     description: More variables with verdicts, either registered results or lists of verdicts. For O(mode=judge).
     type: list

@@ -27,6 +27,7 @@ QUIET = {"ansible_no_target_syslog": True}
 # Modes that only look, and modules without modes; the others may download, build or measure for hours.
 LOOKING = (
     None, "look", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll", "failed",
+    "login",
 )  # fmt: skip
 
 

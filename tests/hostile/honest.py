@@ -169,6 +169,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_ssh_mesh:read": {**SAID, "private_key": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n"},
     "rdma_ssh_mesh:key": {"changed": True, "changes": ["key pair"], "public_key": MESH_KEY},
     "rdma_ssh_mesh:apply": {"changed": True, "changes": ["authorized_keys"], "diff": []},
+    "rdma_ssh_mesh:login": {**SAID, "login": {"configured": True, "user": "mpi", "logins": {"n": None, "m": "Permission denied"}}},
     "rdma_ssh_mesh:*": SAID,
     "rdma_state:plan": PLAN,
     "rdma_state:apply": {**PLAN, "changed": True, "restore_point": "/var/lib/railwright/restore/r1", "plan": [CHANGE]},

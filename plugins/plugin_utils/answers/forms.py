@@ -157,6 +157,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "read": {"private_key": Text(r"[\x20-\x7e\n]*", "a private key", 16384)},
         "key": {"changes": [str], "public_key?": maybe(KEY_LINE)},
         "apply": {"changes": [str], "diff?": DATA},
+        "login": {"login": {"configured": bool, "user": NAME, "logins": Map(TEXT)}},
     },
     "rdma_state": {"plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED},
     "rdma_upgrade": {"lease": {"lease": LEASE, "taken_over_from": LEASE, "busy": TEXT}, "release": {"lease": LEASE}},
