@@ -15,6 +15,8 @@ description:
     trusted, V(prove) logs into another node.
   - V(login) says for the role C(validate) which of the node's peers it can log into.
   - What lies in a home is read and written with the rights of its user.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description: Which step.
@@ -76,14 +78,11 @@ options:
     default: []
 attributes:
   check_mode:
-    support: full
     description: Changes nothing and says what it would change. V(prove) does not log in, and no private key is read.
   diff_mode:
     support: full
     description: Shows the files and the block of authorized_keys; never a private key, nor lines of others.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with OpenSSH 7.3 or newer.
 """
 

@@ -68,7 +68,10 @@ class Playbook:
         return list(json.loads(done.stdout))
 
     def run(self, *, check: bool = False, limit: str | None = None, play: str = "") -> dict[str, Host]:
-        """Every host's part in the scenario's own play, or in another one by its name. That a host failed is an answer; that the run itself could not start is not."""
+        """Every host's part in the scenario's own play, or in another one by its name.
+
+        That a host failed is an answer; that the run itself could not start is not.
+        """
         number = len(list(self.build.glob("story-*.log"))) + 1
         runs, outcome = self.build / f"story-{number}", self.build / f"story-{number}.json"
         argv = [

@@ -23,11 +23,13 @@ KEY = "sysctl: sysctl net.core.somaxconn"
 THEIRS = """
 - hosts: rdma
   gather_facts: false
+  module_defaults:
+    group/railwright.rdma.rdma:
+      areas: [sysctl]
   tasks:
     - name: Ask what this node needs
       railwright.rdma.rdma_state:
         mode: plan
-        areas: [sysctl]
       register: needs
       notify: Told
 
@@ -87,6 +89,11 @@ def test_a_plan_without_diff_lists_its_changes_and_changes_nothing(told: dict[st
     assert "--- before" not in output
     assert recap(told[run]) == ["0", "0"]
     assert "somebody was notified" not in output
+
+
+def test_module_defaults_of_the_action_group_reach_a_module(told: dict[str, Said]) -> None:
+    assert "  sysctl: " in told["theirs"].output
+    assert "  packages: " not in told["theirs"].output
 
 
 def test_the_plan_of_every_node_is_shown_with_its_problems(told: dict[str, Said]) -> None:

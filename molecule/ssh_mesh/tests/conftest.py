@@ -87,7 +87,7 @@ class World:
     def proved(self) -> dict[str, dict[str, Any]]:
         """What ``validate`` says of the mesh, by node."""
         [first, *_rest] = self.names
-        [answer] = [item["answer"] for item in self.playbook.run(play="railwright.rdma.validate")[first].of("rdma_cluster")][-1:]
+        answer = self.playbook.run(play="railwright.rdma.validate")[first].of("rdma_cluster")[-1]
         return {verdict["node"]: verdict for verdict in answer["verdicts"] if verdict["check"] == "ssh.mesh"}
 
     def log(self) -> str:
