@@ -17,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdi
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.mesh import judge_mesh
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach
 from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import reachability, reachability_lines
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
@@ -28,6 +29,7 @@ OPTIONS = {
     "mode": {"type": "str", "default": "judge", "choices": ["schedule", "judge"]},
     "check": {"type": "str", "required": True},
     "ping": {"type": "str"},
+    "mesh": {"type": "str"},
     "collect": {"type": "list", "elements": "str", "default": []},
     "ping_peers": {"type": "int", "default": 4},
     "perftest": {"type": "bool", "default": True},
@@ -59,6 +61,8 @@ class ActionModule(StepAction):
         pings = pinged(variables, list(views), options["ping"])
         cluster.extend(judge_reach(views, pings))
         result["reachability"] = reachability(views, pings)
+        if options["mesh"] is not None:
+            cluster.extend(logins(variables, list(views), options["mesh"]))
         cluster.extend(lost(node) for node in views if node not in alive)
         result["verdicts"] = as_dicts(cluster)
         sources = [options["check"], *options["collect"]]
@@ -77,6 +81,14 @@ def pinged(variables: dict[str, Any], nodes: list[str], name: str | None) -> dic
     """What rdma_measure's action plugin registered, of the nodes that are judged. Its form is that plugin's own."""
     found = {node: result_of(variables, node, name) for node in nodes} if name is not None else {}
     return {node: value for node, value in found.items() if value is not None and "pings" in value}
+
+
+def logins(variables: dict[str, Any], nodes: list[str], name: str) -> list[Verdict]:
+    """On the ssh mesh; a node without ``login`` in its result is none of it by the inventory."""
+    found = {node: result_of(variables, node, name) for node in nodes}
+    asked = {node: value for node, value in found.items() if value is None or value.get("login") is not None}
+    return judge_mesh({node: value["peers"] if value else [] for node, value in asked.items()},
+                      {node: value["login"] if value else None for node, value in asked.items()})
 
 
 def lost(node: str) -> Verdict:

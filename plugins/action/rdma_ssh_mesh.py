@@ -18,11 +18,13 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.results import nam
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Mesh, Node, plan_mesh, twins
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
-MODES = ["observe", "plan", "generate", "read", "key", "apply", "prove"]
+MODES = ["observe", "plan", "generate", "read", "key", "apply", "prove", "login"]
 REGISTERED = ("seen", "plan", "made", "secret")
-OPTIONS = {"mode": {"type": "str", "required": True, "choices": MODES}, **{name: {"type": "str"} for name in REGISTERED}}
+OPTIONS = {"mode": {"type": "str", "required": True, "choices": MODES}, **{name: {"type": "str"} for name in REGISTERED},
+           "schedule": {"type": "dict"}}
 MODULE = "railwright.rdma.rdma_ssh_mesh"
 GROUP = "rdma"
+LOGINS = 8  # of one node in mode login: each may take half a minute
 
 
 class ActionModule(StepAction):
@@ -36,6 +38,8 @@ class ActionModule(StepAction):
             result.update(changed=False, **plan(variables, str(options["seen"])))
             return result
         arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"]}
+        if options["mode"] == "login":
+            return self._login(result, variables, arguments, options["schedule"] or {})
         if options["mode"] != "observe" and spec["ssh_mesh_state"] == "present":  # who leaves needs nothing of the others
             arguments.update(self._step(variables, options, self._planned(variables, str(options["plan"]))))
         answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
@@ -43,6 +47,16 @@ class ActionModule(StepAction):
         if options["mode"] == "observe" and not answer.get("failed"):
             result["wishes"] = wishes(spec)
         return result
+
+    def _login(
+        self, result: dict[str, Any], variables: dict[str, Any], arguments: dict[str, Any], schedule: dict[str, Any]
+    ) -> dict[str, Any]:
+        """``login`` by the node, and the ``peers`` that it was asked for; a node that the inventory has out of the mesh is not asked."""
+        if arguments["state"] == "absent":
+            return {**result, "changed": False, "login": None}
+        peers = to_log_into(variables, schedule.get("peers", {}).get(str(variables["inventory_hostname"]), []))
+        answer = self._execute_module(module_name=MODULE, module_args={**arguments, "peers": peers}, task_vars=variables)
+        return {**result, **answer, "peers": peers}
 
     def _planned(self, variables: dict[str, Any], name: str) -> dict[str, Any]:
         found = result_of(variables, str(variables["inventory_hostname"]), name)
@@ -73,6 +87,11 @@ class ActionModule(StepAction):
         if secret is None or not secret.get("private_key"):
             raise AnsibleActionFail(f"{mesh['origin']} did not hand over the mesh's key")
         return {"public_key": public, "private_key": secret["private_key"]}
+
+
+def to_log_into(variables: dict[str, Any], peers: list[str]) -> list[str]:
+    """Of these peers those that the inventory has in the mesh, a bounded number."""
+    return [peer for peer in map(str, peers) if variable_of(variables, peer, "ssh_mesh_state") != "absent"][:LOGINS]
 
 
 def wishes(spec: Spec) -> dict[str, Any]:

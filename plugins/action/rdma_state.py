@@ -13,8 +13,10 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
+from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import diffs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import plan_summary
 
 MODULE = "railwright.rdma.rdma_state"
 LOCAL = ("local", "ansible.builtin.local")
@@ -40,7 +42,18 @@ class ActionModule(NodeAction):
             result.update(self._guarded(arguments, int(spec["confirm_timeout_s"]), variables))
         else:
             result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
+        self._show(result, str(variables["inventory_hostname"]))
         return result
+
+    def _show(self, result: dict[str, Any], node: str) -> None:
+        """A summary, and with --diff what it shows. Ansible shows a diff only of what changed: asked for one, a plan is one."""
+        if "plan" not in result:
+            return
+        result["summary"] = plan_summary(node, result)
+        if self._task.diff:
+            result["diff"] = diffs((change["key"], change["before"], change["after"]) for change in result["plan"])
+        if (self._task.diff or self._task.check_mode) and not result.get("failed"):
+            result["changed"] = bool(result.get("changed") or result["plan"])
 
     def _guarded(self, arguments: dict[str, Any], seconds: int, variables: dict[str, Any]) -> dict[str, Any]:
         """The apply, and its confirmation where the node waits for one."""

@@ -15,27 +15,11 @@ description:
     would make it an expectation; what is expected and cannot be read is V(unknown). Neither ever passes.
   - A failed verdict does not fail the task, so that every node is judged and shown before the play ends; the role
     C(railwright.rdma.validate) fails at its end.
-options:
-  node:
-    description: The node's name in the inventory. The action plugin fills it; do not set it.
-    type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
-  now:
-    description: The controller's clock in seconds since the epoch. The action plugin fills it.
-    type: float
-attributes:
-  check_mode:
-    support: full
-    description: Reads only, so check mode makes no difference.
-  diff_mode:
-    support: none
-    description: Changes nothing.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes with systemd.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
+  - railwright.rdma.filled.node
+  - railwright.rdma.filled.now
 """
 
 EXAMPLES = r"""

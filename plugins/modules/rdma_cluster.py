@@ -15,6 +15,8 @@ description:
   - V(judge) compares the nodes (stack, kernel, MTU, HCA type, firmware, GID type for each rail; duplicate GUIDs and addresses),
     judges what they pinged and heard (swapped rails, traffic that leaves by another rail, addresses held twice),
     collects all verdicts, and shows the ones that did not pass as a table. A node that did not answer is V(unknown), not V(fail).
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description: What to do.
@@ -27,6 +29,10 @@ options:
     required: true
   ping:
     description: The variable under which the result of M(railwright.rdma.rdma_measure) was registered on every host. For O(mode=judge).
+    type: str
+  mesh:
+    description: The variable under which the result of M(railwright.rdma.rdma_ssh_mesh) with C(mode=login) was registered on every host.
+      For O(mode=judge).
     type: str
   collect:
     description: More variables with verdicts, either registered results or lists of verdicts. For O(mode=judge).
@@ -42,15 +48,7 @@ options:
     type: bool
     default: true
 attributes:
-  check_mode:
-    support: full
-    description: Reads only, so check mode makes no difference.
-  diff_mode:
-    support: none
-    description: Changes nothing.
   platform:
-    platforms: linux
-    support: full
     description: Runs on the controller.
 """
 

@@ -12,6 +12,8 @@ description:
   - Looks at the plan that M(railwright.rdma.rdma_state) returned and fails the host when the plan has problems,
     or when it holds changes whose disruption class is not in the host's C(rdma_consent).
   - Runs on the controller; the node is not contacted.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   plan:
     description: The registered result of M(railwright.rdma.rdma_state).
@@ -27,15 +29,7 @@ options:
         all refused, whatever their own plans hold; without it each node is judged by itself.
     type: str
 attributes:
-  check_mode:
-    support: full
-    description: The answer is the same in check mode.
-  diff_mode:
-    support: none
-    description: Nothing is changed.
   platform:
-    platforms: linux
-    support: full
     description: Runs on the controller.
 """
 

@@ -11,6 +11,9 @@ author: The railwright developers (@railwright)
 description:
   - Reads the RDMA device nodes, HCAs, GPUs, NUMA nodes, container runtimes, CDI specifications and the NCCL variables of a node.
   - C(railwright container-flags) makes command lines, a compose fragment or a pod of it. Nothing is changed.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
 options:
   image:
     description: Name of an image whose CUDA release is read, where a runtime of the node has that image. Default is C(containers_image).
@@ -20,20 +23,6 @@ options:
     type: list
     elements: str
     default: []
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: none
-    description: Changes nothing.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes.
 """
 
 EXAMPLES = r"""

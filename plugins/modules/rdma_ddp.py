@@ -15,6 +15,10 @@ description:
   - V(start) starts torchrun on every node, V(poll) waits for its end for a bounded time, V(stop) ends what belongs to the run and nothing
     else, V(collect) reads what the ranks left and takes the run's directory away. V(judge) gives the verdicts on the controller.
   - A job ends by itself after its time limit, and when nobody has polled it for minutes.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
+  - railwright.rdma.filled.node
 options:
   mode:
     description: Which step.
@@ -39,12 +43,6 @@ options:
   age:
     description: V(poll) is over when the job is so many seconds old. Needed with O(mode=poll).
     type: int
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
-  node:
-    description: The node's name in the inventory. The action plugin fills it; do not set it.
-    type: str
   share:
     description: This node's part of the plan. The action plugin fills it; do not set it.
     type: dict
@@ -57,14 +55,8 @@ options:
     type: dict
 attributes:
   check_mode:
-    support: full
     description: Looks and plans, and starts nothing.
-  diff_mode:
-    support: none
-    description: Changes nothing that lasts.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with PyTorch 1.10 or newer.
 """
 

@@ -18,6 +18,8 @@ description:
     are waited for.
   - What somebody else has drained stays drained, and keeps their reason.
   - Which scheduler there is, and what a node is called there, comes from the inventory (C(upgrade_*)).
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description:
@@ -78,14 +80,10 @@ options:
     default: 0
 attributes:
   check_mode:
-    support: full
     description: Only looks.
   diff_mode:
-    support: none
     description: Changes nothing on a node.
   platform:
-    platforms: linux
-    support: full
     description: Linux hosts with scontrol and squeue, or kubectl.
 """
 

@@ -14,27 +14,15 @@ description:
   - Holds everything that M(railwright.rdma.rdma_state) would change, what M(railwright.rdma.rdma_check) finds wrong beside that, and
     the variables of NCCL that login shells, ssh commands and systemd services really get.
   - Changes nothing. A difference does not fail the task.
-options:
-  node:
-    description: The node's name in the inventory. The action plugin fills it; do not set it.
-    type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
-  now:
-    description: The controller's clock in seconds since the epoch. The action plugin fills it.
-    type: float
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
+  - railwright.rdma.filled.node
+  - railwright.rdma.filled.now
 attributes:
-  check_mode:
-    support: full
-    description: Reads only, so check mode makes no difference.
   diff_mode:
-    support: none
-    description: Changes nothing.
-  platform:
-    platforms: linux
     support: full
-    description: Linux nodes with systemd.
+    description: One diff for every finding with a value. Ansible shows it only of a task that changed; with C(--diff) drift counts as one.
 """
 
 EXAMPLES = r"""
@@ -90,6 +78,11 @@ findings:
     by:
       description: Who or what changed it, by the node's own records.
       type: str
+summary:
+  description: The same for people; a line with the node's name, then one for each finding, what could not be read, and notes.
+  returned: success
+  type: list
+  elements: str
 judged:
   description: The areas that were looked at.
   returned: success

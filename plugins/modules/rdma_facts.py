@@ -14,22 +14,12 @@ description:
   - Nothing is changed and nothing is judged. What cannot be read is null; the module does not fail for it.
   - A handful of commands run on the node (C(ibv_devinfo -v), C(ip -j addr), C(rpm -q) on rpm systems, C(systemctl show),
     C(uname -m) before Linux 6.1).
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 notes:
   - C(active_mtu) is not in sysfs. It is null where C(ibv_devinfo) is not installed; it is never computed from the
     MTU of an interface.
   - Reading all of it needs root; an ordinary user gets null for what the kernel hides.
-options: {}
-attributes:
-  check_mode:
-    support: full
-    description: Does not change anything.
-  diff_mode:
-    support: none
-    description: Does not change anything.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes.
 seealso:
   - module: railwright.rdma.rdma_state
 """
@@ -54,6 +44,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+summary:
+  description: For people; the operating system, then what drives the node, and a line a port.
+  returned: success
+  type: list
+  elements: str
 rdma:
   description: The facts object; every key is documented in C(docs/reference/facts.md). Also set as C(ansible_facts.rdma).
   returned: success

@@ -12,6 +12,8 @@ description:
   - Ansible takes facts, hosts and groups from any module's answer. Whoever is root on a node can send what he likes.
   - This runs the module, and takes from its answer only what the roles of this collection need, bounded in size and time.
   - The roles use it for every module that is not their own.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   module:
     description: The module's full name.
@@ -41,15 +43,10 @@ options:
     choices: [aiacc_archive]
 attributes:
   check_mode:
-    support: full
     description: As the module does.
   diff_mode:
     support: full
     description: As the module does.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes.
 """
 
 EXAMPLES = r"""

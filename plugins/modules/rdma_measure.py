@@ -25,6 +25,8 @@ description:
   - V(gpudirect) runs C(ib_write_bw) between the memory of a GPU and an HCA of the same node, for every pair that is near on the PCIe tree.
     Where perftest is built without CUDA, or without DMA-BUF where that is the path, the verdict is V(unproven), never V(pass).
   - A node that has nothing to do in a step skips it without a connection.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description: What is measured, or which step of it.
@@ -64,14 +66,8 @@ options:
     type: dict
 attributes:
   check_mode:
-    support: full
     description: Only pings are sent in check mode; the other modes are skipped.
-  diff_mode:
-    support: none
-    description: Changes nothing that lasts.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with iputils and perftest.
 """
 

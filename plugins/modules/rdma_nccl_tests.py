@@ -19,6 +19,10 @@ description:
   - V(stop) ends every process of the run on a node, and no other. V(collect) takes the results and removes the directory. Both belong
     under C(always).
   - V(judge) turns what was collected into verdicts, on the controller.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
+  - railwright.rdma.filled.node
 options:
   mode:
     description: Which step.
@@ -54,12 +58,6 @@ options:
     type: list
     elements: str
     default: []
-  node:
-    description: The node's name in the inventory. The action plugin fills it; do not set it.
-    type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
   run:
     description: The run's name. The action plugin fills it; do not set it.
     type: str
@@ -83,14 +81,8 @@ options:
     type: str
 attributes:
   check_mode:
-    support: full
     description: Nothing is run in check mode; V(look) reads.
-  diff_mode:
-    support: none
-    description: Changes nothing that lasts.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with NVIDIA GPUs.
 """
 

@@ -17,6 +17,9 @@ description:
     that somebody holds for too long, a full disk, and a repository that cannot be read.
   - With O(mode=failed), always fails. It makes one line out of the error of a package task and adds the end of the log of the DKMS build
     that broke, where one did.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
 options:
   mode:
     description: Whether to prove the steps, or to explain an error.
@@ -47,19 +50,10 @@ options:
   failure:
     description: The error as text. The action plugin fills it; do not set it.
     type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
 attributes:
   check_mode:
-    support: full
     description: Does nothing in check mode. The plan has named every package already, and nothing has been downloaded.
-  diff_mode:
-    support: none
-    description: Changes nothing.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with apt or dnf. With another package manager the steps are returned as they are, without a proof.
 """
 

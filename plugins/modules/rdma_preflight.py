@@ -15,17 +15,10 @@ description:
   - A node without Python does not fail. It is reported in RV(python_missing), with the commands that install Python.
   - A Python that this controller's ansible-core cannot use fails, and the message names the ansible-core that can.
   - Installs nothing and never escalates by itself; use C(become) on the task as usual.
-options: {}
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 attributes:
-  check_mode:
-    support: full
-    description: Nothing is changed in any mode.
-  diff_mode:
-    support: none
-    description: Nothing is changed.
   platform:
-    platforms: linux
-    support: full
     description: Any node with a POSIX shell.
 """
 

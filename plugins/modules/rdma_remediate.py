@@ -15,6 +15,8 @@ description:
   - V(judge) compares the looks before and after. It fails the host when something that was mended is still there, when something new
     of the asked severity came, or when a step failed.
   - V(guard) says which nodes of the play were lost in earlier batches, for which Ansible itself would not stop.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description: What to do.
@@ -57,15 +59,7 @@ options:
         are not touched.
     type: str
 attributes:
-  check_mode:
-    support: full
-    description: Reads only, so check mode makes no difference.
-  diff_mode:
-    support: none
-    description: Changes nothing.
   platform:
-    platforms: linux
-    support: full
     description: Runs on the controller.
 """
 

@@ -17,6 +17,9 @@ description:
     unless it is confirmed over a fresh connection, as that of M(railwright.rdma.rdma_state).
   - With O(mode=look) the runs that the node has restore points of are listed.
   - O(mode=packages_before) and O(mode=packages_after) record every package around a package step; the role C(rdma_stack) calls them.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
 options:
   mode:
     description: What to do.
@@ -61,19 +64,12 @@ options:
   confirm_token:
     description: The name by which the action plugin asks for its own run again. Do not set it.
     type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
 attributes:
   check_mode:
-    support: full
     description: Returns the plan that a rollback would carry out, and refuses what it would refuse. Packages are not proved.
   diff_mode:
-    support: none
     description: The plan names every file with its digest; contents stay on the node, as they may hold secrets.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes; packages are put back by apt and dnf.
 """
 

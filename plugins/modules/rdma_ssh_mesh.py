@@ -13,12 +13,15 @@ description:
   - V(observe) says what a node has and what the others must know of it; V(plan) decides over all nodes on the controller.
   - V(generate) makes the key on one node, V(read) and V(key) bring it to the others, V(apply) writes who may log in and which hosts are
     trusted, V(prove) logs into another node.
+  - V(login) says for the role C(validate) which of the node's peers it can log into.
   - What lies in a home is read and written with the rights of its user.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
 options:
   mode:
     description: Which step.
     type: str
-    choices: [observe, plan, generate, read, key, apply, prove]
+    choices: [observe, plan, generate, read, key, apply, prove, login]
     required: true
   seen:
     description: The variable under which the result of V(observe) was registered. Needed with O(mode=plan).
@@ -32,6 +35,9 @@ options:
   secret:
     description: The variable under which the result of V(read) was registered. Needed with O(mode=key).
     type: str
+  schedule:
+    description: The result of M(railwright.rdma.rdma_cluster) in mode schedule, with the peers of each node. Needed with O(mode=login).
+    type: dict
   user:
     description: The mesh's user. The action plugin fills it from the inventory; do not set it.
     type: str
@@ -65,16 +71,18 @@ options:
   peer:
     description: The node to log into. The action plugin fills it; do not set it.
     type: str
+  peers:
+    description: The nodes to log into. The action plugin fills it; do not set it.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode:
-    support: full
-    description: Changes nothing and says what it would change. Nobody logs in, and no private key is read.
+    description: Changes nothing and says what it would change. V(prove) does not log in, and no private key is read.
   diff_mode:
     support: full
     description: Shows the files and the block of authorized_keys; never a private key, nor lines of others.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with OpenSSH 7.3 or newer.
 """
 
@@ -106,6 +114,16 @@ wishes:
   description: State, generation and addresses that the inventory wants.
   returned: when O(mode=observe)
   type: dict
+login:
+  description: Whether the mesh's files are C(configured) on the node, the C(user), and by peer in C(logins) what ssh said; null where the
+    login worked.
+  returned: when O(mode=login)
+  type: dict
+peers:
+  description: The nodes that it was to log into.
+  returned: when O(mode=login)
+  type: list
+  elements: str
 mesh:
   description: Members, who makes the key, who lacks it, why a new one is made.
   returned: when O(mode=plan)
@@ -130,7 +148,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import ap
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import member_from
 
 ARGUMENTS = {
-    "mode": {"type": "str", "choices": ["observe", "plan", "generate", "read", "key", "apply", "prove"], "required": True},
+    "mode": {"type": "str", "choices": ["observe", "plan", "generate", "read", "key", "apply", "prove", "login"], "required": True},
     "seen": {"type": "str"},
     "plan": {"type": "str"},
     "made": {"type": "str", "no_log": False},
@@ -144,13 +162,16 @@ ARGUMENTS = {
     "public_key": {"type": "str", "no_log": False},
     "private_key": {"type": "str", "no_log": True},
     "peer": {"type": "str"},
+    "peers": {"type": "list", "elements": "str", "default": []},
 }
 
 
 def step(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     """What was asked for; its result."""
-    who = node.account(params["user"] or host.login())
-    mode = params["mode"]
+    user, mode = params["user"] or host.login(), params["mode"]
+    if mode == "login":
+        return {"changed": False, "login": node.try_logins(host, user, params["peers"])}
+    who = node.account(user)
     if mode == "observe":
         return {"changed": False, "node": node.observe(host, who, ancestors_connection_address(host))}
     if mode == "read":

@@ -16,6 +16,10 @@ description:
     fresh connection and confirms it, within C(rdma_confirm_timeout_s) seconds of the inventory.
   - Packages are part of the plan but never installed by this module; the roles do that with M(ansible.builtin.apt)
     and M(ansible.builtin.dnf).
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
+  - railwright.rdma.filled.now
 options:
   mode:
     description:
@@ -65,23 +69,15 @@ options:
   confirm_token:
     description: The name by which the action plugin asks for its own run again. Do not set it.
     type: str
-  spec:
-    description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
-    type: dict
-  now:
-    description: The controller's clock in seconds since the epoch. The action plugin fills it.
-    type: float
 attributes:
   check_mode:
-    support: full
     description: Returns exactly the plan that an apply would carry out.
   diff_mode:
     support: full
-    description: One diff for every change.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes with systemd.
+    description:
+      - One diff for every change of the plan, made on the controller; values whose names say that they are secret are hidden.
+      - Ansible shows a diff only of a task that changed. With C(--diff) and in check mode O(mode=plan) is therefore changed where an apply
+        would change something; else it never is.
 """
 
 EXAMPLES = r"""
@@ -142,6 +138,11 @@ plan:
     source:
       description: Where the value comes from.
       type: str
+summary:
+  description: The same for people; a line with the node's name, then one for each change, problem, note and what was left out.
+  returned: success
+  type: list
+  elements: str
 problems:
   description: What makes the node unfit or the plan impossible; each has C(area), C(subject) and C(message).
   returned: success

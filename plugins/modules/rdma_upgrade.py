@@ -16,6 +16,9 @@ description:
   - With O(mode=report), puts together what other tasks have found out about the node. It contacts no node.
   - With O(mode=after_reboot), asks a node after a reboot that failed whether it answers. One that does not is unreachable, in one line that
     says for how long it was waited; one that does fails with the words of the task that failed, and passes where that one only lost it.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled.now
 options:
   mode:
     description: What to do.
@@ -63,20 +66,11 @@ options:
   user:
     description: Who runs the upgrade. The action plugin fills it; do not set it.
     type: str
-  now:
-    description: The controller's clock in seconds since the epoch. The action plugin fills it; do not set it.
-    type: float
 attributes:
   check_mode:
-    support: full
     description: In check mode it says whether the lease could be taken or given back, and changes nothing.
   diff_mode:
-    support: none
     description: A lease has no text to show.
-  platform:
-    platforms: linux
-    support: full
-    description: Linux nodes.
 """
 
 EXAMPLES = r"""

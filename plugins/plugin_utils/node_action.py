@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from .answers import wire
 from .answers.gate import passed
+from .diffs import clean_diff
 from .inventory_facts import without_facts
 
 Result = dict[str, Any]
@@ -26,7 +27,7 @@ QUIET = {"ansible_no_target_syslog": True}
 # Modes that only look, and modules without modes; the others may download, build or measure for hours.
 LOOKING = (
     None, "look", "ping", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll",
-    "failed",
+    "failed", "login",
 )  # fmt: skip
 
 
@@ -73,6 +74,8 @@ class NodeAction(ActionBase):
         if isinstance(warnings, list):
             answer = {**answer, "warnings": [text_of(item) for item in warnings]}
         found = passed(name, mode, answer, may_skip=bool(self._task.check_mode))
+        if "diff" in found:
+            found["diff"] = clean_diff(found["diff"])
         if self._discovered_interpreter_key:  # else Ansible would look for it in every task again
             own = {self._discovered_interpreter_key: str(self._discovered_interpreter)}
             found["ansible_facts"] = {**found.get("ansible_facts", {}), **own}

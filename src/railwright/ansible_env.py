@@ -49,6 +49,8 @@ def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     added["ANSIBLE_NO_TARGET_SYSLOG"] = "True"
     # The runner's callback builds on this one and takes no other; what it prints is seen with --debug only.
     added["ANSIBLE_STDOUT_CALLBACK"] = "default"
+    # A diff beside the result would be shown to nobody, and makes a plan count as changed.
+    added["ANSIBLE_DIFF_ALWAYS"] = "False"
     if environ.get("LC_ALL") in ("C", "POSIX"):
         added["LC_ALL"] = "C.UTF-8"  # Ansible runs in UTF-8 locales only; this one differs in nothing else
     if not config.says("ssh_connection", "ssh_args", environ, "ANSIBLE_SSH_ARGS"):

@@ -67,12 +67,15 @@ class Playbook:
         done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT, timeout=RUN_SECONDS)
         return list(json.loads(done.stdout))
 
-    def run(self, *, check: bool = False, limit: str | None = None) -> dict[str, Host]:
-        """Every host's part. That a host failed is an answer; that the run itself could not start is not."""
+    def run(self, *, check: bool = False, limit: str | None = None, play: str = "") -> dict[str, Host]:
+        """Every host's part in the scenario's own play, or in another one by its name.
+
+        That a host failed is an answer; that the run itself could not start is not.
+        """
         number = len(list(self.build.glob("story-*.log"))) + 1
         runs, outcome = self.build / f"story-{number}", self.build / f"story-{number}.json"
         argv = [
-            str(BIN / "ansible-playbook"), "-i", str(self.inventory), str(self.source / "converge.yml"),
+            str(BIN / "ansible-playbook"), "-i", str(self.inventory), play or str(self.source / "converge.yml"),
             *(["--check"] if check else []), *(["--limit", limit] if limit else []),
         ]
         env = dict(os.environ, **SETTINGS, RAILWRIGHT_RUNS=str(runs), RAILWRIGHT_OUTCOME=str(outcome))

@@ -70,6 +70,11 @@ def test_check_and_diff_are_documented(name: str) -> None:
     assert attributes["check_mode"]["support"] == "full", "a plan runs everything in check mode"
 
 
+def test_the_action_group_has_every_module() -> None:
+    assert repo.read_yaml("meta/runtime.yml")["action_groups"]["rdma"] == [name for name in MODULES if f"plugins/modules/{name}.py" in
+                                                                           repo.python("plugins/modules/")]
+
+
 @pytest.mark.parametrize("name", repo.python("plugins/modules/"))
 def test_no_module_tells_its_arguments(name: str) -> None:
     """They hold the inventory's secrets: NodeModule keeps them out of the node's syslog and of the result. What runs on the controller only

@@ -29,7 +29,7 @@ PACKAGES = {"manager": "apt", "steps": [PACKAGE], "needed": True, "downloads": [
     {"url": "https://example.com/key.asc", "dest": "/var/cache/railwright/keys/doca", "checksum": ""}]}
 PLAN = {
     "changed": False, "plan": [CHANGE], "problems": [], "before": {KEY: 1500}, "after": {KEY: 9000},
-    "diff": [{"before": "1500\n", "after": "9000\n"}], "notes": ["a container"], "erdma": None, "drivers": {"kernel": "6.1.0-18-amd64"},
+    "notes": ["a container"], "erdma": None, "drivers": {"kernel": "6.1.0-18-amd64"},
     "reboot_needed": [], "remaining": [], "left": [], "packages": PACKAGES, "restore_point": "",
 }
 CONFIRMED = {"changed": False, "confirm": {"state": "applied", "run": "r1", "changes": [KEY], "troubles": [], "restore_point": ""},
@@ -169,6 +169,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_ssh_mesh:read": {**SAID, "private_key": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n-----END OPENSSH PRIVATE KEY-----\n"},
     "rdma_ssh_mesh:key": {"changed": True, "changes": ["key pair"], "public_key": MESH_KEY},
     "rdma_ssh_mesh:apply": {"changed": True, "changes": ["authorized_keys"], "diff": []},
+    "rdma_ssh_mesh:login": {**SAID, "login": {"configured": True, "user": "mpi", "logins": {"n": None, "m": "Permission denied"}}},
     "rdma_ssh_mesh:*": SAID,
     "rdma_state:plan": PLAN,
     "rdma_state:apply": {**PLAN, "changed": True, "restore_point": "/var/lib/railwright/restore/r1", "plan": [CHANGE]},

@@ -38,6 +38,7 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
     "rdma_ssh_mesh": {
         "observe": {}, "generate": {"plan": "mesh_plan"}, "read": {"plan": "mesh_plan"},
         "apply": {"plan": "mesh_plan", "made": "mesh_made"},
+        "login": {"schedule": {"peers": {}, "rounds": []}},
     },
     "rdma_state": {"plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}, "explain": {}, "source": {}},
     "rdma_upgrade": {"lease": {"run": "r1"}, "release": {"run": "r1"}},

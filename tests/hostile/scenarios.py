@@ -76,7 +76,7 @@ SCENARIOS = (
         "nic_firmware", "images", nic_firmware_images={"MT_0000000838": {"url": "https://example.com/f.bin", "sha256": SHA}},
         nic_firmware_versions={"MT_0000000838": "28.41.1000"},
         __nic_firmware_plan={"plan": [{"what": "firmware MT_0000000838 in flash on rail0"}]})),
-    Scenario("ssh_mesh", role("ssh_mesh"), joint=True),
+    Scenario("ssh_mesh", "ssh_mesh", joint=True),
     Scenario("nccl_tests", "nccl_tests", BUILDING, joint=True),
     Scenario("nccl_tests_local", "nccl_tests", PREBUILT, MADE, joint=True),
     Scenario("nccl_tests_nfs", role("nccl_tests", "nfs", __nccl_tests_build_seen={"node": {"mount": MOUNT}}),
@@ -104,8 +104,8 @@ ASKS = {
     "restore_points": "rdma_rollback:look",
     "plan": "probe: rdma_state:plan",
     "ai_environment_plan": "rdma_ai_environment:look",
-    "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping",
-    "perftest": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop",
+    "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
+    "perftest": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop rdma_ssh_mesh:login",
     "apply":
         "apt: command: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
         "rdma_rollback:packages_before rdma_state:apply rdma_state:plan shell:",

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import changelog
 import commands
 import drivers
 import examples
@@ -21,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def generated(root: Path) -> dict[str, str]:
     """Relative path: text, of every generated file (READMEs: whole, with their table replaced)."""
-    return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files()}
+    return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files(),
+            **changelog.files(root)}
 
 
 def stale(root: Path) -> list[str]:

@@ -84,6 +84,12 @@ class World:
     def step(self) -> Moment:
         return self.moment(self.playbook.run(), self.playbook.run())
 
+    def proved(self) -> dict[str, dict[str, Any]]:
+        """What ``validate`` says of the mesh, by node."""
+        [first, *_rest] = self.names
+        answer = self.playbook.run(play="railwright.rdma.validate")[first].of("rdma_cluster")[-1]
+        return {verdict["node"]: verdict for verdict in answer["verdicts"] if verdict["check"] == "ssh.mesh"}
+
     def log(self) -> str:
         """Everything that Ansible has said, and what the callbacks were given."""
         files = [path for path in self.cluster.directory.rglob("*") if path.suffix in (".log", ".json") and path.is_file()]
@@ -97,6 +103,16 @@ def story(scenario: str) -> dict[str, Any]:
     told: dict[str, Any] = {"world": world, "first": world.moment()}
     told["by address"] = world.login("node1", world.addresses["node2"])
     told["modes"] = {name: world.node(name).out("stat", "-c", "%U %a", KEY).strip() for name in world.names}
+
+    told["validated"] = world.proved()
+    authorized = world.text("node2", AUTHORIZED)
+    world.node("node2").run("sed", "-i", "/railwright/d", AUTHORIZED)
+    told["key removed"] = world.proved()
+    world.node("node2").write(AUTHORIZED, authorized, "0600")
+    world.node("node2").run("chown", f"{USER}:", AUTHORIZED)
+    world.node("node3").run("mv", CLIENT, "/root/kept")
+    told["file removed"] = world.proved()
+    world.node("node3").run("mv", "/root/kept", CLIENT)
 
     elsewhere = world.addresses["node1"].rpartition(".")[0] + ".77"
     world.node("node1").run("ip", "address", "add", f"{elsewhere}/24", "dev", "eth0")

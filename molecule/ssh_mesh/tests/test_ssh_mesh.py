@@ -28,6 +28,24 @@ def test_every_node_logs_into_every_other(story: Any) -> None:
     assert story["by address"].ok, story["by address"].said
 
 
+def test_validate_passes_a_whole_mesh(story: Any) -> None:
+    assert {node: verdict["status"] for node, verdict in story["validated"].items()} == dict.fromkeys(NODES, "pass")
+
+
+def test_validate_fails_a_login_that_fails_and_names_both_nodes(story: Any) -> None:
+    found = story["key removed"]
+    assert {node: verdict["status"] for node, verdict in found.items()} == {"node1": "fail", "node2": "pass", "node3": "fail"}
+    for node in ("node1", "node3"):
+        assert f"mpi on {node} cannot log into node2: " in found[node]["message"]
+        assert "Permission denied" in found[node]["message"]
+
+
+def test_validate_fails_a_node_without_the_mesh_that_the_others_have(story: Any) -> None:
+    found = story["file removed"]
+    assert {node: verdict["status"] for node, verdict in found.items()} == {"node1": "pass", "node2": "pass", "node3": "fail"}
+    assert "node3 has no ssh mesh" in found["node3"]["message"]
+
+
 def test_one_key_that_only_the_user_reads(story: Any) -> None:
     keys = story["first"].private
     assert set(keys) == set(NODES)

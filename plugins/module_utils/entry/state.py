@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The body of the rdma_state module: parameters in, one JSON result out."""
 
-import json
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence
 
 from ..apply.apply import Applied, apply_plan, exclusive, refuse
 from ..apply.confirm import Switch, confirm, notes, outcome
@@ -120,29 +119,8 @@ def plan_result(plan: Plan, spec: Spec) -> Dict[str, Any]:
         "problems": as_dicts(plan.problems),
         "before": plan.before,
         "after": plan.after,
-        "diff": diff_of(plan),
         "notes": list(plan.notes),
         "packages": dict(package_steps(plan.changes, plan.identity.platform.package_manager), needed=needs_proof(plan.changes),
                          downloads=downloads(spec, plan.identity, plan.changes)),
         "reboot_needed": [change.key for change in plan.changes if change.needs_reboot],
     }
-
-
-def diff_of(plan: Plan) -> List[Dict[str, str]]:
-    return [
-        {
-            "before_header": change.key,
-            "after_header": change.key,
-            "before": _as_text(change.before),
-            "after": _as_text(change.after),
-        }
-        for change in plan.changes
-    ]
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value if value.endswith("\n") else value + "\n"
-    return json.dumps(value, indent=1, sort_keys=True) + "\n"

@@ -8,7 +8,7 @@ return value of anything but ``read_key``, whose task hides its result.
 import pwd
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..areas.common.files import FileState, observe_file
+from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
 from ..formats.outside import whole
 from ..host.host import Host
@@ -228,3 +228,11 @@ def login(host: Host, who: Account, name: str) -> Optional[str]:
     if answer.ok:
         return None
     return (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[-1]
+
+
+def try_logins(host: Host, user: str, peers: Sequence[str]) -> Dict[str, Any]:
+    """Whether the mesh's files are here and, where they are, by peer None or what ssh said. Changes nothing."""
+    if not is_ours(host.read(texts.CLIENT) or ""):
+        return {"configured": False, "user": user, "logins": {}}
+    who = account(user)
+    return {"configured": True, "user": user, "logins": {peer: login(host, who, peer) for peer in peers}}

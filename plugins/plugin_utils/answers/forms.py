@@ -45,7 +45,7 @@ CONFIRM = {
     "state?": str, "run?": str, "changes?": [str], "troubles?": [str], "restore_point?": TEXT, "unit?": str, "seconds?": int,
 }
 PLAN = {
-    **LINES, "plan": [CHANGE], "problems": [PROBLEM], "before": Map(DATA), "after": Map(DATA), "diff?": DATA, "reboot_needed": [str],
+    **LINES, "plan": [CHANGE], "problems": [PROBLEM], "before": Map(DATA), "after": Map(DATA), "reboot_needed": [str],
     "erdma": maybe({"mode": TEXT, "letter": TEXT}), "remaining": [CHANGE], "only?": [str], "confirm?": CONFIRM, "taken_back?": [str],
     "restore_point": str,
     "left": [{"key": str, "what": str, "area": str, "disruption": DISRUPTION, "cause": str, "reason": str}],
@@ -156,6 +156,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "read": {"private_key": Text(r"[\x20-\x7e\n]*", "a private key", 16384)},
         "key": {"changes": [str], "public_key?": maybe(KEY_LINE)},
         "apply": {"changes": [str], "diff?": DATA},
+        "login": {"login": {"configured": bool, "user": NAME, "logins": Map(TEXT)}},
     },
     "rdma_state": {
         "plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED, "explain": {"explanation": Map(DATA)},

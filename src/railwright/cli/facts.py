@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 from railwright.cli import console
 from railwright.cli.captured import captured_tree
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
@@ -76,7 +77,7 @@ def _live(inventory: Path, limit: str | None, form: Format) -> ExitCode:
 
 def show(facts: dict[str, Any]) -> None:
     """A table of HCAs and ports; the rest is in the JSON form."""
-    console.say(f"  {_system(facts)}")
+    console.say(f"  {system(facts)}")
     console.pairs({label: text for label, text in stack_summary(facts).items() if label != "kernel" or ";" in text})
     rows = [_row(hca, port) for hca in facts.get("hcas") or [] for port in hca.get("ports") or [{}]]
     if rows and console.out().width < WIDE:
@@ -85,15 +86,6 @@ def show(facts: dict[str, Any]) -> None:
         console.table(("HCA", "port", "state", "phys", "Gb/s", "link layer", "MTU", "netdev", "GIDs", "type", "firmware", "PCI"), rows)
     else:
         console.say("  no RDMA device")
-
-
-def _system(facts: dict[str, Any]) -> str:
-    system = facts.get("os")
-    names = ("pretty", "pretty_name", "name", "id")
-    name = next((system[key] for key in names if system.get(key)), None) if isinstance(system, dict) else system
-    kernel = facts.get("kernel")
-    release = kernel.get("release") if isinstance(kernel, dict) else kernel
-    return f"{name or 'unknown OS'}, kernel {release or 'unknown'}"
 
 
 def _row(hca: dict[str, Any], port: dict[str, Any]) -> tuple[object, ...]:

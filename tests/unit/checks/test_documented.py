@@ -9,7 +9,7 @@ from pathlib import Path
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
 
 ROOT = Path(__file__).resolve().parents[3]
-NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos)\.[a-z_0-9]+"
+NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),

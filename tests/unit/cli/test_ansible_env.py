@@ -55,6 +55,10 @@ def test_a_callback_that_the_runner_cannot_build_on_is_not_used(tmp_path: Path) 
     assert environment({"ANSIBLE_STDOUT_CALLBACK": "json"}, tmp_path)["ANSIBLE_STDOUT_CALLBACK"] == "default"
 
 
+def test_no_diff_makes_a_plan_count_as_a_change(tmp_path: Path) -> None:
+    assert environment({"ANSIBLE_DIFF_ALWAYS": "1"}, tmp_path)["ANSIBLE_DIFF_ALWAYS"] == "False"
+
+
 @pytest.mark.parametrize(("locale", "wanted"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", None), ("", None)])
 def test_ansible_needs_utf8(tmp_path: Path, locale: str, wanted: str | None) -> None:
     assert environment({"LC_ALL": locale}, tmp_path).get("LC_ALL") == wanted

@@ -20,7 +20,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmatio
 
 SITE: dict[str, Any] = {"inventory_hostname": "n1", "fabric": "roce", "mtu": 9000, "confirm_timeout_s": 20}
 KEY = "network: address of rail0 (eth1)"
-WAITS = {"changed": True, "plan": [{"key": KEY}], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r1"}}
+CHANGE = {"key": KEY, "before": "192.0.2.1/24", "after": "198.18.0.1/24", "disruption": "link"}
+WAITS = {"changed": True, "plan": [CHANGE], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r1"}}
 CUT = AnsibleConnectionFailure("Failed to connect to the host via ssh:\n connection timed out")
 
 
