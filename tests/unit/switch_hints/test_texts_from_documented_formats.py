@@ -12,7 +12,7 @@ from jinja2 import FileSystemLoader, UndefinedError
 
 import switch_text
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, site_profile
-from railwright.cli.switch_hints import SwitchOs
+from railwright.cli.switch import SwitchOs
 from railwright.switch_hints import PLATFORMS, _environment, hints
 from switch_text import READERS, Told
 
