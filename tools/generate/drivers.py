@@ -117,7 +117,7 @@ def files() -> dict[str, str]:
 def page() -> str:
     parts = [NOTE, INTRO]
     for stack in VENDOR_STACKS:
-        profiles = ", ".join(f"`{name}`" for name in PROFILES[stack.name][1:])
+        profiles = ", ".join(PROFILES[stack.name][1:])
         modules = "; ".join(f"{family}: {', '.join(names)}" for family, names in DKMS.items())
         row = (f"`{stack.name}` ({TITLES[stack.name]})", stack.release, f"`{stack.meta}`", profiles, modules, source(stack.source))
         parts.append(f"| {' | '.join(row)} |\n")

@@ -37,8 +37,7 @@ RAILS = """
 | key | meaning |
 |---|---|
 | `name` | up to 12 lower case letters, digits, `-` and `_`; the same port has the same name on every host |
-| `match` | exactly one of `pci`, `mac`, `guid`. `pci: "0000:1a:00.0"` (the domain may be left out), \
-`mac: "52:54:00:aa:bb:cc"` (dashes and dots too; not on InfiniBand), \
+| `match` | exactly one of `pci: "0000:1a:00.0"` (the domain may be left out), `mac: "52:54:00:aa:bb:cc"` (not on InfiniBand), \
 `guid: "b8ce:f603:00ab:cdef"` (node or port GUID, `0x…` too; not with soft_roce) |
 | `address` | IPv4 or IPv6 with prefix length (IPv4 on eRDMA). A RoCE rail needs one for its GID (a warning without, unless \
 `network_manage_addresses` is false); an InfiniBand rail needs one for IPoIB only |
