@@ -10,7 +10,7 @@ version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
   - Reads the RDMA device nodes, HCAs, GPUs, NUMA nodes, container runtimes, CDI specifications and the NCCL variables of a node.
-  - C(railwright container-flags) makes command lines, a compose fragment or a pod of it. Nothing is changed.
+  - C(railwright container flags) makes command lines, a compose fragment or a pod of it. Nothing is changed.
 extends_documentation_fragment:
   - railwright.rdma.attributes
   - railwright.rdma.filled

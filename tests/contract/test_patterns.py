@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_nccl import VERSIONS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_stack import RELEASES, URL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
-from railwright.cli.container_flags import PATTERNS
+from railwright.cli.container import PATTERNS
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
@@ -32,7 +32,7 @@ OF_TABLES: dict[str, list[str]] = {
     "plugins/plugin_utils/spec/check_stack.py: pattern": [URL, *(pattern for pattern, _allowed in RELEASES.values())],
     "plugins/plugin_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
-    "src/railwright/cli/container_flags.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
+    "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
     "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py
     "plugins/module_utils/formats/program_output.py: pattern": [],  # a row of _TELLING, which is found in the module
     "plugins/plugin_utils/answers/form.py: form.pattern": [

@@ -97,7 +97,7 @@ DAMAGE = [
     (r"\[README\.md\]\(README\.md\)", "[README.md](READ.md)", "no such page: READ.md"),
     (r"^rdma_qos_profile:", "rdma_qos_profil:", "no such key: rdma_qos_profil"),
     (r"railwright apply -i mycluster\n", "railwright aply -i mycluster\n", "no such verb: railwright aply -i mycluster"),
-    (r"--os sonic", "--system sonic", "railwright switch-hints has no option --system"),
+    (r"--os sonic", "--system sonic", "railwright switch hints has no option --system"),
 ]
 
 

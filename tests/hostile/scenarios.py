@@ -105,7 +105,9 @@ ASKS = {
     "plan": "probe: rdma_state:plan",
     "ai_environment_plan": "rdma_ai_environment:look",
     "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
-    "perftest": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop rdma_ssh_mesh:login",
+    "perftest":
+        "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop "
+        "rdma_ssh_mesh:login",
     "apply":
         "apt: command: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
         "rdma_rollback:packages_before rdma_state:apply rdma_state:plan shell:",

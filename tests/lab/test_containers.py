@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `container-flags` prints starts real containers: verbs on the Soft-RoCE device, unlimited locked memory, NCCL's variables, a pod.
+"""What `container flags` prints starts real containers: verbs on the Soft-RoCE device, unlimited locked memory, NCCL's variables, a pod.
 
 The image is made on the machine, of the machine's own programs: nothing is fetched.
 """
@@ -37,7 +37,7 @@ SEE = "ulimit -l; cat /proc/sys/kernel/hostname; ibv_devinfo"
 
 def flags(machine: Machine, *arguments: str) -> str:
     """What the verb prints for people, as a user would put it into a file."""
-    argv = [str(Path(sys.executable).with_name("railwright")), "container-flags", "-i", str(machine.inventory), *arguments]
+    argv = [str(Path(sys.executable).with_name("railwright")), "container", "flags", "-i", str(machine.inventory), *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     assert done.returncode == 0, (done.stdout, done.stderr[-3000:])
     return done.stdout

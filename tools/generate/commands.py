@@ -34,57 +34,55 @@ force as with `ansible-playbook`; host keys are checked unless they say otherwis
 FORMS = """
 ## JSON forms
 
-| verb | document |
-|---|---|
-| `lint` | `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
-the other verbs print the same when they stop at an inventory's errors |
-| `facts -i` | `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md) |
-| `container-flags` | `{node: {runtime, argv, compose, kubernetes: [], containerfile, devices: [], environment, files: [], \
+* `lint`: `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
+the other verbs print the same when they stop at an inventory's errors
+* `facts -i`: `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md)
+* `container flags`: `{node: {runtime, argv, compose, kubernetes: [], containerfile, devices: [], environment, files: [], \
 gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, message}, notes: [], problems: []}}`; \
-`null` for a node without an answer |
-| `explain gpudirect -i` | `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
-evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object |
-| `explain profile` | `{name, description, source, fabrics, default_for, variables: [{name, value, why, source, file}], \
+`null` for a node without an answer
+* `explain gpudirect -i`: `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
+evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object
+* `explain PROFILE`: `{name, description, source, fabrics, default_for, variables: [{name, value, why, source, file}], \
 address_range, node_adds, shapes: [{shape, hcas}], corrected: [{said, instead, why}], needs: {nccl: {first, last}, \
 qos_profile, transport, other}, \
-excludes: [{name, values, why, source, severity}]}`; a list of all without a name; with `-i` \
-`{node: {profile, path, variables: [{name, value, origin, why, source}]}}`, `value` `null` where the node finds it |
-| `plan` | `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
-`drivers` tells kernel, stack, GPU driver, firmware, peer memory |
-| `apply` | as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot), \
+excludes: [{name, values, why, source, severity}]}`; `explain profile`: a list of all; with `-i` both, and a variable: \
+`{node: {profile, path, variables: [{name, value, origin, why, source}]}}`, `value` `null` where the node finds it
+* `plan`: `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
+`drivers` tells kernel, stack, GPU driver, firmware, peer memory
+* `apply`: as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot), \
 `taken_back` (keys of changes of networking that the node took back by itself because nobody confirmed them) \
-and, after a refusal, `refused`; `verdicts` |
-| `validate` | `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
+and, after a refusal, `refused`; `verdicts`
+* `validate`: `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "traffic": [{node, rail, hca, port, peer, seconds, counters, interfaces, backwards}], \
 "reachability": {rails: [{rail, asked, full, small, none, unknown}], pairs: [{node, peer, cells: [{rail, peer_rail, seen}]}], \
 pairs_left_out}, "summary": {…}}`; \
 `node` is empty for a verdict on the cluster; `traffic` is what the counters of a port (`counters`) and of its interfaces \
 (`interfaces`: name to counters) grew by while perftest ran; `reachability` counts the pings of a rail by what came back, and has \
-for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP) |
-| `bench` | as `validate`, and `bench` and `ddp`: [the documents](../bench.md#the-documents) of nccl-tests and of the \
-training benchmark, `null` for what was not run |
-| `drift` | `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
+for at most 64 pairs of nodes what each rail saw of the other's (`full`, `small`, `none`, `unknown`, or `heard` by ARP)
+* `bench`: as `validate`, and `bench` and `ddp`: [the documents](../bench.md#the-documents) of nccl-tests and of the \
+training benchmark, `null` for what was not run
+* `drift`: `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
 "summary": {…}}`; a finding is \
-`{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md)) |
-| `remediate` | `{"nodes": {name: {status, message, task, result, mended, findings, waiting, left_out, consent, \
+`{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md))
+* `remediate`: `{"nodes": {name: {status, message, task, result, mended, findings, waiting, left_out, consent, \
 restore_point, taken_back}}, "summary": {…}}`; `result` is `no drift`, `mended`, `left as it is`, `not clean` or `not touched`; \
 `findings` is what is left, each with `{key, kind, area, what, severity, disruption, result, cause, reason, why, command}`; \
-`waiting` what a stopped run did not come to, `left_out` what nobody asked for |
-| `upgrade` | `{run, inventory, release: {name, file, sha256, pins}, "nodes": {name: {status, state, step, batch, message, \
+`waiting` what a stopped run did not come to, `left_out` what nobody asked for
+* `upgrade`: `{run, inventory, release: {name, file, sha256, pins}, "nodes": {name: {status, state, step, batch, message, \
 task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND]}}, batches: [[NAME]], away: {name: why}, stopped, \
 finished, inventory_changes: [{key, found, write, nodes}], "summary": {nodes, states, exit_code}}`; with `--status` also `at_work`; \
-with `--dry-run` `{release, nodes: {name: {…, upgrade}}, order, batches, away, refused}` ([what they mean](../upgrade.md)) |
-| `rollback` | `{"nodes": {name: {status, message, task, to, known, undone, changes, problems, notes, restore_point, reboot_needed, \
+with `--dry-run` `{release, nodes: {name: {…, upgrade}}, order, batches, away, refused}` ([what they mean](../upgrade.md))
+* `rollback`: `{"nodes": {name: {status, message, task, to, known, undone, changes, problems, notes, restore_point, reboot_needed, \
 taken_back}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
 `{"nodes": {name: {status, message, task, restore_points}}, "summary": {…}}`; a restore point is \
-`{run, points, when, state, files, values, commands, packages, packages_assumed, undid}` ([what they mean](../rollback.md)) |
-| `report` | `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}` |
-| `artifacts` | `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
-`operator`); with `-i` also `path` in a mirror and `from` |
-| `switch-hints` | `{"os": NAME, "hints": [{profile, nodes, lines}], "message": TEXT or null}`; without a QoS profile `hints` is empty \
-and `message` says why |
-| `lab up` | `{"inventory": PATH, "nodes": [NAME]}` |
-| `lab status` | `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab |
+`{run, points, when, state, files, values, commands, packages, packages_assumed, undid}` ([what they mean](../rollback.md))
+* `report`: `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}`
+* `artifacts`: `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
+`operator`); with `-i` also `path` in a mirror and `from`
+* `switch hints`: `{"os": NAME, "hints": [{profile, nodes, lines}], "message": TEXT or null}`; without a QoS profile `hints` is empty \
+and `message` says why
+* `lab up`: `{"inventory": PATH, "nodes": [NAME]}`
+* `lab status`: `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab
 
 `status` is `ok`, `failed` or `unreachable`. A change is `{key, area, what, before, after, disruption, why, source}`, a problem
 `{area, subject, message}`; a summary counts nodes by status, changes by disruption class, verdicts by status, and has `exit_code`.

@@ -4,11 +4,11 @@
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_row import NODE_ADDS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES, NcclProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
-from mdtext import cell
+from mdtext import cell, source
 
 INTRO = """
 `rdma_nccl_profile` selects one by name, `nccl_env_overrides` beats any of its variables (null leaves it out), and `railwright lint`
-refuses a profile that does not fit the fabric, the QoS profile or the NCCL of the inventory. `railwright explain profile NAME` says the
+refuses a profile that does not fit the fabric, the QoS profile or the NCCL of the inventory. `railwright explain NAME` says the
 same as this page, and with `-i INVENTORY --limit NODE` what that node's file will hold.
 
 | profile | fabric | for |
@@ -30,10 +30,11 @@ else a problem that names each HCA with its own |
 
 Which NCCL counts: the one that `nccl_install` and `nccl_version` bring; where the inventory brings none, every `libnccl.so.2` that is
 found on the node. `nccl_env_overrides: {NCCL_IB_GID_INDEX: null}` leaves the index to the jobs. On InfiniBand there is none, and to set
-one is an error. A rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan looks again.
+one is an error. Where a plugin is the transport (`erdma-aiacc`, `aws-efa`) or the jobs choose the index, the check `nccl.gid` is skipped. A
+rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan looks again.
 """
 RANGE = ("NCCL_IB_ADDR_RANGE", "the rails' subnet", "Set when all rails of the host are in one subnet.",
-         "alibabacloud-erdma-controller runbook [V]")
+         "alibabacloud-erdma-controller runbook")
 FAMILY_WHY = ("Set when the rails have IPv6 addresses: NCCL picks a GID by its family. NCCL before 2.21 picks none; see the GID index.")
 FAMILY = ("NCCL_IB_ADDR_FAMILY", "`AF_INET6`", FAMILY_WHY, "NCCL (src/transport/net_ib, since 2.21)")
 
@@ -45,11 +46,11 @@ def nccl_profiles() -> str:
 
 def _profile(profile: NcclProfile) -> str:
     default_for = [fabric for fabric in FABRICS if DEFAULT_NCCL[fabric] == profile.name]
-    text = f"\n### `{profile.name}`\n\n{cell(profile.why)} Source: {cell(profile.source)}."
+    text = f"\n### `{profile.name}`\n\n{cell(profile.why)} Source: {source(profile.source)}."
     text += f" The default of fabric {' and '.join(default_for)}.\n" if default_for else "\n"
     text += _demands(profile) + "\n| variable | value | why | source |\n|---|---|---|---|\n"
     for variable in profile.variables:
-        text += f"| `{variable.name}` | `{variable.value}` | {cell(variable.why)} | {cell(variable.source)} |\n"
+        text += f"| `{variable.name}` | `{variable.value}` | {cell(variable.why)} | {source(variable.source)} |\n"
     if profile.address_range:
         text += f"| `{RANGE[0]}` | {' | '.join(RANGE[1:])} |\n"
     if "roce" in profile.fabrics and not profile.transport:
@@ -84,10 +85,10 @@ def _excludes(profile: NcclProfile) -> str:
     for row in profile.excludes:
         values = ", ".join(f"`{value}`" for value in row.values) or "any"
         lint = "refused" if row.severity == "error" else "warned of"
-        rows.append(f"| `{row.name}` | {values} | {lint} | {cell(row.why)} | {cell(row.source)} |\n")
+        rows.append(f"| `{row.name}` | {values} | {lint} | {cell(row.why)} | {source(row.source)} |\n")
     return "\n| must not be set | to | lint | why | source |\n|---|---|---|---|---|\n" + "".join(rows) if rows else ""
 
 
 def _corrected(profile: NcclProfile) -> str:
-    rows = [f"| {cell(row.said)} | {cell(row.instead)} | {cell(row.why)} |\n" for row in profile.corrected]
+    rows = [f"| {source(row.said)} | {cell(row.instead)} | {source(row.why)} |\n" for row in profile.corrected]
     return "\n| the source says | here | why |\n|---|---|---|\n" + "".join(rows) if rows else ""

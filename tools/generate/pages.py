@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRU
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES, VERSION
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES
-from mdtext import cell, literal
+from mdtext import cell, literal, source
 from nccl_profiles import nccl_profiles
 from rolefiles import TITLES
 
@@ -38,8 +38,7 @@ RAILS = """
 | key | meaning |
 |---|---|
 | `name` | up to 12 lower case letters, digits, `-` and `_`; the same port has the same name on every host |
-| `match` | exactly one of `pci`, `mac`, `guid`. `pci: "0000:1a:00.0"` (the domain may be left out), \
-`mac: "52:54:00:aa:bb:cc"` (dashes and dots too; not on InfiniBand), \
+| `match` | exactly one of `pci: "0000:1a:00.0"` (the domain may be left out), `mac: "52:54:00:aa:bb:cc"` (not on InfiniBand), \
 `guid: "b8ce:f603:00ab:cdef"` (node or port GUID, `0x…` too; not with soft_roce) |
 | `address` | IPv4 or IPv6 with prefix length (IPv4 on eRDMA). A RoCE rail needs one for its GID (a warning without, unless \
 `network_manage_addresses` is false); an InfiniBand rail needs one for IPoIB only |
@@ -49,8 +48,7 @@ RAILS = """
 
 PROFILES_INTRO = f"""# Profiles and the catalogue
 
-What a fabric needs, each value with its reason and its source. [V] was read in a primary source, [S] in one other place,
-[I] is inferred, [K] is common knowledge that was not looked up; [sources.md](sources.md) says what was read.
+What a fabric needs, each value with its reason and its source. [sources.md](sources.md) says what was read where.
 Names and values in `nccl_env_overrides` are checked against the
 {len(VARIABLES)} variables that NCCL {VERSION} reads.
 """
@@ -62,22 +60,24 @@ def files() -> dict[str, str]:
 
 def inventory_page() -> str:
     site = [key for key in KEYS if key.owner == "site"]
-    parts = [NOTE.format(source="plugins/plugin_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _table(site), RAILS]
+    parts = [NOTE.format(source="plugins/plugin_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _list(site), RAILS]
     parts.append("\n## Disruption classes\n\nWhat `rdma_consent` may name; `none` needs no consent.\n\n| class | meaning |\n|---|---|\n")
     parts += [f"| `{name}` | {cell(meaning)} |\n" for name, meaning in DISRUPTION_MEANING.items()]
     for role in ROLES:
         parts.append(f"\n## {role}\n\n{TITLES[role]}.\n\n")
-        parts.append(_table([key for key in KEYS if key.owner == role]))
+        parts.append(_list([key for key in KEYS if key.owner == role]))
     return "".join(parts)
 
 
-def _table(keys: list[Key]) -> str:
-    rows = ["| key | type | default | allowed | meaning | source of the default |", "|---|---|---|---|---|---|"]
+def _list(keys: list[Key]) -> str:
+    """No table: what a key means takes more room than a cell has."""
+    rows = []
     for key in keys:
-        default = "required" if key.required else "not set" if key.default is None else literal(key.default)
+        default = "required" if key.required else "not set" if key.default is None else f"default {literal(key.default)}"
         example = f" Example: {literal(key.example)}." if key.example is not None and key.name != "rdma_rails" else ""
-        rows.append(f"| `{key.name}` | {key.type} | {default} | {cell(key.allowed())} | {cell(key.doc)}{example} | {cell(key.source)} |")
-    return "\n".join(rows) + "\n"
+        allowed = f" Allowed: {cell(key.allowed())}." if key.allowed() else ""
+        rows.append(f"* **`{key.name}`** ({key.type}, {default}): {cell(key.doc)}{allowed}{example} *Source: {source(key.source)}.*\n")
+    return "".join(rows)
 
 
 def profiles_page() -> str:
@@ -88,11 +88,11 @@ def profiles_page() -> str:
         cnp = f"{profile.cnp_dscp}, {profile.cnp_priority}"
         pfc = ", ".join(map(str, profile.lossless))
         numbers = [profile.tc, profile.dscp, profile.ecn, profile.priority, pfc, cnp]
-        parts.append(f"| `{profile.name}` | {' | '.join(map(str, numbers))} | {cell(profile.why)} | {cell(profile.source)} |\n")
+        parts.append(f"| `{profile.name}` | {' | '.join(map(str, numbers))} | {cell(profile.why)} | {source(profile.source)} |\n")
     defaults = ", ".join(f"{fabric} `{DEFAULT_QOS[fabric]}`" for fabric in FABRICS)
     parts.append(f"\nDefaults: {defaults}.\n{QOS_CUSTOM}")
     parts.append(SYSCTL_INTRO)
-    parts += [f"| `{row.name}` | {row.value} | {', '.join(row.fabrics)} | {cell(row.why)} | {cell(row.source)} |\n" for row in SYSCTLS]
+    parts += [f"| `{row.name}` | {row.value} | {', '.join(row.fabrics)} | {cell(row.why)} | {source(row.source)} |\n" for row in SYSCTLS]
     return "".join(parts)
 
 
@@ -129,13 +129,13 @@ rdma_qos_custom: {{tc: 138, lossless: [4]}}
 | `dscp` | 0 to 63 | `tc >> 2`. Where it is set in place of `tc`, the ECN bits are 2, `tc = dscp << 2 \\| 2`, as in NVIDIA's ToS 106 |
 | `priority` | 0 to 7; another one than `dscp >> 3` is warned of, because every NIC and switch needs a map for it | `dscp >> 3` |
 | `lossless` | the priorities that PFC pauses: with the traffic's own among them, {MAX_LOSSLESS} at most | the traffic's own |
-| `cnp_dscp` | 0 to 63; neither the traffic's own nor one of a lossless priority | {CNP_DSCP} (NVIDIA doroce-linux [V]) |
+| `cnp_dscp` | 0 to 63; neither the traffic's own nor one of a lossless priority | {CNP_DSCP} (NVIDIA doroce-linux) |
 | `cnp_priority` | 0 to 7, not a lossless one; another one than `cnp_dscp >> 3` is warned of | `cnp_dscp >> 3` |
 | `ets` | eight percents, one for each priority, that sum to 100 | left as it is |
 
 The limit of {MAX_LOSSLESS} lossless priorities: every one of every port needs buffer for what is still on its way when PFC pauses it.
-{MAX_LOSSLESS_SOURCE} [S].
-Some switches have more (Juniper's QFX documents six [S]), some NICs less (Intel's E810 one [S]).
+{MAX_LOSSLESS_SOURCE} (second-hand).
+Some switches have more (Juniper's QFX documents six), some NICs less (Intel's E810 one; both second-hand).
 
 `NCCL_IB_TC` follows the custom profile as it follows the others, and `railwright lint` holds `nccl_env_overrides` against it.
 """

@@ -37,8 +37,8 @@ def files(cluster: Cluster) -> dict[str, str]:
 
 
 def shown(playbook: Playbook, limit: str) -> tuple[int, dict[str, Any]]:
-    """``railwright ai-environment --check`` on a node."""
-    argv = (str(BIN / "railwright"), "ai-environment", "-i", str(playbook.inventory), "--limit", limit, "--check", "--format", "json")
+    """``railwright env make --check`` on a node."""
+    argv = (str(BIN / "railwright"), "env", "make", "-i", str(playbook.inventory), "--limit", limit, "--check", "--format", "json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "MOLECULE_"))}
     env = {**kept, "XDG_STATE_HOME": str(playbook.build / "state")}
     done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)

@@ -71,13 +71,13 @@ NCCL_RELEASE = "2.30.7"  # the one that the catalogue of its variables was check
 # What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
 _DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"
 _DOCA_HOST_KEY_SOURCE = (
-    "Azure/AgentBaker pull requests 9256 and 9394 (against the live InRelease of ubuntu24.04: NVIDIA DOCA Host, RSA 4096, 2026-01-20, "
-    "signs every release), the same digits in a public page of July 2026; SuperBench takes doca_keyring.gpg of 3.2.3"
+    "AgentBaker pull requests 9256 and 9394 (the live InRelease of ubuntu24.04), a public page of July 2026; SuperBench takes the file "
+    "of 3.2.3"
 )
 _DOCA_HOST_KEY_INFERRED = "; read for ubuntu24.04, inferred for this system"
 _DOCA_RPM_KEY_SOURCE = (
-    "NVIDIA/cuda-quantum (deps_common.sh for the file; pull request 5456: since January 2026 the rpms are signed with a new key, and the "
-    "file is still the retired one). Nobody here has read where the new one is: put it in a place of yours, with its fingerprint"
+    "NVIDIA/cuda-quantum (deps_common.sh for the file; pull request 5456: it is still the key that was retired in January 2026). Keep "
+    "the new one, which nobody here has read, in a place of yours"
 )
 _CUDA_KEY_SOURCE = "NVIDIA (GPG keys used to sign the packages; cuda-repo-management issue 4) for file and key id; %s for the fingerprint"
 _CUDA_KEYS = {  # of a label's beginning: (file, fingerprint, where the fingerprint was read)

@@ -35,8 +35,8 @@ SYSCTLS: Tuple[Sysctl, ...] = (
            "A rail answers ARP for its own address only, and only to senders of its subnet; else one rail draws the traffic of all.",
            _OCI + "; common multi-rail practice is 1 [K], which answers senders of other subnets too"),
     Sysctl("net/ipv4/conf/{nic}/arp_announce", "2", _ALL,
-           "A rail asks with an address of its own as source. With 1, in one subnet for all rails, a packet with another rail's address "
-           "makes it ask with that, and peers learn the wrong MAC (seen wherever source routing is not in place).",
+           "A rail asks with an address of its own as source. With 1, rails in one subnet may ask with each other's, and peers learn the "
+           "wrong MAC (seen without source routing).",
            "kernel ip-sysctl (arp_announce 2); common multi-rail practice [K]; oci-hpc sets 1 [V]"),
     Sysctl("net/ipv6/conf/{nic6}/accept_ra", "0", _ALL,
            "Router advertisements on a fabric would bring a default route and addresses that nobody planned.",

@@ -12,8 +12,8 @@ from .profile_row import Correction, NcclProfile, NcclVariable
 TIMEOUT = NcclVariable(
     "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
     "OCI (H100 and later shapes) and Scnet set 22 [V]")
-GID_WHY = ("The index is a place in each port's own table and differs from NIC to NIC, and with every address that was added before; one "
-           "number for all is right only by luck. NCCL finds it since 2.21; nccl_env_gid_index says what happens before.")
+GID_WHY = ("The index is a place in each port's own table: it differs from NIC to NIC and with every address, and one number for all is "
+           "luck. NCCL finds it since 2.21; before, nccl_env_gid_index decides.")
 
 ROCE = NcclProfile(
     "roce", ("roce",),

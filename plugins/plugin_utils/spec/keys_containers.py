@@ -15,10 +15,10 @@ CONTAINERS = (
         "none: nothing is set up for containers.",
         "choice: sites bring their own runtime", choices=("auto", "docker", "podman", "nerdctl", "none")),
     Key("containers_gpu", "containers", "str", "auto",
-        "How a container gets the GPUs: a CDI specification, or the nvidia runtime of docker. auto: for container-flags the first that "
+        "How a container gets the GPUs: a CDI specification, or the nvidia runtime of docker. auto: for `container flags` the first that "
         "the node has; apply sets up CDI where containers_toolkit_install is true, and nothing else. cdi and nvidia are set up with the "
         "toolkit that is on the node.", "NVIDIA (container toolkit: CDI is what it recommends)", choices=("auto", "cdi", "nvidia", "none")),
-    Key("containers_image", "containers", "str", None, "Image that container-flags puts in where --image says nothing.",
+    Key("containers_image", "containers", "str", None, "Image that `container flags` puts in where --image says nothing.",
         "choice: a site's image", pattern=IMAGE, form=IMAGE_FORM, example="registry.example.com/train:1"),
     Key("containers_shm_size", "containers", "str", None,
         "Size of /dev/shm in a container. Unset: the host's own (--ipc=host); in a pod a memory volume without a limit of its own.",

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The typer application: the verbs in the order of the work, and the switches that all of them take."""
+"""The typer application: the verbs in groups, and the switches that all of them take."""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from railwright import __version__
 from railwright.cli import (
-    ai_environment,
     apply,
     artifacts,
     bench,
-    container_flags,
+    container,
     drift,
+    env,
     explain,
     facts,
     init,
@@ -25,25 +27,65 @@ from railwright.cli import (
     remediate,
     report,
     rollback,
-    switch_hints,
+    switch,
     upgrade,
     validate,
 )
 from railwright.cli.options import settings
+from railwright.exitcodes import InputError
 
-HELP = """Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA.
+ABOUT = "Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA."
+# The top help: every verb in one line of 80 columns. A module with `build` is a group of verbs.
+VERBS: dict[str, tuple[tuple[ModuleType, str], ...]] = {
+    "Change": (
+        (plan, "show every change that apply would make; change nothing"),
+        (apply, "make these changes, one transaction a node"),
+        (remediate, "fix what has drifted, batch by batch"),
+        (upgrade, "move to another kernel, stack, driver, NCCL; no job dies"),
+        (rollback, "bring nodes back to how they were before a run"),
+    ),
+    "Judge": (
+        (drift, "what differs from the inventory; only reads"),
+        (validate, "links, GIDs, pings, perftest; short traffic on the rails"),
+        (bench, "nccl-tests over all GPUs; the nodes are busy"),
+    ),
+    "Prepare": (
+        (init, "write a commented inventory"),
+        (lint, "check an inventory; no node is contacted"),
+        (artifacts, "list everything that is downloaded, to mirror it"),
+        (lab, "virtual machines with Soft-RoCE: up, status, ssh, down"),
+    ),
+    "Evidence": (
+        (explain, "why a node gets what it gets, by one name"),
+        (facts, "what is observed on each node"),
+        (report, "the last run as JSON, JUnit, Markdown and plots"),
+    ),
+    "Tools": (
+        (nccl, "explain a variable, lint settings, parse nccl-tests"),
+        (switch, "hints: the switch side of the QoS profile"),
+        (container, "flags: how a container reaches RDMA devices and GPUs"),
+        (env, "make: the Python environment with torch on every node"),
+    ),
+}
+FOOTER = """\
+Options: --version, --debug, --install-completion. Help: railwright VERB --help
+Exit codes: 0 ok, 1 failed, 2 drift, 3 a node unreachable, 64 bad usage or input"""
+MOVED = {"switch-hints": "switch hints", "container-flags": "container flags", "ai-environment": "env make"}
 
-\b
-Start:    railwright init mycluster --fabric roce
-Look:     railwright plan -i mycluster
-Do:       railwright apply -i mycluster
-Prove:    railwright validate -i mycluster; railwright bench -i mycluster
-Keep:     railwright drift -i mycluster; railwright remediate -i mycluster
-Move:     railwright upgrade -i mycluster --to release.yml
-Try it:   railwright lab up
 
-Exit codes: 0 ok, 1 a verdict or task failed, 2 drift, 3 a node unreachable, 64 bad usage or input.
-"""
+class Verbs(TyperGroup):
+    """The top of the command line: help in groups, and old names that name the new ones."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        rows = [f"Usage: {ctx.command_path} [OPTIONS] VERB ...", ABOUT, ""]
+        for title, verbs in VERBS.items():
+            rows += [f"{'' if index else title:<10}{_name(verb):<11}{text}" for index, (verb, text) in enumerate(verbs)]
+        formatter.write("\n".join([*rows, FOOTER]))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in MOVED:
+            raise InputError(f"{args[0]} has another name now; allowed: railwright {MOVED[args[0]]}")
+        return super().resolve_command(ctx, args)
 
 
 def show_version(wanted: bool) -> None:
@@ -69,21 +111,24 @@ def root(version: Version = False, debug: Debug = False) -> None:
 def build() -> typer.Typer:
     app = typer.Typer(
         name="railwright",
-        help=HELP,
+        cls=Verbs,
+        help=ABOUT,
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    work = (init, lint, facts, plan, apply, validate, ai_environment, bench, drift, remediate, rollback, upgrade)
-    for verb in (*work, report, artifacts, switch_hints, container_flags):
-        name = verb.__name__.rpartition(".")[2].replace("_", "-")
-        app.command(name, help=verb.HELP)(verb.command)
-    app.add_typer(explain.build(), name="explain")
-    app.add_typer(nccl.build(), name="nccl")
-    app.add_typer(lab.build(), name="lab")
+    for verb in (verb for verbs in VERBS.values() for verb, _text in verbs):
+        if hasattr(verb, "build"):
+            app.add_typer(verb.build(), name=_name(verb))
+        else:
+            app.command(_name(verb), help=verb.HELP)(verb.command)
     return app
+
+
+def _name(verb: ModuleType) -> str:
+    return verb.__name__.rpartition(".")[2]
 
 
 def command() -> Any:

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
-from railwright.cli.session import bad_input, findings_document, present
-from railwright.exitcodes import ExitCode, InputError
+from railwright.cli.session import judged_inventory
+from railwright.exitcodes import InputError
 
 if TYPE_CHECKING:
-    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
     from railwright.artifact_rows import Row
 
 HELP = """List what railwright downloads: URL, version, how it is recognised, and where that was read. No node is touched.
@@ -36,7 +32,7 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, form: Outp
 
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
-    rows = all_rows() if inventory is None else rows_for(_specs(inventory, limit, form))
+    rows = all_rows() if inventory is None else rows_for(list(judged_inventory(inventory, limit, form).specs.values()))
     if form is Format.JSON:
         console.print_json([row.as_dict() for row in rows])
         return
@@ -45,28 +41,6 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, form: Outp
         console.table(("artifact", "version", "kind", "pin", "URL"), cells, indent=0)
     waiting = sum(row.value is None for row in rows)
     console.note(console.count(len(rows), "artifact") + (f"; {waiting} refused until rdma_artifact_pins names them" if waiting else ""))
-
-
-def _specs(inventory: Path, limit: str | None, form: Format) -> list[Spec]:
-    """The hosts' wishes. Raises InputError when the inventory has errors."""
-    with bad_input(inventory, form):
-        present(inventory)
-        from railwright.ansible_start import check_configuration
-
-        check_configuration()
-        from railwright.inventory import load
-        from railwright.lint import judge
-        from railwright.lint.lint import build_specs
-
-        loaded = load(inventory, limit)
-        findings = [finding for finding in judge(loaded) if finding.severity == "error"]
-    for finding in findings:
-        console.note(str(finding))
-    if findings:
-        if form is Format.JSON:
-            console.print_json(findings_document(findings))
-        raise typer.Exit(ExitCode.USAGE)
-    return list(build_specs(loaded)[0].values())
 
 
 def _pin(row: Row) -> str:

@@ -74,7 +74,7 @@ def command(
     }
     session = Session("bench", inventory, limit, form)
     given = {name: value for name, value in wanted.items() if value}
-    extra = session.judge(given, {name: OPTIONS[name] for name in given})
+    extra = session.judge(given, {name: OPTIONS[name] for name in given}).variables
     try:
         outcome = run(session, extra, nccl_tests=nccl_tests, ddp=ddp)
     except KeyboardInterrupt:

@@ -1,11 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What --sysroot may name: a captured tree, told by what docs/reference/facts.md says that one holds."""
+"""What one playbook finds out about each node, or one reader about a captured tree (--sysroot): the document, or its text.
 
+With --sysroot neither Ansible nor the network is needed, and neither is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from railwright.exitcodes import InputError
+import typer
 
-PARTS = ("sys", "proc", "etc", "var", "lib", "usr", "boot", "cmd")
+from railwright.cli import console
+from railwright.cli.options import Format
+from railwright.exitcodes import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from railwright.events import HostOutcome
+
+PARTS = ("sys", "proc", "etc", "var", "lib", "usr", "boot", "cmd")  # docs/reference/facts.md: what a captured tree holds
+SYSROOT_HELP = "Read a captured tree (sys/, proc/, cmd/ …), not a live node."
+Sysroot = Annotated[Path | None, typer.Option("--sysroot", metavar="DIR", help=SYSROOT_HELP, show_default=False)]
 
 
 def captured_tree(sysroot: Path) -> str:
@@ -15,3 +31,41 @@ def captured_tree(sysroot: Path) -> str:
     if not any((sysroot / part).is_dir() for part in PARTS):
         raise InputError(f"--sysroot {sysroot}: is no captured tree; allowed: a directory that holds any of {', '.join(PARTS)}")
     return str(sysroot)
+
+
+def show_documents(
+    verb: str,
+    inventory: Path | None,
+    limit: str | None,
+    sysroot: Path | None,
+    form: Format,
+    of_tree: Callable[[str], dict[str, Any]],
+    of_host: Callable[[HostOutcome], dict[str, Any] | None],
+    show: Callable[[dict[str, Any]], None],
+) -> ExitCode:
+    """Print one document a node, as JSON or by ``show``. ``verb`` names the playbook, and in messages what a node lacks."""
+    if sysroot is not None:
+        if inventory is not None or limit is not None:
+            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
+        document = of_tree(captured_tree(sysroot))
+        if form is Format.JSON:
+            console.print_json(document)
+        else:
+            show(document)
+        return ExitCode.OK
+    if inventory is None:
+        raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
+    from railwright.cli.session import Session, heading, overall, require
+
+    outcome = Session(verb, inventory, limit, form).run(verb)
+    require(outcome, lambda host: of_host(host) is not None, {"explain": "explanation"}.get(verb, verb))
+    if form is Format.JSON:
+        console.print_json({name: of_host(host) for name, host in outcome.hosts.items()})
+    for host in outcome.hosts.values():
+        if form is not Format.JSON:
+            heading(host)
+            if (found := of_host(host)) is not None:
+                show(found)
+        elif host.status != "ok":
+            console.note(f"{host.name}: {host.status}: {host.message}")
+    return overall(outcome)

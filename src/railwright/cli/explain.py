@@ -1,79 +1,54 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL profile (``explain_profile``)."""
+"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL settings (``explain_nccl``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console, explain_profile
-from railwright.cli.captured import captured_tree
-from railwright.cli.facts import Sysroot
+from railwright.cli import console, explain_nccl
+from railwright.cli.captured import Sysroot, show_documents
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import InputError
 from railwright.report.text import value_text
 
-HELP = "Say why a node gets what it gets. Nothing is changed."
-GPUDIRECT_HELP = """Say which path the HCAs of each node take to GPU memory, why, and why not the others.
+HELP = """Say why a node gets what it gets, by one name. Nothing is changed.
 
-DMA-BUF, nvidia_peermem or nv_peer_mem, by kernel, driver, RDMA stack and HCA; shown with every piece of evidence and where it was read. \
-Ends 0, or 3 when a node does not answer. With --sysroot a captured tree is explained as it is, without an inventory.
+gpudirect: the path that the HCAs of each node take to GPU memory (DMA-BUF, nvidia_peermem or nv_peer_mem), why, and why not the others, \
+with every piece of evidence and where it was read. It asks the nodes; with --sysroot a captured tree.
+
+profile: all NCCL profiles; with an inventory what /etc/nccl.conf of each host will hold and where each value comes from. The name of a \
+profile: what it sets and why, what it needs and excludes, and what was corrected against its source; with an inventory what each host \
+gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an inventory what each host gets. No node is contacted.
 
 \b
 Examples:
   railwright explain gpudirect -i mycluster --limit node1
   railwright explain gpudirect --sysroot capture/node1
+  railwright explain scnet
+  railwright explain NCCL_IB_TC -i mycluster
 """
+NAME_HELP = "gpudirect, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
 ABSENT = "-"
 
 
-def build() -> typer.Typer:
-    app = typer.Typer(help=HELP, no_args_is_help=True)
-    app.command("gpudirect", help=GPUDIRECT_HELP)(gpudirect)
-    app.command("profile", help=explain_profile.HELP)(explain_profile.profile)
-    return app
+def command(
+    names: Names, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT
+) -> None:
+    name = names[-1]
+    if len(names) > 1:
+        raise InputError(f"explain takes one name; allowed: railwright explain {name}")
+    if name == "gpudirect":
+        from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
 
-
-def gpudirect(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
+        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, explain_tree, lambda host: host.explanation, show))
     if sysroot is not None:
-        if inventory is not None or limit is not None:
-            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
-        _captured(sysroot, form)
-    elif inventory is not None:
-        raise typer.Exit(_live(inventory, limit, form))
-    else:
-        raise InputError("nothing to explain: give -i INVENTORY, or --sysroot DIR")
-
-
-def _captured(sysroot: Path, form: Format) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
-
-    explanation = explain_tree(captured_tree(sysroot))
-    if form is Format.JSON:
-        console.print_json(explanation)
-    else:
-        show(explanation)
-
-
-def _live(inventory: Path, limit: str | None, form: Format) -> ExitCode:
-    from railwright.cli.session import Session, heading, overall, require
-
-    session = Session("explain", inventory, limit, form)
-    outcome = session.run("explain")
-    require(outcome, lambda host: host.explanation is not None, "explanation")
-    if form is Format.JSON:
-        console.print_json({name: host.explanation for name, host in outcome.hosts.items()})
-    for host in outcome.hosts.values():
-        if form is Format.JSON:
-            if host.status != "ok":
-                console.note(f"{host.name}: {host.status}: {host.message}")
-            continue
-        heading(host)
-        if host.explanation is not None:
-            show(host.explanation)
-    return overall(outcome)
+        raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
+    if inventory is None and limit is not None:
+        raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
+    explain_nccl.explain(name, inventory, limit, form)
 
 
 def show(explanation: dict[str, Any]) -> None:

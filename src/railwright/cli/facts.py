@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright facts``: what is observed on every node, or in a captured tree.
-
-With ``--sysroot`` neither Ansible nor the network is needed, and neither is imported.
-"""
+"""``railwright facts``: what is observed on every node, or in a captured tree."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -15,9 +11,8 @@ from rich.text import Text
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 from railwright.cli import console
-from railwright.cli.captured import captured_tree
+from railwright.cli.captured import Sysroot, show_documents
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
-from railwright.exitcodes import ExitCode, InputError
 
 WIDE = 128  # columns of a terminal that the table of twelve columns needs
 
@@ -29,50 +24,11 @@ Examples:
   railwright facts --sysroot capture/node1
 """
 
-Sysroot = Annotated[
-    Path | None,
-    typer.Option("--sysroot", metavar="DIR", help="Observe a captured tree (sys/, proc/, cmd/ …), not a live node.", show_default=False),
-]
-
 
 def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
-    if sysroot is not None:
-        if inventory is not None or limit is not None:
-            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
-        _captured(sysroot, form)
-    elif inventory is not None:
-        raise typer.Exit(_live(inventory, limit, form))
-    else:
-        raise InputError("nothing to observe: give -i INVENTORY, or --sysroot DIR")
-
-
-def _captured(sysroot: Path, form: Format) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    facts = facts_of_tree(captured_tree(sysroot))
-    if form is Format.JSON:
-        console.print_json(facts)
-    else:
-        show(facts)
-
-
-def _live(inventory: Path, limit: str | None, form: Format) -> ExitCode:
-    from railwright.cli.session import Session, heading, overall, require
-
-    session = Session("facts", inventory, limit, form)
-    outcome = session.run("facts")
-    require(outcome, lambda host: host.facts is not None, "facts")
-    if form is Format.JSON:
-        console.print_json({name: host.facts for name, host in outcome.hosts.items()})
-    for host in outcome.hosts.values():
-        if form is Format.JSON:
-            if host.status != "ok":
-                console.note(f"{host.name}: {host.status}: {host.message}")
-            continue
-        heading(host)
-        if host.facts is not None:
-            show(host.facts)
-    return overall(outcome)
+    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show))
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import bad_input, findings_document, present
+from railwright.cli.session import bad_input, findings_document, opened
 from railwright.exitcodes import ExitCode
 
 HELP = """Check an inventory; no node is touched.
@@ -22,14 +22,11 @@ Example:
 
 
 def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+    found = opened(inventory, limit, form)
     with bad_input(inventory, form):
-        present(inventory)
-        from railwright.ansible_start import check_configuration
+        from railwright.lint import judge
 
-        check_configuration()
-        from railwright.lint import lint
-
-        findings = lint(inventory, limit)
+        findings = judge(found)
     errors = sum(finding.severity == "error" for finding in findings)
     if form is Format.JSON:
         console.print_json(findings_document(findings))

@@ -187,20 +187,16 @@ def _bytes(file: Path) -> bytes:
 
 def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:
     """The site's QoS profile, and (``with_own``) what is wrong with the NCCL settings of the inventory itself."""
-    from railwright.ansible_start import check_configuration
-    from railwright.cli.session import present
+    from railwright.cli.session import opened
 
-    present(inventory)
-    check_configuration()
+    read = opened(inventory, None, Format.TEXT)
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
-    from railwright.inventory import load
-    from railwright.lint.lint import build_specs, judge
+    from railwright.lint.lint import judge_with_specs
     from railwright.nccl.check import NcclFinding
 
-    read = load(inventory)
-    specs, _problems = build_specs(read)
+    judged, specs = judge_with_specs(read)
     profiles = {site_profile(spec["qos_profile"], spec["qos_custom"]) for spec in specs.values()}
-    own = [item for item in judge(read) if item.key.startswith(("nccl_", "qos_"))] if with_own else []
+    own = [item for item in judged if item.key.startswith(("nccl_", "qos_"))] if with_own else []
     findings = [
         NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
     return (profiles.pop() if len(profiles) == 1 else None), findings

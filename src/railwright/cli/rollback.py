@@ -34,7 +34,7 @@ TO_HELP = "The run to go back to before; its name is in --list, in `railwright r
 LIST_HELP = "Only list the runs that can be undone, node by node."
 DRY_HELP = "Only show what would be put back."
 FORCE_HELP = (
-    "Put this back although somebody else has changed it since: a path or the name of a package; a change's key where its undo may fail; "
+    "Put this back although somebody else has changed it since: a path, a package, or a change's key where its undo may fail; "
     "`packages` leaves all packages as they are. May be given several times."
 )
 VALIDATE_HELP = "Run validate afterwards and judge by it."

@@ -6,12 +6,14 @@ An inventory with errors stops here: no node is contacted.
 
 from __future__ import annotations
 
+import importlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from railwright import __version__
 from railwright.cli import console
@@ -20,6 +22,19 @@ from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError, combine
 from railwright.report.text import printable_lines
 from railwright.runs import Run, new_id, save, site_path
+
+if TYPE_CHECKING:
+    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.inventory import Inventory
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An inventory without errors."""
+
+    inventory: Inventory  # as it is written
+    specs: dict[str, Spec]  # of each host, with the extra variables in force
+    variables: dict[str, Any]  # the extra variables: a mapping with what the inventory's own has beside it
 
 
 class Session:
@@ -49,31 +64,11 @@ class Session:
         complete(outcome, nodes)
         return outcome
 
-    def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Lint the inventory with these variables in force. Returns them; raises InputError when there are errors.
-
-        ``options``: variable -> the option that sets it, for the findings. A mapping adds to the inventory's own.
-        """
-        with bad_input(self.inventory, self.form):
-            from railwright.ansible_start import check_configuration
-
-            check_configuration()
-            from railwright.inventory import load, override
-            from railwright.lint import judge
-
-            inventory = load(self.inventory, self.limit)
-            variables = merged(inventory.hosts, extra_vars or {}, options or {})
-            inventory = override(inventory, variables, options or {})
-            findings = judge(inventory)
-        errors = [finding for finding in findings if finding.severity == "error"]
-        for finding in findings:
-            console.note(str(finding))
-        if errors:
-            if self.form is Format.JSON:
-                console.print_json(findings_document(findings))
-            raise InputError(f"{self.inventory}: {console.count(len(errors), 'error')}; no node was contacted")
-        self.nodes = list(inventory.hosts)
-        return variables
+    def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
+        """Lint the inventory with these variables in force; ``judged_inventory`` says how."""
+        judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
+        self.nodes = list(judged.inventory.hosts)
+        return judged
 
     def store(
         self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
@@ -106,6 +101,51 @@ class Session:
             summary=summary,
             **documents,
         )
+
+
+def judged_inventory(
+    path: Path,
+    limit: str | None,
+    form: Format,
+    extra_vars: Mapping[str, Any] | None = None,
+    options: Mapping[str, str] | None = None,
+    tolerated: Collection[str] = (),
+) -> Judged:
+    """Read and lint an inventory with these variables in force; findings go to stderr. Raises InputError when there are errors.
+
+    ``options``: variable -> the option that sets it, for the findings. A mapping adds to the inventory's own. ``tolerated``: keys in
+    which hosts may differ; a host's own error is none of that.
+    """
+    inventory = opened(path, limit, form)
+    with bad_input(path, form):
+        from railwright.inventory import override
+        from railwright.lint.lint import judge_with_specs
+
+        variables = merged(inventory.hosts, extra_vars or {}, options or {})
+        findings, specs = judge_with_specs(override(inventory, variables, options or {}))
+    for finding in findings:
+        console.note(str(finding))
+    alone = len(specs) < len(inventory.hosts)  # a host's own error leaves it without a Spec
+    errors = [item for item in findings if item.severity == "error" and (alone or item.key not in tolerated)]
+    if errors:
+        if form is Format.JSON:
+            console.print_json(findings_document(findings))
+        raise InputError(f"{path}: {console.count(len(errors), 'error')}; no node was contacted")
+    return Judged(inventory, specs, variables)
+
+
+def opened(path: Path, limit: str | None, form: Format) -> Inventory:
+    """An inventory that is read, not judged. Raises InputError where it or Ansible's configuration cannot be read."""
+    with bad_input(path, form):
+        from railwright.ansible_start import check_configuration
+
+        present(path)
+        check_configuration()
+        # What judges it is imported first: once Ansible has read an inventory, its own importer refuses modules of ours that are new.
+        importlib.import_module("railwright.lint")
+        from railwright.inventory import load
+
+        return load(path, limit)
 
 
 def merged(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:

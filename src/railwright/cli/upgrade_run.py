@@ -17,8 +17,7 @@ from railwright.cli.options import Format, settings
 from railwright.cli.session import Session, complete, echo, findings_document, node_document
 from railwright.events import Listener
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.inventory import GROUP, Inventory, load, override
-from railwright.lint.lint import build_specs
+from railwright.inventory import GROUP, Inventory
 from railwright.progress import elapsed_text, shown
 from railwright.runs import site_path
 from railwright.upgrade.admission import looked, no_room, ready
@@ -59,11 +58,9 @@ class Judged:
 def judged(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
     """Lint with the pins in force. Raises InputError; no node is contacted."""
     given = {} if consent is None else {"rdma_consent": consent}
-    variables = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
-    inventory = load(session.inventory, session.limit)
-    specs, _findings = build_specs(override(inventory, variables, {}))
-    merged = {key: variables[key] for key in pins}
-    return Judged(session, inventory, merged, given, site_of(specs, len(inventory.groups[GROUP])))
+    found = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
+    merged = {key: found.variables[key] for key in pins}
+    return Judged(session, found.inventory, merged, given, site_of(found.specs, len(found.inventory.groups[GROUP])))
 
 
 def given_release(request: Request) -> Release:

@@ -23,9 +23,14 @@ def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
 
 def judge(inventory: Inventory) -> list[LintFinding]:
     """The findings of an inventory that is read already."""
+    return judge_with_specs(inventory)[0]
+
+
+def judge_with_specs(inventory: Inventory) -> tuple[list[LintFinding], dict[str, Spec]]:
+    """The same, and the Spec of each host that has no error of its own."""
     specs, findings = build_specs(inventory)
     findings += validate_site(specs) + unknown_hosts(inventory, specs)
-    return fold(inventory, findings) + _structure(inventory)
+    return fold(inventory, findings) + _structure(inventory), specs
 
 
 def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:

@@ -34,7 +34,7 @@ def profile_named(name: str) -> NcclProfile:
         return found
     near = difflib.get_close_matches(name.lower(), names(), n=3, cutoff=0.4)
     nearest = f"nearest: {', '.join(near)}; " if near else ""
-    raise InputError(f"{name}: is no NCCL profile; {nearest}allowed: {', '.join(names())}")
+    raise InputError(f"{name}: is no NCCL profile; {nearest}allowed: gpudirect, profile, a variable of NCCL, {', '.join(names())}")
 
 
 def document(row: NcclProfile) -> dict[str, Any]:

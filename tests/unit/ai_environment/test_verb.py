@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright ai-environment`` over outcomes as a run gives them: which playbook, what is shown, which exit code."""
+"""``railwright env make`` over outcomes as a run gives them: which playbook, what is shown, which exit code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Call = Callable[..., tuple[int, str]]
 def call(monkeypatch: pytest.MonkeyPatch, inventory: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     def called(runs: Runs, *options: str) -> tuple[int, str]:
         monkeypatch.setattr("railwright.run.run_playbook", runs)
-        code = run(["ai-environment", "-i", str(inventory), *options])
+        code = run(["env", "make", "-i", str(inventory), *options])
         return code, capsys.readouterr().out
 
     return called

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from railwright.cli.app import MOVED, command
+from railwright.cli.app import VERBS as VERBS_BY_GROUP
 from railwright.cli.main import run
 from railwright.lint.finding import LintFinding
 
@@ -51,6 +53,11 @@ USAGE_ERRORS = {
     "limit from an unset variable, joined": ["apply", "-i", ".", "--limit="],
     "inventory from an unset variable": ["lint", "-i", ""],
     "directory from an unset variable": ["init", "", "--fabric", "roce"],
+    "nothing to explain": ["explain"],
+    "two names to explain": ["explain", "profile", "scnet"],
+    "switch-hints, the old name": ["switch-hints", "-i", ".", "--os", "eos"],
+    "container-flags, the old name": ["container-flags", "--help"],
+    "ai-environment, the old name": ["ai-environment"],
     "too many arguments": ["lint", "-i", ".", "more"],
 }
 
@@ -104,6 +111,23 @@ def test_version(tmp_path: Path) -> None:
     assert done.stdout.startswith("railwright ")
 
 
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_an_old_name_names_the_new_one(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([old, "-i", "."]) == 64
+    assert capsys.readouterr().err == f"railwright: error: {old} has another name now; allowed: railwright {new}\n"
+    assert run([*new.split(), "--help"]) == 0
+
+
+def test_the_help_is_one_screen_with_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """24 lines of 80 columns; each verb stands in one group."""
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    shown = [line[10:].split()[0] for line in lines if line.startswith((*VERBS_BY_GROUP, " " * 10))]
+    assert sorted(shown) == sorted(command().commands)
+
+
 VERBS = [
     ["init"],
     ["lint"],
@@ -112,7 +136,10 @@ VERBS = [
     ["apply"],
     ["validate"],
     ["report"],
-    ["explain", "gpudirect"],
+    ["explain"],
+    ["switch", "hints"],
+    ["container", "flags"],
+    ["env", "make"],
     *(["lab", verb] for verb in ("up", "status", "ssh", "down")),
 ]
 

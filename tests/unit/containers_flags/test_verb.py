@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright container-flags``: a captured tree with and without an inventory, a run over nodes, exit codes, ranks."""
+"""``railwright container flags``: a captured tree with and without an inventory, a run over nodes, exit codes, ranks."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ Capsys = pytest.CaptureFixture[str]
 
 
 def told(capsys: Capsys, *argv: str, code: int = 0) -> tuple[str, str]:
-    got = run(["container-flags", *argv])
+    got = run(["container", "flags", *argv])
     out, err = capsys.readouterr()
     assert got == code, (out, err)
     return out, err
@@ -55,7 +55,7 @@ def test_every_form_is_there(captured: Captured, capsys: Capsys) -> None:
 
 
 @pytest.mark.parametrize(("argv", "said"), [
-    ((), "nothing to look at: give -i INVENTORY, or --sysroot DIR"),
+    ((), "no node is named: give -i INVENTORY, or --sysroot DIR"),
     (("--sysroot", ".", "--image", "a b"), "--image a b: allowed: the name of an image"),
     (("--sysroot", ".", "--image-cuda", "12"), "--image-cuda 12: allowed: a release of CUDA, like 12.4"),
     (("--sysroot", ".", "--image-os", "Ubuntu"), "--image-os Ubuntu: allowed:"),

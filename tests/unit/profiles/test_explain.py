@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`railwright explain profile`: every row, what a host's file will hold and whose each value is, and no node contacted."""
+"""`railwright explain` of NCCL: every profile, what a host's file will hold and whose each value is, and no node contacted."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def explain(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     def call(*argv: str) -> tuple[int, str, str]:
         console.out.cache_clear()  # they hold the streams of the test before
         console.err.cache_clear()
-        code = run(["explain", "profile", *argv])
+        code = run(["explain", *argv])
         console.out.cache_clear()
         console.err.cache_clear()
         said = capfd.readouterr()
@@ -80,10 +80,10 @@ def test_a_profile_in_full(name: str, explain: Explain) -> None:
 
 
 def test_without_a_name_all_are_listed(explain: Explain) -> None:
-    code, text, _err = explain()
+    code, text, _err = explain("profile")
     assert code == ExitCode.OK
     assert [row.name for row in NCCL_PROFILES if f"  {row.name} " not in text] == []
-    assert [item["name"] for item in json.loads(explain("--format", "json")[1])] == [row.name for row in NCCL_PROFILES]
+    assert [item["name"] for item in json.loads(explain("profile", "--format", "json")[1])] == [row.name for row in NCCL_PROFILES]
 
 
 @pytest.mark.parametrize(("name", "near"), [
@@ -96,7 +96,7 @@ def test_an_unknown_name_ends_64_with_the_nearest(name: str, near: str, explain:
 
 
 def test_a_limit_without_an_inventory_is_refused(explain: Explain) -> None:
-    code, _text, err = explain("--limit", "n1")
+    code, _text, err = explain("profile", "--limit", "n1")
     assert code == ExitCode.USAGE
     assert "give -i INVENTORY too" in err
 
@@ -105,7 +105,7 @@ def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str
     path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\n"
                      "rdma_bootstrap_interface: eno1\n"
                      "nccl_env_overrides: {NCCL_DEBUG: null, NCCL_IB_TIMEOUT: 23}\n")
-    code, out, _err = explain("-i", path, "--limit", "n1", "--format", "json")
+    code, out, _err = explain("profile", "-i", path, "--limit", "n1", "--format", "json")
     assert code == ExitCode.OK
     found = json.loads(out)
     assert list(found) == ["n1"]
@@ -115,11 +115,40 @@ def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str
         "NCCL_DEBUG": (None, "override"), "NCCL_IB_TIMEOUT": ("23", "override"), "NCCL_IB_QPS_PER_CONNECTION": ("8", "profile"),
         "NCCL_IB_TC": ("136", "qos_profile"), "NCCL_SOCKET_IFNAME": ("=eno1", "inventory"), "NCCL_IB_HCA": (None, "node"),
         "NCCL_IB_GID_INDEX": (None, "node")}
-    code, text, _err = explain("-i", path)
+    code, text, _err = explain("profile", "-i", path)
     assert "n1: /etc/nccl.conf by profile scnet" in text
     assert "n2: /etc/nccl.conf by profile scnet" in text
     assert text.count("(left out)") == 4
     assert text.count("exactly the ports of rail0, found by their match") == 2
+
+
+def test_a_variable_alone_is_what_it_means_to_nccl(explain: Explain) -> None:
+    code, out, _err = explain("NCCL_IB_TC", "--format", "json")
+    assert (code, json.loads(out)["known"]) == (ExitCode.OK, True)
+    code, text, _err = explain("NCCL_IB_TCC", "-i", "nowhere")
+    assert code == ExitCode.FAILED
+    assert "NCCL_IB_TC" in text.partition("nearest")[2]
+
+
+def test_a_variable_on_the_hosts_of_an_inventory(explain: Explain, inventory: Callable[[str], str]) -> None:
+    path = inventory("fabric: roce\nmtu: 9000\nqos_profile: scnet-dscp34-prio4\nnccl_profile: scnet\n")
+    code, out, _err = explain("NCCL_IB_TC", "-i", path, "--format", "json")
+    assert code == ExitCode.OK
+    assert [[row["value"] for row in host["variables"]] for host in json.loads(out).values()] == [["136"], ["136"]]
+    assert explain("NCCL_ALGO", "-i", path)[1].count("NCCL_ALGO is not set") == 2
+
+
+@pytest.mark.parametrize("argv", [("profile", "scnet"), ("gpudirect", "scnet")])
+def test_two_names_are_refused_with_the_form_of_one(argv: tuple[str, str], explain: Explain) -> None:
+    code, text, err = explain(*argv)
+    assert (code, text) == (ExitCode.USAGE, "")
+    assert "explain takes one name; allowed: railwright explain scnet" in err
+
+
+def test_a_profile_has_no_captured_tree(explain: Explain) -> None:
+    code, _text, err = explain("scnet", "--sysroot", ".")
+    assert code == ExitCode.USAGE
+    assert "scnet is explained without a node" in err
 
 
 def test_another_profile_in_place_of_the_inventorys(explain: Explain, inventory: Callable[[str], str]) -> None:
@@ -127,7 +156,7 @@ def test_another_profile_in_place_of_the_inventorys(explain: Explain, inventory:
     assert json.loads(explain("oci-h100", "-i", path, "--format", "json")[1])["n1"]["profile"] == "oci-h100"
     code, text, err = explain("scnet", "-i", path)
     assert (code, text) == (ExitCode.USAGE, "")
-    assert "explain profile scnet: nccl_profile: scnet: is for a fabric with TC 136" in err
+    assert "explain scnet: nccl_profile: scnet: is for a fabric with TC 136" in err
     assert "no node was contacted" in err
 
 

@@ -46,7 +46,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def told(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> tuple[str, str]:
-    got = run(["switch-hints", *argv])
+    got = run(["switch", "hints", *argv])
     out, err = capsys.readouterr()
     assert got == code, err
     return out, err

@@ -5,13 +5,15 @@ The readers are written from documented formats; no switch was at hand.
 """
 
 import subprocess
+from pathlib import Path
 
 import pytest
+from jinja2 import FileSystemLoader, UndefinedError
 
 import switch_text
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, site_profile
-from railwright.cli.switch_hints import SwitchOs
-from railwright.switch_hints import PLATFORMS, hints
+from railwright.cli.switch import SwitchOs
+from railwright.switch_hints import PLATFORMS, _environment, hints
 from switch_text import READERS, Told
 
 SYSTEMS = ("sonic", "nvue", "onyx", "eos", "nxos")
@@ -164,3 +166,11 @@ def test_a_name_cannot_begin_a_line(system: str) -> None:
     lines = hints(system, PROFILES["dscp26-prio3"]._replace(name="evil\nreload\r\x1b[2J no shutdown"))
     assert not [line for line in lines if any(ord(char) < 32 for char in line)]
     assert READERS[system](lines) == READERS[system](hints(system, PROFILES["dscp26-prio3"]))
+
+
+def test_a_value_that_the_model_lacks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not an empty place in a command."""
+    (tmp_path / "eos.j2").write_text("qos map dscp {{ dscp }} to traffic-class {{ misspelt }}\n", encoding="utf-8")
+    monkeypatch.setattr("railwright.switch_hints._environment", lambda: _environment().overlay(loader=FileSystemLoader(tmp_path)))
+    with pytest.raises(UndefinedError, match="misspelt"):
+        hints("eos", PROFILES["dscp26-prio3"])

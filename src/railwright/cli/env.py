@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright ai-environment``: the Python environment that jobs run in, made on every node, or only shown."""
+"""``railwright env``: the Python environment that jobs run in, made on every node, or only shown."""
 
 from __future__ import annotations
 
@@ -22,15 +22,21 @@ something is to be made.
 
 \b
 Examples:
-  railwright ai-environment -i mycluster --check
-  railwright ai-environment -i mycluster --limit node1
+  railwright env make -i mycluster --check
+  railwright env make -i mycluster --limit node1
 """
 
 CHECK_HELP = "Show what would be made on which node; change nothing."
 Check = Annotated[bool, typer.Option("--check", help=CHECK_HELP)]
 
 
-def command(inventory: Inventory, limit: Limit = None, check: Check = False, form: OutputFormat = Format.TEXT) -> None:
+def build() -> typer.Typer:
+    app = typer.Typer(help="The Python environment that jobs run in.", no_args_is_help=True)
+    app.command("make", help=HELP)(make)
+    return app
+
+
+def make(inventory: Inventory, limit: Limit = None, check: Check = False, form: OutputFormat = Format.TEXT) -> None:
     session = Session("plan" if check else "environment", inventory, limit, form)
     outcome = session.run("ai_environment_plan" if check else "ai_environment")
     require(outcome, lambda host: host.planned, "environment")

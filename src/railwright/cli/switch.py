@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright switch-hints``: the switch side of the inventory's QoS profile, to review. No node and no switch is contacted."""
+"""``railwright switch``: the switch side of the inventory's QoS profile, to review. No node and no switch is contacted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import bad_input, findings_document, present
+from railwright.cli.session import bad_input, judged_inventory
 from railwright.exitcodes import InputError
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ profiles get a text each. InfiniBand and eRDMA have no QoS profile: one line say
 
 \b
 Examples:
-  railwright switch-hints -i mycluster --os sonic
-  railwright switch-hints -i mycluster --os eos --limit rack3 > rack3.txt
+  railwright switch hints -i mycluster --os sonic
+  railwright switch hints -i mycluster --os eos --limit rack3 > rack3.txt
 """
 
 
@@ -54,8 +53,14 @@ WITHOUT = {
 DIFFER = ("rdma_qos_profile", "rdma_qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
 
 
-def command(inventory: Inventory, os: OsOption, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
-    specs = _specs(inventory, limit, form)
+def build() -> typer.Typer:
+    app = typer.Typer(help="The switch side of the fabric.", no_args_is_help=True)
+    app.command("hints", help=HELP)(show_hints)
+    return app
+
+
+def show_hints(inventory: Inventory, os: OsOption, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+    specs = list(judged_inventory(inventory, limit, form, tolerated=DIFFER).specs.values())
     with bad_input(inventory, form):
         texts = _texts(os.value, specs)
     said = None if texts else WITHOUT[specs[0].fabric]
@@ -85,29 +90,3 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
             except ValueError as error:
                 raise InputError(f"rdma_qos_profile {error}") from error
     return found
-
-
-def _specs(inventory: Path, limit: str | None, form: Format) -> list[Spec]:
-    """The hosts' wishes. Ends 64 when the inventory has errors, except that hosts may have different profiles: each gets its text."""
-    with bad_input(inventory, form):
-        present(inventory)
-        from railwright.ansible_start import check_configuration
-
-        check_configuration()
-        from railwright.inventory import load
-        from railwright.lint import judge
-        from railwright.lint.lint import build_specs
-
-        loaded = load(inventory, limit)
-        findings = judge(loaded)
-        specs, own = build_specs(loaded)
-    for finding in findings:
-        console.note(str(finding))
-    # A host's own error leaves it without a Spec. With all Specs there, what is said about these keys is that they differ.
-    alone = any(finding.severity == "error" for finding in own)
-    errors = [item for item in findings if item.severity == "error" and (alone or item.key not in DIFFER)]
-    if errors:
-        if form is Format.JSON:
-            console.print_json(findings_document(findings))
-        raise InputError(f"{inventory}: {console.count(len(errors), 'error')}; nothing is printed")
-    return list(specs.values())

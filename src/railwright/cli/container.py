@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright container-flags``: how a container on a node is started so that it reaches the RDMA devices and GPUs."""
+"""``railwright container``: how a container on a node is started so that it reaches the RDMA devices and GPUs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.captured import captured_tree
-from railwright.cli.facts import Sysroot
+from railwright.cli.captured import Sysroot, captured_tree
 from railwright.cli.options import Format, Limit, OptionalInventory
 from railwright.exitcodes import ExitCode, InputError, combine
 
@@ -32,9 +31,9 @@ the image's CUDA does not run on the node's driver, or where nothing is to be gi
 
 \b
 Examples:
-  railwright container-flags -i mycluster --limit node1 --image train:1 -- torchrun train.py
-  railwright container-flags -i mycluster --limit node1 --near rail0 --format podman
-  railwright container-flags -i mycluster --format kubernetes --image train:1 > pods.yml
+  railwright container flags -i mycluster --limit node1 --image train:1 -- torchrun train.py
+  railwright container flags -i mycluster --limit node1 --near rail0 --format podman
+  railwright container flags -i mycluster --format kubernetes --image train:1 > pods.yml
 """
 
 
@@ -101,7 +100,13 @@ class Wish:
     pattern: str | None
 
 
-def command(
+def build() -> typer.Typer:
+    app = typer.Typer(help="Containers that use RDMA devices and GPUs.", no_args_is_help=True)
+    app.command("flags", help=HELP)(flags)
+    return app
+
+
+def flags(
     words: Command = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: FormOption = None,
     image: Image = None, image_cuda: ImageCuda = None, image_os: ImageOs = None, near: Near = None, mad: Mad = False,
     pod_network: PodNetwork = False, rdma_resource: Resource = None, job: JobOption = None, master_addr: MasterAddress = None,
@@ -119,7 +124,7 @@ def command(
     if sysroot is not None:
         raise typer.Exit(_captured(sysroot, inventory, limit, wish))
     if inventory is None:
-        raise InputError("nothing to look at: give -i INVENTORY, or --sysroot DIR")
+        raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
     raise typer.Exit(_live(inventory, limit, wish))
 
 
@@ -133,7 +138,7 @@ def _check(given: Mapping[str, str | None]) -> None:
 def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
     from railwright.cli.session import Session, overall, require
 
-    session = Session("container-flags", inventory, limit, Format.JSON if wish.form is Output.JSON else Format.TEXT)
+    session = Session("container", inventory, limit, Format.JSON if wish.form is Output.JSON else Format.TEXT)
     session.judge()
     specs = _specs(inventory, wish.pattern)
     variables: dict[str, Any] = {"rdma_container_job": list(specs)}
@@ -179,17 +184,12 @@ def _rail_addresses(spec: Spec) -> list[str]:
 
 def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
     """The wishes for the nodes that a pattern names, in the order of the inventory."""
-    from railwright.ansible_start import check_configuration
-    from railwright.cli.session import bad_input, present
+    from railwright.cli.session import opened
 
-    with bad_input(inventory, Format.TEXT):
-        present(inventory)
-        check_configuration()
-        from railwright.inventory import load
-        from railwright.lint.lint import build_specs
+    loaded = opened(inventory, pattern, Format.TEXT)
+    from railwright.lint.lint import build_specs
 
-        loaded = load(inventory, pattern)
-        specs, findings = build_specs(loaded)
+    specs, findings = build_specs(loaded)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first = errors[0]

@@ -1,94 +1,73 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright explain profile``: an NCCL profile, or what becomes of it on the hosts of an inventory. No node is contacted."""
+"""``railwright explain`` of NCCL's settings: a profile, a variable, or what becomes of them on hosts. No node is contacted."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from railwright.cli import console
-from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
-from railwright.cli.session import bad_input, findings_document, present
-from railwright.exitcodes import InputError
+from railwright.cli.nccl import explain as explain_variable
+from railwright.cli.options import Format
+from railwright.cli.session import judged_inventory
 
-HELP = """Say what an NCCL profile sets and why, what it needs and excludes, and what was corrected against its source.
-
-Without a name every profile is listed. With an inventory: what /etc/nccl.conf of each host will hold and where each value comes from \
-(profile, QoS profile, inventory, override, node), with the named profile in place of its own. No node is contacted.
-
-\b
-Examples:
-  railwright explain profile
-  railwright explain profile scnet
-  railwright explain profile -i mycluster --limit node1
-"""
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Such as scnet or oci-h100.", show_default=False)]
 FOUND = "(found on the node)"
 LEFT_OUT = "(left out)"
+COLUMNS = ("variable", "value", "from", "why")
 
 
-def profile(name: Name = None, inventory: OptionalInventory = None, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
-    from railwright.nccl.profiles import document, names, profile_named
+def explain(name: str, inventory: Path | None, limit: str | None, form: Format) -> None:
+    """``profile``: all of them, or the hosts' own. In capitals: a variable. Else a profile, on the hosts in place of their own."""
+    from railwright.nccl.explain import explanation
+    from railwright.nccl.profiles import document, profile_named
 
-    row = profile_named(name) if name is not None else None
-    if inventory is not None:
-        _of_hosts(inventory, limit, name, form)
-    elif limit is not None:
-        raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
-    elif row is not None:
-        found = document(row)
+    variable = name.isupper() and "-" not in name
+    if name != "profile" and not variable:
+        profile_named(name)  # refuses what is none
+    if variable and (inventory is None or not explanation(name)["known"]):
+        explain_variable(name, form)
+    elif inventory is not None:
+        _of_hosts(inventory, limit, None if variable or name == "profile" else name, name if variable else None, form)
+    elif name == "profile":
+        _show_all(form)
+    else:
+        found = document(profile_named(name))
         if form is Format.JSON:
             console.print_json(found)
         else:
             _show(found)
-    else:
-        rows = [document(profile_named(item)) for item in names()]
-        if form is Format.JSON:
-            console.print_json(rows)
-        else:
-            console.table(("profile", "fabric", "for"), [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows])
 
 
-def _of_hosts(inventory: Path, limit: str | None, name: str | None, form: Format) -> None:
-    """Ends 64 when the inventory has errors, those that the named profile brings among them."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+def _show_all(form: Format) -> None:
+    from railwright.nccl.profiles import document, names, profile_named
 
-    specs: dict[str, Spec] = {}
-    with bad_input(inventory, form):
-        present(inventory)
-        from railwright.ansible_start import check_configuration
-
-        check_configuration()
-        from railwright.inventory import load, override
-        from railwright.lint import judge
-        from railwright.lint.lint import build_specs
-        from railwright.nccl.profiles import of_host
-
-        loaded = load(inventory, limit)
-        if name is not None:
-            loaded = override(loaded, {"rdma_nccl_profile": name}, {"rdma_nccl_profile": f"explain profile {name}"})
-        findings = judge(loaded)
-        specs, _own = build_specs(loaded)
-    for finding in findings:
-        console.note(str(finding))
-    errors = [item for item in findings if item.severity == "error"]
-    if errors:
-        if form is Format.JSON:
-            console.print_json(findings_document(findings))
-        raise InputError(f"{inventory}: {console.count(len(errors), 'error')}; no node was contacted")
+    rows = [document(profile_named(item)) for item in names()]
     if form is Format.JSON:
-        console.print_json({host: of_host(spec) for host, spec in specs.items()})
+        console.print_json(rows)
+    else:
+        console.table(("profile", "fabric", "for"), [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows])
+
+
+def _of_hosts(inventory: Path, limit: str | None, profile: str | None, variable: str | None, form: Format) -> None:
+    """Ends 64 when the inventory has errors, those that the named profile brings among them."""
+    given = {} if profile is None else {"rdma_nccl_profile": profile}
+    specs = judged_inventory(inventory, limit, form, given, dict.fromkeys(given, f"explain {profile}")).specs
+    from railwright.nccl.profiles import of_host
+
+    hosts = {host: of_host(spec) for host, spec in specs.items()}
+    if variable is not None:
+        for found in hosts.values():
+            found["variables"] = [row for row in found["variables"] if row["name"] == variable]
+    if form is Format.JSON:
+        console.print_json(hosts)
         return
-    for host, spec in specs.items():
-        found = of_host(spec)
+    for host, found in hosts.items():
         console.say(f"{host}: {found['path']} by profile {found['profile']}")
         rows = [(item["name"], _value(item), item["origin"], item["why"]) for item in found["variables"]]
         if rows:
-            console.table(("variable", "value", "from", "why"), rows)
+            console.table(COLUMNS, rows)
         else:
-            console.say("  nothing is set")
+            console.say("  nothing is set" if variable is None else f"  {variable} is not set")
 
 
 def _value(row: dict[str, Any]) -> str:
