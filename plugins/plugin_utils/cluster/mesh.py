@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 CHECK = "ssh.mesh"
