@@ -27,7 +27,7 @@ RAILS: dict[str, tuple[str, list[tuple[str, str, str | None]]]] = {
 
 def spec_of(name: str, **values: Any) -> Spec:
     """An inventory that fits the tree."""
-    fabric, matches = RAILS[name]
+    fabric, matches = RAILS[name] if name in RAILS else rails_found(name)
     rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
              for i, (kind, value, address) in enumerate(matches)]
     given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0",
@@ -35,6 +35,14 @@ def spec_of(name: str, **values: Any) -> Spec:
     spec, findings = build_spec(given, "node1")
     assert spec is not None, findings
     return spec
+
+
+def rails_found(name: str) -> tuple[str, list[tuple[str, str, str | None]]]:
+    """A rail for each HCA with a PCI function of its own."""
+    hcas = [hca for hca in observe_identity(TreeHost(str(NODES / name))).hcas if hca.pci is not None]
+    layers = {"erdma" if hca.driver == "erdma" else "infiniband" if hca.link_layer == "InfiniBand" else "roce" for hca in hcas}
+    fabric = min(layers, default="roce")
+    return fabric, [("pci", str(hca.pci), None if fabric == "infiniband" else f"10.10.{i}.11/24") for i, hca in enumerate(hcas)]
 
 
 class Tree:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..areas.nccl import environment
 from ..checks.node import judge_node
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..observe.facts import observe_facts
 from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
 from ..observe.nccl_libraries import places_of
@@ -42,8 +43,9 @@ class Finding(NamedTuple):
     by: str
 
 
-def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
+def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
+    host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
     carriers = observe_carriers(host)
