@@ -14,7 +14,7 @@ from ..formats.outside import is_digits
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .dkms import ERDMA, Build, dkms_builds
-from .modules import module_index, module_path
+from .modules import module_index, module_path, running_modules
 from .peermem_build import symbol_files
 
 MODULE = "erdma"
@@ -52,7 +52,7 @@ class Driver(NamedTuple):
 
 def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
-    loaded = host.exists("/sys/module/" + MODULE) or _row(host) is not None
+    loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
     if not live:
         return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
     path = module_path(module_index(host, kernel), MODULE)
@@ -68,19 +68,10 @@ def letter_of(host: Host) -> Optional[str]:
     return found if found in ("Y", "N") else None
 
 
-def _row(host: Host) -> Optional[List[str]]:
-    """The driver's line of /proc/modules: name, size, references, users."""
-    for line in (host.read("/proc/modules") or "").splitlines():
-        fields = line.split()
-        if len(fields) > 3 and fields[0] == MODULE:
-            return fields
-    return None
-
-
 def references(host: Host) -> int:
     """How many hold the module: other modules, and every open context of a program."""
-    row = _row(host)
-    return (sysfs_values.integer(row[2]) or 0) if row is not None else 0
+    row = (running_modules(host) or {}).get(MODULE)
+    return (row.references or 0) if row is not None else 0
 
 
 def _has_parameter(host: Host, kernel: str) -> Optional[bool]:
@@ -120,8 +111,8 @@ def _checksum(text: Optional[str]) -> Optional[int]:
 
 def users(host: Host) -> List[str]:
     """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
-    row = _row(host)
-    found = ["module " + name for name in (row[3] if row is not None else "").split(",") if sysfs_values.is_name(name)]
+    row = (running_modules(host) or {}).get(MODULE)
+    found = ["module " + name for name in (row.users if row is not None else ())]
     files = {"/dev/infiniband/" + name for name in _verbs_devices(host)}
     for pid in host.listdir("/proc") if files else []:
         if is_digits(pid):

@@ -2,7 +2,7 @@
 """Kernel modules of the RDMA and GPU family: which are loaded, which the running kernel could load."""
 
 import re
-from typing import Any, Dict, FrozenSet, Iterable, Optional
+from typing import Any, Dict, FrozenSet, Iterable, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -25,24 +25,38 @@ WANTED = (
 )
 
 
-def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
-    """Loaded modules of the family; None when /proc/modules cannot be read."""
-    text = host.read("/proc/modules")
+class Loaded(NamedTuple):
+    """A line of /proc/modules. ``references``: None where the kernel does not count (no CONFIG_MODULE_UNLOAD: ``-``, seen on a real node).
+
+    More references than users: processes hold it.
+    """
+
+    references: Optional[int]
+    users: Tuple[str, ...]
+
+
+def running_modules(host: Host) -> Optional[Dict[str, Loaded]]:
+    """Every module that is loaded, by name; None when /proc/modules cannot be read."""
+    return host.once("running modules", lambda: _running(host.read("/proc/modules")))
+
+
+def _running(text: Optional[str]) -> Optional[Dict[str, Loaded]]:
     if text is None:
         return None
-    found = {}
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) < 4 or not FAMILY.match(fields[0]):
-            continue
-        users = [user for user in fields[3].split(",") if sysfs_values.is_name(user)]
-        found[fields[0]] = {
-            "version": sysfs_values.token(host.read("/sys/module/%s/version" % fields[0], 256)),
-            # A kernel that cannot unload modules counts nobody: "-" in place of a number.
-            "used_by": sorted(users) if fields[2] != "-" else None,
-            "parameters": _parameters(host, fields[0]),
-        }
-    return {name: found[name] for name in sorted(found)}
+    rows = [line.split() for line in text.splitlines()]
+    return {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
+            for row in rows if len(row) > 3}
+
+
+def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
+    """Loaded modules of the family; None when /proc/modules cannot be read. ``used_by``: None where the kernel does not count."""
+    running = running_modules(host)
+    return None if running is None else {
+        name: {
+            "version": sysfs_values.token(host.read("/sys/module/%s/version" % name, 256)),
+            "used_by": sorted(row.users) if row.references is not None else None,
+            "parameters": _parameters(host, name),
+        } for name, row in sorted(running.items()) if FAMILY.match(name)}
 
 
 def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
@@ -53,15 +67,13 @@ def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
 def available_modules(host: Host, kernel: Optional[str], names: Iterable[str] = WANTED) -> FrozenSet[str]:
     """Those of ``names`` that are loaded, built in, or could be loaded into the running kernel."""
     indexes = [module_index(host, kernel), _tree_file(host, kernel, "modules.builtin")]
-    loaded = host.read("/proc/modules") or ""
-    return frozenset(
-        name for name in names
-        if any(module_path(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
+    loaded = running_modules(host) or {}
+    return frozenset(name for name in names if name in loaded or any(module_path(index, name) for index in indexes))
 
 
 def module_index(host: Host, kernel: Optional[str]) -> str:
     """modules.dep of the running kernel, "" when there is none."""
-    return _tree_file(host, kernel, "modules.dep")
+    return host.once("modules.dep of %s" % kernel, lambda: _tree_file(host, kernel, "modules.dep"))
 
 
 def _tree_file(host: Host, kernel: Optional[str], name: str) -> str:

@@ -12,7 +12,8 @@ from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
 from .modules import module_index, module_path
-from .packages import DPKG_LIMIT, DPKG_STATUS
+from .package_state import UNFINISHED
+from .packages import dpkg_rows
 from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name
 
 _META_PACKAGES = (
@@ -21,11 +22,7 @@ _META_PACKAGES = (
 )
 _CORE_PACKAGES = ("rdma-core",)
 _OFED_INFO = re.compile(r"^(?:MLNX_OFED_LINUX|OFED-internal)-([0-9]{1,9}\.[0-9]+-[0-9.]+?):?(?:\s|$)", re.MULTILINE)
-# dpkg's states between "gone" and "installed": unpacked and not set up, or stopped in the middle.
-_HALF = re.compile(r"^Status: \S+ \S+ (unpacked|half-configured|half-installed|triggers-awaited|triggers-pending)$", re.MULTILINE)
-_FAMILY = re.compile(
-    r"^Package: ((?:doca|mlnx|ofed|rdma|libibverbs|ibverbs|librdmacm|nvidia|cuda|dkms|mft|kernel-mft|iser|isert|srp|knem)\S*)$",
-    re.MULTILINE)
+_FAMILY = re.compile("doca|mlnx|ofed|rdma|libibverbs|ibverbs|librdmacm|nvidia|cuda|dkms|mft|kernel-mft|iser|isert|srp|knem")
 
 
 def stack_facts(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
@@ -38,15 +35,9 @@ def stack_facts(host: Host, identity: Identity, packages: Optional[Mapping[str, 
 
 def half_installed(host: Host) -> Optional[List[str]]:
     """``NAME (half-configured)`` for each package of stack and drivers that dpkg has not finished with; None without its database."""
-    text = host.read(DPKG_STATUS, DPKG_LIMIT)
-    if text is None or "Package: " not in text:
-        return None
-    found: List[str] = []
-    for state in _HALF.finditer(text):
-        name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())
-        if name is not None and sysfs_values.is_name(name.group(1)):
-            found.append("%s (%s)" % (name.group(1), state.group(1)))
-    return found
+    rows = dpkg_rows(host)
+    half = [row for row in rows or () if row.state in UNFINISHED and _FAMILY.match(row.name)]
+    return None if rows is None else ["%s (%s)" % (row.name, row.state) for row in half]
 
 
 def observe_stack(host: Host, kernel: Optional[str], packages: Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]:
