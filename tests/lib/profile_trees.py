@@ -5,13 +5,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.lib.node_trees import NODES
+
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
-from node_trees import NODES
 
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
 LIBRARY = "/opt/railwright/nccl/%s/lib/libnccl.so.2"
