@@ -586,7 +586,7 @@ TABLE_OF_PARSERS = (
         "NCCL's libraries",
         lambda host: (
             nccl_library.cached_libraries(host),
-            aiacc.cached_plugins(host),
+            nccl_library.cached_libraries(host, aiacc.PLUGIN),
             nccl_library.nccl_libraries(host),
             nccl_libraries.loadable_nccl(host, PLATFORM),
         ),
@@ -594,7 +594,8 @@ TABLE_OF_PARSERS = (
         "NCCL version 2.30.7+cuda13.0\0",
     ),
     node("the eRDMA driver", lambda host: erdma_driver.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
-    text("a module's checksums", peermem_build.checksum, "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
+    text("a module's checksums", lambda said: peermem_build.checksum(said, peermem_build._CRC),
+         "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
     # the system
     text("GRUB's menu", grub.parse_menu, MENU),
     node("what GRUB starts", of_menu, MENU, "saved_entry=gnulinux-advanced>b\nnext_entry=1>0\n"),

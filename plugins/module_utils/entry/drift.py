@@ -15,7 +15,7 @@ from ..observe.facts import observe_facts
 from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
 from ..observe.nccl_libraries import places_of
 from ..observe.provenance import UNKNOWN, Origin, origins
-from ..observe.summary import observe_summary
+from ..observe.summary import stack_summary
 from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
 from ..plan.severities import DOUBLES, area_of_check, of_change, of_check
@@ -47,7 +47,8 @@ def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] =
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
     host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
-    verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
+    facts = observe_facts(host, plan.identity, places_of(spec))
+    verdicts = judge_node(node, spec, plan.identity, facts)
     carriers = observe_carriers(host)
     findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
     return {
@@ -55,7 +56,7 @@ def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] =
         "judged": sorted({area.name for area in AREAS} | {area_of_check(item.check) for item in verdicts if item.status != "skipped"}),
         "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"]
         + unknown(carriers),
-        "drivers": observe_summary(host, plan.identity),
+        "drivers": stack_summary(facts),
         "notes": list(plan.notes),
     }
 

@@ -14,8 +14,8 @@ from ..formats.outside import is_digits
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .dkms import ERDMA, Build, dkms_builds
-from .modules import module_index, module_path, running_modules
-from .peermem_build import symbol_files
+from .modules import module_path, running_modules
+from .peermem_build import checksum, symbol_files
 
 MODULE = "erdma"
 PARAMETER = "compat_mode"
@@ -55,7 +55,7 @@ def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
     if not live:
         return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
-    path = module_path(module_index(host, kernel), MODULE)
+    path = module_path(host, kernel, MODULE)
     found = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
     return Driver(
         loaded, letter_of(host) if loaded else None, path, _has_parameter(host, kernel) if path is not None else None,
@@ -96,17 +96,12 @@ def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
     if path is None or ".." in path.split("/"):
         return None
     dumped = host.run(("modprobe", "--dump-modversions", "/lib/modules/%s/%s" % (kernel, path)), _SECONDS)
-    imported = _checksum(dumped.out) if dumped.ok else None
+    imported = checksum(dumped.out, _CRC) if dumped.ok else None
     for file in symbol_files(host, kernel) + ["/lib/modules/%s/build/Module.symvers" % kernel]:
-        exported = _checksum(host.read(file))
+        exported = checksum(host.read(file), _CRC)
         if exported is not None:
             return None if imported is None else FITS if imported == exported else OTHER_CORE
     return None
-
-
-def _checksum(text: Optional[str]) -> Optional[int]:
-    found = _CRC.search(text or "")
-    return int(found.group(1), 16) if found else None
 
 
 def users(host: Host) -> List[str]:

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from .modules import module_index, module_path
+from .modules import module_path
 from .package_state import UNFINISHED
 from .packages import dpkg_rows
 from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name
@@ -59,7 +59,7 @@ def _by_package(host: Host, kernel: Optional[str], packages: Mapping[str, str]) 
 
 def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """An OFED module has a version like 24.10-1.1.4; a module of the kernel has none, or 5.0-0 in old ones."""
-    path = module_path(module_index(host, kernel), "mlx5_core")
+    path = module_path(host, kernel, "mlx5_core")
     version = sysfs_values.token(host.line("/sys/module/mlx5_core/version"))
     if path is None or not FOREIGN_PATH.search(path):
         return None
@@ -68,7 +68,7 @@ def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -
 
 def _by_ofed_info(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """Only where mlx5 lies nowhere that we know: its answer alone does not say that the stack is in use."""
-    if module_path(module_index(host, kernel), "mlx5_core") is not None or host.which("ofed_info") is None:
+    if module_path(host, kernel, "mlx5_core") is not None or host.which("ofed_info") is None:
         return None
     found = _OFED_INFO.search(host.run(["ofed_info", "-s"], 10.0).out)
     if found is None:
@@ -80,5 +80,5 @@ def _by_core(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> 
     for name in _CORE_PACKAGES:
         if name in packages:
             return "inbox", packages[name], "package " + name
-    path = module_path(module_index(host, kernel), "ib_core")
+    path = module_path(host, kernel, "ib_core")
     return ("inbox", None, "module " + path) if path is not None else None

@@ -16,8 +16,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.write import 
 from counted_host import CountedHost
 
 # What reads, or touches nothing.
-READS = {"path", "run", "user", "snapshot", "read_bytes", "read", "line", "listdir", "exists", "readlink", "status", "mode", "mtime", "size",
-         "free_bytes", "which", "once", "exchange", "process", "login", "owner", "unlock"}
+READS = {"path", "run", "user", "snapshot", "read_bytes", "read", "line", "listdir", "exists", "readlink", "status", "mode", "mtime",
+         "size", "free_bytes", "which", "once", "exchange", "process", "login", "owner", "unlock"}
 
 
 @pytest.fixture

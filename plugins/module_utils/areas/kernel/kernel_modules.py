@@ -146,7 +146,7 @@ def kernel_has(host: Host, kernel: str, wanted: List[str]) -> Optional[Tuple[str
 
 
 def built_in(host: Host, kernel: str, name: str) -> bool:
-    return "/%s.ko\n" % name in (host.read("/lib/modules/%s/modules.builtin" % kernel) or "").replace("-", "_")
+    return name in module_index(host, kernel, "modules.builtin")
 
 
 def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
