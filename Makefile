@@ -109,10 +109,11 @@ generate: $(INSTALLED) ## write generated files anew (reference pages, argument 
 	@$(BIN)/python tools/generate
 
 .PHONY: bench
-bench: $(INSTALLED) ## what the core, a megabyte in each parser and a drift of 100 loopback nodes cost: build/bench/drift.json
+bench: $(INSTALLED) ## what a node, a megabyte in each parser and a drift of 100 loopback nodes cost: build/bench/node.json, drift.json
 	@tools/need bench
-	@$(BIN)/python -m benchmarks.facts; facts=$$?; $(BIN)/python -m benchmarks.parsers; parsers=$$?; \
-		$(BIN)/python -m tests.bench.drift $(ARGS) && [ $$facts = 0 ] && exit $$parsers
+	@$(BIN)/python -m benchmarks.facts; facts=$$?; $(BIN)/python -m benchmarks.node; node=$$?; \
+		$(BIN)/python -m benchmarks.parsers; parsers=$$?; \
+		$(BIN)/python -m tests.bench.drift $(ARGS) && [ $$facts = 0 ] && [ $$node = 0 ] && exit $$parsers
 
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test

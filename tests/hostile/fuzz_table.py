@@ -77,7 +77,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall import ufw
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import docker
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_args
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment as nccl_area
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import (
     evidence,
     foreign_routes,
@@ -92,6 +91,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.system impor
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade_lease  # fmt: skip
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
+    nccl_conf,
     openpgp,
     outside,
     program_output,  # fmt: skip
@@ -103,7 +103,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import (
     collect,
-    dumps,
     json_report,
     probe,
     text_report,
@@ -448,7 +447,7 @@ TABLE_OF_PARSERS = (
     text("NCCL's XML", of_xml, XML, errors=(topology_xml.Unreadable,)),
     text(
         "nccl.conf",
-        lambda said: (dumps.conf_settings(said), nccl._conf(said), nccl_area.parse_conf(said)),
+        lambda said: (nccl_conf.conf_variables(said), nccl._conf(said)),
         "# a\nNCCL_DEBUG=INFO\nNCCL_A = b\n",
     ),
     document("a build's manifest", build.read_manifest, {"key": "x", "programs": {"a": "b"}}),
@@ -472,14 +471,14 @@ TABLE_OF_PARSERS = (
         "dpkg's status",
         lambda host: (
             packages.query_packages(host, DEBIAN, ["rdma-core", "mlnx"]),
-            package_state.all_installed(host, DEBIAN),
+            packages.all_installed(host, DEBIAN),
             package_state.unfinished(host),
             package_state.held(host, DEBIAN, ["mlnx"]),
         ),
         STATUS,
     ),
     node(
-        "rpm's answers", lambda host: (package_state.all_installed(host, PLATFORM), package_state.held(host, PLATFORM, ["rdma-core"])), RPM
+        "rpm's answers", lambda host: (packages.all_installed(host, PLATFORM), package_state.held(host, PLATFORM, ["rdma-core"])), RPM
     ),
     node(
         "newer versions",
@@ -576,7 +575,7 @@ TABLE_OF_PARSERS = (
             gpu_driver.loaded_driver(host),
             gpu_driver.smi_rows(host, ("a", "b")),
             gpu_driver.driver_on_disk(host, "6.1"),
-            gpu_driver.module_users(host, "nvidia"),
+            modules.running_modules(host),
         ),
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release\n",
         "0000:1b:00.0, Enabled\n",
@@ -587,7 +586,7 @@ TABLE_OF_PARSERS = (
         "NCCL's libraries",
         lambda host: (
             nccl_library.cached_libraries(host),
-            aiacc.cached_plugins(host),
+            nccl_library.cached_libraries(host, aiacc.PLUGIN),
             nccl_library.nccl_libraries(host),
             nccl_libraries.loadable_nccl(host, PLATFORM),
         ),
@@ -595,7 +594,8 @@ TABLE_OF_PARSERS = (
         "NCCL version 2.30.7+cuda13.0\0",
     ),
     node("the eRDMA driver", lambda host: erdma_driver.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
-    text("a module's checksums", peermem_build.checksum, "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
+    text("a module's checksums", lambda said: peermem_build.checksum(said, peermem_build._CRC),
+         "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
     # the system
     text("GRUB's menu", grub.parse_menu, MENU),
     node("what GRUB starts", of_menu, MENU, "saved_entry=gnulinux-advanced>b\nnext_entry=1>0\n"),

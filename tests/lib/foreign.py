@@ -150,9 +150,6 @@ class Telling(Host):
     def mtime(self, path: str) -> float:
         return 1.0
 
-    def modified(self, path: str) -> float:
-        return 1.0
-
     def size(self, path: str) -> int:
         return len(self.text)
 

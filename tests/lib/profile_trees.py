@@ -5,13 +5,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.lib.node_trees import NODES
+
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from field_specs import build_spec
-from node_trees import NODES
 
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
 LIBRARY = "/opt/railwright/nccl/%s/lib/libnccl.so.2"
@@ -27,7 +28,7 @@ RAILS: dict[str, tuple[str, list[tuple[str, str, str | None]]]] = {
 
 def spec_of(name: str, **values: Any) -> Spec:
     """An inventory that fits the tree."""
-    fabric, matches = RAILS[name]
+    fabric, matches = RAILS[name] if name in RAILS else rails_found(name)
     rails = [{"name": f"rail{i}", "match": {kind: value}} | ({"address": address} if address else {})
              for i, (kind, value, address) in enumerate(matches)]
     given = {"fabric": fabric, "mtu": MTU[fabric], "rdma_stack": "inbox", "rails": rails, "bootstrap_interface": "eth0",
@@ -35,6 +36,14 @@ def spec_of(name: str, **values: Any) -> Spec:
     spec, findings = build_spec(given, "node1")
     assert spec is not None, findings
     return spec
+
+
+def rails_found(name: str) -> tuple[str, list[tuple[str, str, str | None]]]:
+    """A rail for each HCA with a PCI function of its own."""
+    hcas = [hca for hca in observe_identity(TreeHost(str(NODES / name))).hcas if hca.pci is not None]
+    layers = {"erdma" if hca.driver == "erdma" else "infiniband" if hca.link_layer == "InfiniBand" else "roce" for hca in hcas}
+    fabric = min(layers, default="roce")
+    return fabric, [("pci", str(hca.pci), None if fabric == "infiniband" else f"10.10.{i}.11/24") for i, hca in enumerate(hcas)]
 
 
 class Tree:

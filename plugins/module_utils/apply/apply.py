@@ -8,6 +8,7 @@ from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..observe.dkms import make_log_tail
 from ..plan.plan import Plan, check_expected, make_plan, without_consent
 from ..spec.model import Spec
@@ -126,7 +127,7 @@ def settle(
     deadline = time.monotonic() + SETTLE_SECONDS
     planned = [change.key for change in plan.changes]
     while True:
-        again = make_plan(host, spec, areas, plan.management).changes
+        again = make_plan(InspectedHost(host), spec, areas, plan.management).changes
         found = [change for change in again if not change.external]
         left = [change for change in found if change.key in planned]
         if not left:

@@ -236,7 +236,7 @@ def read_point(host: Host, name: str) -> Point:
     document, packages = load(host, paths[0]) or {}, load(host, paths[1]) or {}
     number = document.get("number") or packages.get("number") or 0
     return Point(name, str(document.get("base") or packages.get("base") or base_of(name)), number if isinstance(number, int) else 0,
-                 max(host.modified(path) for path in paths), document, packages)
+                 max(host.mtime(path) or 0.0 for path in paths), document, packages)
 
 
 def base_of(name: str) -> str:
@@ -256,4 +256,4 @@ def digest(content: Optional[bytes]) -> Optional[str]:
 def newest_first(host: Host) -> List[str]:
     """The journals on this node, by the time of their last entry."""
     paths = [document_path(name) for name in host.listdir(ROOT)]
-    return sorted(paths, key=lambda path: (host.modified(path), path), reverse=True)
+    return sorted(paths, key=lambda path: (host.mtime(path) or 0.0, path), reverse=True)

@@ -7,6 +7,7 @@ from ..areas.gpu.gpudirect_verdicts import chosen, expects_traffic
 from ..catalogue.stacks import stack_of, vendor_stack
 from ..checks.node import judge_node, judge_plan, rail_views, targets_of
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..measure.gdr_pairs import near_pairs
 from ..observe.facts import observe_facts
 from ..observe.nccl_libraries import places_of
@@ -19,8 +20,9 @@ from ..types import Identity, Verdict, as_dicts
 NO_DEVICE = "no rail of this node has an RDMA device to measure over"
 
 
-def check_node(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
+def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
+    host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
     verdicts = [item for _area, item in judge_node(inspection_of(node, spec, plan.identity, facts))]

@@ -8,7 +8,9 @@ applied already or not. Without an inventory they are what the node's file says.
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..areas.nccl import environment
+from ..formats.nccl_conf import conf_variables
 from ..host.host import Host, TreeHost
+from ..host.inspected import InspectedHost
 from ..observe.containers import Runtime, observe_cdi, observe_image, observe_infiniband, observe_numa, observe_runtimes, observe_toolkit
 from ..observe.gpu_driver import loaded_driver
 from ..observe.hca import observe_hcas
@@ -22,8 +24,9 @@ _IMAGE_VARIABLES = ("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA")
 _IMAGE_LABELS = ("org.opencontainers.image.ref.name", "org.opencontainers.image.version")
 
 
-def look(host: Host, spec: Optional[Spec], image: Optional[str] = None, management_address: Optional[str] = None) -> Dict[str, Any]:
+def look(live: Host, spec: Optional[Spec], image: Optional[str] = None, management_address: Optional[str] = None) -> Dict[str, Any]:
     """``spec`` None: a node by itself. ``image``: whose CUDA is read, where a runtime of the node has it."""
+    host = InspectedHost(live)
     identity = observe_identity(host, management_address)
     runtimes = observe_runtimes(host)
     variables, notes = job_variables(host, spec, identity)
@@ -55,7 +58,7 @@ def look_at_tree(path: str, spec: Optional[Spec], image: Optional[str] = None) -
 def job_variables(host: Host, spec: Optional[Spec], identity: Identity) -> Tuple[Dict[str, str], List[str]]:
     """(NCCL's variables, notes): what area nccl writes on this node."""
     if spec is None:
-        return environment.parse_conf(host.read("/etc/nccl.conf") or ""), []
+        return conf_variables(host.read("/etc/nccl.conf")), []
     desired = environment.desired(spec, identity)
     observed = environment.observe(host, desired)
     wrong = environment.problems(spec, identity, desired) + environment.conflicts(desired, observed)

@@ -11,11 +11,12 @@ from ..areas.nccl import environment
 from ..checks.area_verdicts import SETTLED
 from ..checks.node import judge_node
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..observe.facts import observe_facts
 from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
 from ..observe.nccl_libraries import places_of
 from ..observe.provenance import UNKNOWN, Origin, origins
-from ..observe.summary import observe_summary
+from ..observe.summary import stack_summary
 from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
 from ..plan.severities import of_change, of_verdict
@@ -44,8 +45,9 @@ class Finding(NamedTuple):
     by: str
 
 
-def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
+def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
+    host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
     verdicts = judge_node(inspection_of(node, spec, plan.identity, facts))
@@ -56,7 +58,7 @@ def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] =
         "judged": sorted({area.name for area in AREAS} | {area for area, item in verdicts if item.status != "skipped"}),
         "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for _area, item in verdicts if item.status == "unknown"]
         + unknown(carriers),
-        "drivers": observe_summary(host, plan.identity),
+        "drivers": stack_summary(facts),
         "notes": list(plan.notes),
     }
 

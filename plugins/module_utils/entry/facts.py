@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from ..errors import RailwrightError
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..observe.facts import observe_facts
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
@@ -19,7 +20,7 @@ def connection_address() -> Optional[str]:
 
 def run_facts(module: Any) -> None:
     """The facts under their own name; the action plugin makes them a host fact too."""
-    host = Host()
+    host = InspectedHost(Host())
     try:
         facts = observe_facts(host, observe_identity(host, connection_address()))
     except RailwrightError as error:

@@ -8,13 +8,15 @@ from ..areas.gpu.gpudirect_dkms import directory
 from ..areas.gpu.gpudirect_evidence import evidence_of, wants_of
 from ..errors import RailwrightError
 from ..host.host import Host, TreeHost
+from ..host.inspected import InspectedHost
 from ..observe.identity import observe_identity
 from ..rules.gpudirect import NV_PEER_MEM, choose
 from ..spec.model import Spec
 
 
-def explain(host: Host, spec: Optional[Spec]) -> Dict[str, Any]:
+def explain(live: Host, spec: Optional[Spec]) -> Dict[str, Any]:
     """``spec`` None: a node by itself, without an inventory that asks for anything."""
+    host = InspectedHost(live)
     identity = observe_identity(host)
     wants = wants_of(spec, identity)
     evidence, rows = evidence_of(wants, observe_evidence(host, identity))

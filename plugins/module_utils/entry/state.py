@@ -10,6 +10,7 @@ from ..apply.watchdog_units import TIMER
 from ..areas.erdma.driver_choice import planned_wire
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
+from ..host.inspected import InspectedHost
 from ..observe.summary import observe_summary
 from ..plan.package_steps import downloads, needs_proof, package_steps
 from ..plan.plan import Plan, make_plan
@@ -31,13 +32,14 @@ def run_state(module: Any) -> None:
     applying = params["mode"] == "apply" and not module.check_mode
     try:
         with exclusive(host, wanted=applying):
-            whole = make_plan(host, spec, params["areas"], connection_address(), params["now"])
-            plan, left = cut_plan(host, whole, spec.consent, params["only"], consented_only=params["consented_only"])
+            inspected = InspectedHost(host)  # with the lock held; an apply inspects the node again
+            whole = make_plan(inspected, spec, params["areas"], connection_address(), params["now"])
+            plan, left = cut_plan(inspected, whole, spec.consent, params["only"], consented_only=params["consented_only"])
             result = dict(plan_result(plan, spec), **cut_result(params, plan, left))
-            result["notes"] += notes(host)
-            result["erdma"] = planned_wire(host, spec, plan.identity)
+            result["notes"] += notes(inspected)
+            result["erdma"] = planned_wire(inspected, spec, plan.identity)
             if params["areas"] is None and not applying:  # of the whole plan: a role's slice says nothing of the rest
-                result["drivers"] = observe_summary(host, plan.identity)
+                result["drivers"] = observe_summary(inspected, plan.identity)
             refused = {"plan": result["plan"], "problems": result["problems"]}
             applied = Applied("", ())
             if applying:

@@ -18,7 +18,7 @@ import socket
 import stat
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 from .run import run_bounded
 from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
@@ -29,6 +29,8 @@ READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc 
 NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory
 MAX_LINKS = 40
 FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
+Made = TypeVar("Made")
+Status = os.stat_result
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
@@ -87,10 +89,7 @@ class Host(Writer):
             return []
 
     def exists(self, path: str) -> bool:
-        try:
-            return os.path.exists(self.path(path))
-        except (OSError, ValueError):
-            return False
+        return self.status(path) is not None
 
     def readlink(self, path: str) -> Optional[str]:
         try:
@@ -98,26 +97,27 @@ class Host(Writer):
         except (OSError, ValueError):
             return None
 
-    def mode(self, path: str) -> Optional[int]:
-        """Permission bits of a file, or None when it is absent."""
+    def status(self, path: str) -> Optional[Status]:
+        """What stat(2) says of a file, or of what a link leads to; None when it is absent."""
         try:
-            return stat.S_IMODE(os.stat(self.path(path)).st_mode)
+            return os.stat(self.path(path))
         except (OSError, ValueError):
             return None
+
+    def mode(self, path: str) -> Optional[int]:
+        """Permission bits of a file, or None when it is absent."""
+        status = self.status(path)
+        return None if status is None else stat.S_IMODE(status.st_mode)
 
     def mtime(self, path: str) -> Optional[float]:
         """When the content of a file last changed, in seconds since the epoch; None when it is absent."""
-        try:
-            return os.stat(self.path(path)).st_mtime
-        except (OSError, ValueError):
-            return None
+        status = self.status(path)
+        return None if status is None else status.st_mtime
 
     def size(self, path: str) -> Optional[int]:
         """Bytes of a file, or None when it is absent."""
-        try:
-            return os.stat(self.path(path)).st_size
-        except (OSError, ValueError):
-            return None
+        status = self.status(path)
+        return None if status is None else status.st_size
 
     def free_bytes(self, path: str) -> Optional[int]:
         try:
@@ -136,6 +136,10 @@ class Host(Writer):
             except (OSError, ValueError):  # a captured tree may hold a loop of links
                 continue
         return None
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives: what is read of a node and costs much to parse. ``InspectedHost`` makes each name once."""
+        return make()
 
     def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
         """Run a command without a shell, in the C locale, in a session of its own. Never raises.
@@ -234,13 +238,6 @@ class Host(Writer):
             return pwd.getpwuid(state.st_uid).pw_name, state.st_uid, state.st_gid
         except (OSError, ValueError, KeyError):
             return None
-
-    def modified(self, path: str) -> float:
-        """When a file was last written, 0.0 when it is absent."""
-        try:
-            return os.stat(self.path(path)).st_mtime
-        except (OSError, ValueError):
-            return 0.0
 
     def lock(self, path: str) -> Optional[int]:
         """Take an exclusive lock that ends with this process; None when another one has it. Raises OSError when there can be none."""

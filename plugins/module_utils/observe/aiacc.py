@@ -15,12 +15,13 @@ from ..host.host import Host
 from ..types import Identity
 from .nccl import CONF, observe_nccl
 from .nccl_libraries import BACKUP, Places, owner_of, site_packages
+from .nccl_library import cached_libraries
 from .packages import query_packages
 
 LD_CONF = "/etc/ld.so.conf"
 ENVIRONMENT = "/etc/environment"
+PLUGIN = "libnccl-net.so"
 INCLUDES = 4  # how deep ld.so.conf's files include others; the usual depth is one
-_CACHED = re.compile(r"^[ \t]+libnccl-net\.so \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
 _ASSIGNED = re.compile(r"^[ \t]*(?:export[ \t]+)?%s=[\"']?([^\"'\s]*)" % VARIABLE, re.MULTILINE)
 _METADATA = re.compile(r"([A-Za-z0-9_.-]+?)-([0-9][A-Za-z0-9.]*)(?:-py[0-9.]+)?\.(?:dist|egg)-info\Z")
 
@@ -47,7 +48,8 @@ def observe_aiacc(host: Host, identity: Identity, places: Optional[Places] = Non
     packages = query_packages(host, identity, (PACKAGE, DEEPNCCL)) or {}
     there = host.exists(PATH)
     return AiaccState(
-        packages.get(PACKAGE), cached_plugins(host), there, _owner(host, identity, packages.get(PACKAGE)) if there else None,
+        packages.get(PACKAGE), tuple(cached_libraries(host, PLUGIN)), there,
+        _owner(host, identity, packages.get(PACKAGE)) if there else None,
         LIBRARIES in loader_directories(host), net_plugin_settings(host), _deep(host, packages.get(DEEPNCCL)),
         _pypi(host, places if places is not None else Places()))
 
@@ -67,13 +69,6 @@ def as_facts(state: AiaccState) -> Optional[Dict[str, Any]]:
         "deepnccl": {"package": state.deep.package, "backups": list(state.deep.backups)} if state.deep is not None else None,
         "pypi": [{"name": name, "version": version, "directory": directory} for name, version, directory in state.pypi],
     }
-
-
-def cached_plugins(host: Host) -> Tuple[str, ...]:
-    """libc6 alone is a 32-bit x86 library."""
-    answer = host.run(("ldconfig", "-p"), 10.0)
-    rows: List[Tuple[str, str]] = _CACHED.findall(answer.out) if answer.ok else []
-    return tuple(path for kind, path in rows if kind != "libc6")
 
 
 def loader_directories(host: Host, path: str = LD_CONF, depth: int = 0) -> List[str]:

@@ -17,7 +17,7 @@ from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
-from .modules import module_index, module_path
+from .modules import module_path
 
 TREE = "/var/lib/dkms"
 SOURCES = "/usr/src"
@@ -49,6 +49,10 @@ class Build(NamedTuple):
 
 def dkms_builds(host: Host) -> Tuple[Build, ...]:
     """Everything that DKMS knows of, in the order of its tree."""
+    return host.once("DKMS builds", lambda: _builds(host))
+
+
+def _builds(host: Host) -> Tuple[Build, ...]:
     modules = [name for name in host.listdir(TREE) if sysfs_values.is_name(name) and _versions(host, name)]
     if not modules and not host.listdir(TREE):
         return _from_status(host)
@@ -111,7 +115,7 @@ def module_on_disk(host: Host, kernel: str, name: str) -> bool:
     if not sysfs_values.is_name(kernel):
         return False
     root = "/lib/modules/%s/" % kernel
-    path = module_path(module_index(host, kernel), name.replace("-", "_"))
+    path = module_path(host, kernel, name.replace("-", "_"))
     if path is not None and not path.startswith("kernel/") and host.exists(root + path):
         return True
     wanted = {name.replace("-", "_")}

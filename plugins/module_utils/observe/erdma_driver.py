@@ -14,8 +14,8 @@ from ..formats.outside import is_digits
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .dkms import ERDMA, Build, dkms_builds
-from .modules import module_index, module_path
-from .peermem_build import symbol_files
+from .modules import module_path, running_modules
+from .peermem_build import checksum, symbol_files
 
 MODULE = "erdma"
 PARAMETER = "compat_mode"
@@ -52,10 +52,10 @@ class Driver(NamedTuple):
 
 def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
-    loaded = host.exists("/sys/module/" + MODULE) or _row(host) is not None
+    loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
     if not live:
         return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
-    path = module_path(module_index(host, kernel), MODULE)
+    path = module_path(host, kernel, MODULE)
     found = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
     return Driver(
         loaded, letter_of(host) if loaded else None, path, _has_parameter(host, kernel) if path is not None else None,
@@ -68,19 +68,10 @@ def letter_of(host: Host) -> Optional[str]:
     return found if found in ("Y", "N") else None
 
 
-def _row(host: Host) -> Optional[List[str]]:
-    """The driver's line of /proc/modules: name, size, references, users."""
-    for line in (host.read("/proc/modules") or "").splitlines():
-        fields = line.split()
-        if len(fields) > 3 and fields[0] == MODULE:
-            return fields
-    return None
-
-
 def references(host: Host) -> int:
     """How many hold the module: other modules, and every open context of a program."""
-    row = _row(host)
-    return (sysfs_values.integer(row[2]) or 0) if row is not None else 0
+    row = (running_modules(host) or {}).get(MODULE)
+    return (row.references or 0) if row is not None else 0
 
 
 def _has_parameter(host: Host, kernel: str) -> Optional[bool]:
@@ -105,23 +96,18 @@ def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
     if path is None or ".." in path.split("/"):
         return None
     dumped = host.run(("modprobe", "--dump-modversions", "/lib/modules/%s/%s" % (kernel, path)), _SECONDS)
-    imported = _checksum(dumped.out) if dumped.ok else None
+    imported = checksum(dumped.out, _CRC) if dumped.ok else None
     for file in symbol_files(host, kernel) + ["/lib/modules/%s/build/Module.symvers" % kernel]:
-        exported = _checksum(host.read(file))
+        exported = checksum(host.read(file), _CRC)
         if exported is not None:
             return None if imported is None else FITS if imported == exported else OTHER_CORE
     return None
 
 
-def _checksum(text: Optional[str]) -> Optional[int]:
-    found = _CRC.search(text or "")
-    return int(found.group(1), 16) if found else None
-
-
 def users(host: Host) -> List[str]:
     """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
-    row = _row(host)
-    found = ["module " + name for name in (row[3] if row is not None else "").split(",") if sysfs_values.is_name(name)]
+    row = (running_modules(host) or {}).get(MODULE)
+    found = ["module " + name for name in (row.users if row is not None else ())]
     files = {"/dev/infiniband/" + name for name in _verbs_devices(host)}
     for pid in host.listdir("/proc") if files else []:
         if is_digits(pid):

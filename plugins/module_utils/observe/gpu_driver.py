@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
+from .modules import running_modules
 from .packages import query_packages
 
 VERSION_FILE = "/proc/driver/nvidia/version"
@@ -95,29 +96,13 @@ def package_names() -> Tuple[str, ...]:
 
 def nvidia_modules(host: Host) -> Optional[List[str]]:
     """Loaded modules of the driver; None without /proc/modules."""
-    text = host.read("/proc/modules")
-    if text is None:
-        return None
-    names = [line.split(" ", 1)[0] for line in text.splitlines()]
-    return sorted(name for name in names if name == "nvidia" or name.startswith("nvidia_"))
+    running = running_modules(host)
+    return None if running is None else sorted(name for name in running if name == "nvidia" or name.startswith("nvidia_"))
 
 
 def module_loaded(host: Host, name: str) -> Optional[bool]:
-    text = host.read("/proc/modules")
-    return None if text is None else re.search(r"^%s " % re.escape(name), text, re.MULTILINE) is not None
-
-
-def module_users(host: Host, name: str) -> Optional[Tuple[int, Tuple[str, ...]]]:
-    """(reference count, modules that use it); None when the module is not loaded, or the kernel does not count.
-
-    More references than modules: processes hold it. A kernel without CONFIG_MODULE_UNLOAD prints ``-`` for both (seen on a real node).
-    """
-    for line in (host.read("/proc/modules") or "").splitlines():
-        fields = line.split()
-        if len(fields) > 3 and fields[0] == name:
-            count = sysfs_values.integer(fields[2])
-            return None if count is None else (count, tuple(user for user in fields[3].split(",") if sysfs_values.is_name(user)))
-    return None
+    running = running_modules(host)
+    return None if running is None else name in running
 
 
 def unit_installed(host: Host, unit: str) -> bool:

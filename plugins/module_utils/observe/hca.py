@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 def places(host: Host) -> List[Place]:
     """Every HCA of the node in natural order."""
-    return [_place(host, name) for name in entries(host, CLASS_INFINIBAND)]
+    return host.once("places of HCAs", lambda: [_place(host, name) for name in entries(host, CLASS_INFINIBAND)])
 
 
 def _place(host: Host, name: str) -> Place:

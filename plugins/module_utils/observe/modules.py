@@ -2,7 +2,7 @@
 """Kernel modules of the RDMA and GPU family: which are loaded, which the running kernel could load."""
 
 import re
-from typing import Any, Dict, FrozenSet, Iterable, Optional
+from typing import Any, Container, Dict, FrozenSet, Iterable, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -12,7 +12,8 @@ FAMILY = re.compile(
     r"(?:ib_|rdma_|iw_|rpcrdma|svcrdma|xprtrdma|mlx[45]|mlxfw|mlx_compat|mana|erdma|irdma|i40iw|bnxt_(?:re|en)|qedr|qede|hns_roce|hfi1|efa|"
     r"ionic|usnic|vmw_pvrdma|ocrdma|cxgb4|siw|smc|nvme_rdma|nvmet_rdma|ko2iblnd|knem|xpmem|nvidia|nv_peer_mem|gdrdrv|amdgpu)[A-Za-z0-9_]*\Z")
 
-_ENTRY = re.compile(r"([^\s:]+\.ko(?:\.[a-z0-9]+)?)(?::|\s|\Z)")  # the first field of a line of modules.dep or modules.builtin
+# The first field of a line of modules.dep or modules.builtin, and in it the name of the module.
+_ENTRY = re.compile(r"^((?:[^\s:/]*/)*([^\s:/.]+)\.ko(?:\.[a-z0-9]+)?)(?::|\s|\Z)", re.MULTILINE)
 
 # Parameters that decide what a provider can do: without compat_mode eRDMA is iWARP-like and NCCL cannot use it.
 PARAMETERS = {"erdma": ("compat_mode",), "nvidia_peermem": ("peerdirect_support",), "ib_ipoib": ("ipoib_enhanced",)}
@@ -25,24 +26,38 @@ WANTED = (
 )
 
 
-def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
-    """Loaded modules of the family; None when /proc/modules cannot be read."""
-    text = host.read("/proc/modules")
+class Loaded(NamedTuple):
+    """A line of /proc/modules. ``references``: None where the kernel does not count (no CONFIG_MODULE_UNLOAD: ``-``, seen on a real node).
+
+    More references than users: processes hold it.
+    """
+
+    references: Optional[int]
+    users: Tuple[str, ...]
+
+
+def running_modules(host: Host) -> Optional[Dict[str, Loaded]]:
+    """Every module that is loaded, by name; None when /proc/modules cannot be read."""
+    return host.once("running modules", lambda: _running(host.read("/proc/modules")))
+
+
+def _running(text: Optional[str]) -> Optional[Dict[str, Loaded]]:
     if text is None:
         return None
-    found = {}
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) < 4 or not FAMILY.match(fields[0]):
-            continue
-        users = [user for user in fields[3].split(",") if sysfs_values.is_name(user)]
-        found[fields[0]] = {
-            "version": sysfs_values.token(host.read("/sys/module/%s/version" % fields[0], 256)),
-            # A kernel that cannot unload modules counts nobody: "-" in place of a number.
-            "used_by": sorted(users) if fields[2] != "-" else None,
-            "parameters": _parameters(host, fields[0]),
-        }
-    return {name: found[name] for name in sorted(found)}
+    rows = [line.split() for line in text.splitlines()]
+    return {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
+            for row in rows if len(row) > 3}
+
+
+def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
+    """Loaded modules of the family; None when /proc/modules cannot be read. ``used_by``: None where the kernel does not count."""
+    running = running_modules(host)
+    return None if running is None else {
+        name: {
+            "version": sysfs_values.token(host.read("/sys/module/%s/version" % name, 256)),
+            "used_by": sorted(row.users) if row.references is not None else None,
+            "parameters": _parameters(host, name),
+        } for name, row in sorted(running.items()) if FAMILY.match(name)}
 
 
 def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
@@ -52,41 +67,30 @@ def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
 
 def available_modules(host: Host, kernel: Optional[str], names: Iterable[str] = WANTED) -> FrozenSet[str]:
     """Those of ``names`` that are loaded, built in, or could be loaded into the running kernel."""
-    indexes = [module_index(host, kernel), _tree_file(host, kernel, "modules.builtin")]
-    loaded = host.read("/proc/modules") or ""
-    return frozenset(
-        name for name in names
-        if any(module_path(index, name) for index in indexes) or re.search(r"^%s " % re.escape(name), loaded, re.MULTILINE))
+    known: Tuple[Container[str], ...] = (
+        running_modules(host) or {}, module_index(host, kernel), module_index(host, kernel, "modules.builtin"))
+    return frozenset(name for name in names if any(name in each for each in known))
 
 
-def module_index(host: Host, kernel: Optional[str]) -> str:
-    """modules.dep of the running kernel, "" when there is none."""
-    return _tree_file(host, kernel, "modules.dep")
+def module_path(host: Host, kernel: Optional[str], name: str) -> Optional[str]:
+    """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``."""
+    return module_index(host, kernel).get(name)
+
+
+def module_index(host: Host, kernel: Optional[str], name: str = "modules.dep") -> Dict[str, str]:
+    """File by module, as the kernel spells it: its file may be called nvidia-peermem.ko. {} where the kernel has no such list."""
+    return host.once("%s of %s" % (name, kernel), lambda: _index(_tree_file(host, kernel, name)))
+
+
+def _index(text: str) -> Dict[str, str]:
+    found: Dict[str, str] = {}
+    for path, stem in _ENTRY.findall(text):
+        found.setdefault(stem.replace("-", "_"), path)
+    return found
 
 
 def _tree_file(host: Host, kernel: Optional[str], name: str) -> str:
     if kernel is None or not sysfs_values.is_name(kernel):
         return ""
-    for root in ("/lib/modules/", "/usr/lib/modules/"):  # one is a link to the other, unless a capture left it out
-        text = host.read(root + kernel + "/" + name)
-        if text is not None:
-            return text
-    return ""
-
-
-def module_path(index: str, name: str) -> Optional[str]:
-    """The file of a module below /lib/modules/KERNEL: ``updates/dkms/mlx5_core.ko.zst``.
-
-    modules.dep is half a MiB: it is searched for the name, since a pattern over every line costs a
-    hundred times as much. A file may be called nvidia-peermem.ko where the kernel says nvidia_peermem.
-    """
-    for spelling in sorted({name, name.replace("_", "-")}):
-        wanted = "/%s.ko" % spelling
-        at = index.find(wanted)
-        while at >= 0:
-            start = index.rfind("\n", 0, at) + 1
-            found = _ENTRY.match(index, start)
-            if found is not None and found.end(1) > at:  # else it is named as what another module needs
-                return found.group(1)
-            at = index.find(wanted, at + 1)
-    return None
+    roots = ("/lib/modules/", "/usr/lib/modules/")  # one is a link to the other, unless a capture left it out
+    return next((text for text in (host.read(root + kernel + "/" + name) for root in roots) if text is not None), "")

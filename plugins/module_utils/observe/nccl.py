@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, List, Optional
 
 from ..formats import sysfs_values
+from ..formats.nccl_conf import conf_lines, conf_variables
 from ..host.host import Host
 
 CONF = "/etc/nccl.conf"
@@ -34,20 +35,19 @@ def observe_nccl(host: Host) -> Dict[str, Any]:
 
 
 def _conf(text: Optional[str]) -> Optional[Dict[str, Any]]:
-    """Variables as NCCL takes them (``#`` only in column 0, nothing trimmed, the first assignment wins)."""
+    """The variables that NCCL takes, and the lines that NCCL, of this version or an older one, takes otherwise than they were meant."""
     if text is None:
         return None
-    values: Dict[str, str] = {}
-    malformed: List[int] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line or line.startswith("#"):
-            continue
-        key, separator, value = line.partition("=")
-        if separator and _VARIABLE.match(key) and (value == "" or sysfs_values.token(value) == value):
-            values.setdefault(key, value)
-        else:
-            malformed.append(number)
-    return {"variables": values, "malformed_lines": malformed}
+    taken = conf_variables(text)
+    wrong = {line.number for line in conf_lines(text) if not _VARIABLE.match(line.name) or not _is_plain(line.value) or line.returned}
+    return {
+        "variables": {name: value for name, value in taken.items() if _VARIABLE.match(name) and _is_plain(value)},
+        "malformed_lines": sorted(wrong),
+    }
+
+
+def _is_plain(value: Optional[str]) -> bool:
+    return value == "" or (value is not None and sysfs_values.token(value) == value)
 
 
 def _profiles(host: Host) -> Dict[str, Dict[str, str]]:

@@ -9,6 +9,7 @@ itself, and a variable that is wrong is traced to the line that sets it. Values 
 import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.nccl_conf import conf_variables
 from ..host.host import CUT, Host
 from .nics import ancestors
 
@@ -54,7 +55,7 @@ def effective(host: Host, carrier: Carrier, conf: Dict[str, str]) -> Dict[str, s
     named = found.get(CONF_FILE)
     files = [named] if named else [HOME_CONF]
     for path in files:
-        for name, value in _conf(host.read(path)).items():
+        for name, value in ours("=".join(item) for item in conf_variables(host.read(path)).items()).items():
             found.setdefault(name, value)
     if not named:
         for name, value in conf.items():
@@ -120,7 +121,3 @@ def ours(words: Iterable[str]) -> Dict[str, str]:
         if equals and _NAME.match(name):
             found.setdefault(name, value)
     return found
-
-
-def _conf(text: Optional[str]) -> Dict[str, str]:
-    return ours(line for line in (text or "").splitlines() if not line.startswith("#"))

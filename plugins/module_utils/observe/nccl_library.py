@@ -20,7 +20,7 @@ LDCONFIG, BELOW_PREFIX, NAMED = "ldconfig", "prefix", "named"
 # or an unusual link order moves it behind, so most files are read once and little.
 LIMITS = (16 * 1024 * 1024, 512 * 1024 * 1024)
 _VERSION = re.compile(rb"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda([0-9]{1,3}\.[0-9]{1,3})\0")
-_CACHED = re.compile(r"^[ \t]+libnccl\.so\.2 \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
+_CACHED = re.compile(r"^[ \t]+(libnccl\S*) \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
 
 
 class NcclLibrary(NamedTuple):
@@ -59,11 +59,11 @@ def library_version(host: Host, path: str) -> Tuple[Optional[str], Optional[str]
     return None, None
 
 
-def cached_libraries(host: Host) -> List[str]:
-    """What the dynamic loader knows. libc6 alone is a 32-bit x86 library, which no GPU program loads."""
+def cached_libraries(host: Host, name: str = NAME) -> List[str]:
+    """What the dynamic loader knows of this name. libc6 alone is a 32-bit x86 library, which no GPU program loads."""
     answer = host.run(("ldconfig", "-p"), 10.0)
-    rows: List[Tuple[str, str]] = _CACHED.findall(answer.out) if answer.ok else []
-    return [path for kind, path in rows if kind != "libc6"]
+    rows: List[Tuple[str, str, str]] = _CACHED.findall(answer.out) if answer.ok else []
+    return [path for library, kind, path in rows if library == name and kind != "libc6"]
 
 
 def prefixed_libraries(host: Host, prefix: str) -> List[str]:

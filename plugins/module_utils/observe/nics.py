@@ -19,7 +19,8 @@ from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
 
 ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
 RTF_UP, RTF_REJECT = 0x1, 0x200  # include/uapi/linux/route.h
-IP_ADDR = ("ip", "-j", "addr")  # IPv4 addresses are in no file that names their interface
+# IPv4 addresses are in no file that names their interface; -d adds the largest MTU that the driver takes. An older ip knows no -d here.
+IP_ADDR = (("ip", "-j", "-d", "addr", "show"), ("ip", "-j", "addr"))
 IP_DEFAULT_6 = ("ip", "-j", "-6", "route", "show", "default")
 
 
@@ -151,19 +152,27 @@ def netdevs_with_address(host: Host, address: str) -> Set[str]:
     return {name for mask, name in fitting if mask == longest}
 
 
+def interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
+    """By interface what ``ip -j addr`` says of it; None when it does not answer."""
+    return host.once("rows of interfaces", lambda: _interface_rows(host))
+
+
+def _interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
+    for argv in IP_ADDR:
+        try:
+            links = rows(read_json(host.run(argv, 10.0).out))
+        except ValueError:
+            continue
+        return {link["ifname"]: link for link in links if isinstance(link.get("ifname"), str) and sysfs_values.is_name(link["ifname"])}
+    return None
+
+
 def observe_addresses(host: Host) -> Dict[str, List[str]]:
     """Addresses with prefix length by interface, from one command or its recording; {} when neither answers."""
-    try:
-        links = rows(read_json(host.run(IP_ADDR, 10.0).out))
-    except ValueError:
+    links = interface_rows(host)
+    if links is None:
         return _ipv6_addresses(host)
-    found: Dict[str, List[str]] = {}
-    for link in links:
-        name = link.get("ifname")
-        if not isinstance(name, str) or not sysfs_values.is_name(name):
-            continue
-        found[name] = [text for text in map(_address_text, rows(link.get("addr_info"))) if text is not None]
-    return found
+    return {name: [text for text in map(_address_text, rows(link.get("addr_info"))) if text is not None] for name, link in links.items()}
 
 
 def _address_text(item: Dict[str, Any]) -> Optional[str]:

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a package manager has beside versions: everything that is installed, what is held, and what was left half done."""
+"""What a package manager has beside versions: what is held, and what was left half done."""
 
 import fnmatch
-import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
-from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
 from ..types import Identity
-from .packages import DPKG_LIMIT, DPKG_STATUS, RPM_FORMAT, RPM_TIMEOUT, rpm_lines
+from .packages import dpkg_rows
 
 DPKG_UPDATES = "/var/lib/dpkg/updates"
-_FIELDS = re.compile(r"^(Package|Status|Version): (.+)$", re.MULTILINE)
 CONFIGURE = ("dpkg", "--force-confdef", "--force-confold", "--configure", "-a")
 TRY_SECONDS = 60.0
 _DEPENDENCY = "dependency problems"  # dpkg's words, in the C locale
@@ -49,28 +46,11 @@ class Unfinished(NamedTuple):
         return bool(self.packages) or self.journal
 
 
-def all_installed(host: Host, identity: Identity) -> Optional[Dict[str, str]]:
-    """Version by name of everything that is installed; None when the database cannot be read."""
-    if identity.platform.package_manager == "apt":
-        rows = _dpkg_rows(host)
-        if rows is None:
-            return None
-        return {name: version for name, _want, _error, state, version in rows if state == "installed" and version}
-    answer = host.run(["rpm", "-qa", "--qf", RPM_FORMAT], RPM_TIMEOUT)
-    if answer.ok and answer.out:
-        return rpm_lines(answer.out)
-    recorded = [] if host.live else [name for name in host.listdir("/cmd") if name.startswith("rpm_-qa")]
-    found: Dict[str, str] = {}
-    for name in recorded:
-        found.update(rpm_lines(host.read("/cmd/" + name) or ""))
-    return found or None
-
-
 def held(host: Host, identity: Identity, names: Sequence[str]) -> Tuple[Hold, ...]:
     """Those of ``names`` that somebody else than railwright holds."""
     manager = identity.platform.package_manager
     if manager == "apt":
-        on_hold = [name for name, want, _error, _state, _version in _dpkg_rows(host) or [] if want == "hold"]
+        on_hold = [row.name for row in dpkg_rows(host) or () if row.want == "hold"]
         return tuple(Hold(name, "apt-mark hold", "apt-mark unhold " + name) for name in names if name in on_hold)
     if manager not in VERSIONLOCK:
         return ()
@@ -82,8 +62,7 @@ def held(host: Host, identity: Identity, names: Sequence[str]) -> Tuple[Hold, ..
 
 def unfinished(host: Host) -> Unfinished:
     """Packages between two states, and files of dpkg's journal that the next run would have merged."""
-    rows = _dpkg_rows(host) or []
-    packages = tuple((name, state) for name, _want, error, state, _version in rows if state in UNFINISHED or error == "reinstreq")
+    packages = tuple((row.name, row.state) for row in dpkg_rows(host) or () if row.state in UNFINISHED or row.error == "reinstreq")
     return Unfinished(packages, any(is_digits(name) for name in host.listdir(DPKG_UPDATES)))
 
 
@@ -107,21 +86,6 @@ def without_ours(text: str) -> str:
         elif not ours:
             kept.append(line)
     return "".join(line + "\n" for line in kept)
-
-
-def _dpkg_rows(host: Host) -> Optional[List[Tuple[str, str, str, str, str]]]:
-    """Name, want, error, state and version of every stanza."""
-    text = host.read(DPKG_STATUS, DPKG_LIMIT)
-    if text is None or "Package: " not in text:
-        return None
-    rows: List[Tuple[str, str, str, str, str]] = []
-    for stanza in text.split("\n\n"):
-        fields = dict(_FIELDS.findall(stanza))
-        status = fields.get("Status", "").split()
-        name, version = fields.get("Package", ""), sysfs_values.token(fields.get("Version"))
-        if sysfs_values.is_name(name) and len(status) == 3:
-            rows.append((name, status[0], status[1], status[2], version or ""))
-    return rows
 
 
 def _locked_globs(text: str) -> List[str]:

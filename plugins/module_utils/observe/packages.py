@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Installed packages and their versions, from dpkg's database file or one rpm command.
+"""The package database of a node, read once an inspection: dpkg's file, or what ``rpm -qa`` says.
 
-The names of interest are known beforehand, so dpkg's status (some MiB of text) is
-searched and not parsed. In a captured tree rpm's answer is a recording: of the exact command, or
-any file under cmd/ whose name begins with ``rpm_-qa``.
+In a captured tree rpm's answer is a recording: of the exact command, or any file under cmd/ whose name begins with ``rpm_-qa``.
 """
 
-import re
-from typing import Dict, Iterable, List, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.inbox import FAMILIES as INBOX
 from ..catalogue.inbox import RENAMED
-from ..formats import sysfs_values
+from ..formats import sysfs_values, versions
 from ..host.host import Host
 from ..types import Identity
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 DPKG_LIMIT = 64 * 1024 * 1024  # 4,000 packages are 6 MiB
-RPM_FORMAT = "%{NAME} %{VERSION}-%{RELEASE}\\n"
+RPM_LIST = ("rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n")
 RPM_TIMEOUT = 60.0
+INSTALLED = "installed"
 
 # Beside the inbox packages: vendor stacks, NCCL and its plugins, GPU direct.
 _OTHERS = (
@@ -28,9 +26,16 @@ _OTHERS = (
     "erdma", "erdma-dkms", "libnccl2", "libnccl", "libnccl-net", "aiacc-nccl-plugin", "deep-nccl", "gdrcopy", "libgdrapi", "gdrdrv-dkms",
     "nvidia-peermem-dkms", "nvidia-peer-memory", "nvidia-peer-memory-dkms", "ucx", "iproute2", "iproute", "ethtool",
 )
-_STANZA_HEAD = re.compile(r"^Package: (\S+)$", re.MULTILINE)
-_STATUS = re.compile(r"^Status: \S+ \S+ installed$", re.MULTILINE)
-_VERSION = re.compile(r"^Version: (\S+)$", re.MULTILINE)
+
+
+class Row(NamedTuple):
+    """What dpkg(1) keeps of a package: the wish, whether it is broken, its state, and its version ("" where it has none)."""
+
+    name: str
+    want: str
+    error: str
+    state: str
+    version: str
 
 
 def family_names(identity: Identity) -> Tuple[str, ...]:
@@ -41,68 +46,60 @@ def family_names(identity: Identity) -> Tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def installed_packages(host: Host, identity: Identity, names: Iterable[str]) -> Dict[str, Optional[str]]:
-    """Version of each named package, None for those that are not installed (or cannot be asked for)."""
-    wanted = sorted(set(names))
-    found = query_packages(host, identity, wanted) or {}
-    return {name: found.get(name) for name in wanted}
-
-
 def query_packages(host: Host, identity: Identity, names: Iterable[str]) -> Optional[Dict[str, str]]:
-    """Those of ``names`` that are installed; None when the node's package database cannot be read."""
-    wanted = [name for name in sorted(set(names)) if sysfs_values.is_name(name)]
-    if not wanted:
-        return {}
+    """Those of ``names`` that are installed, sorted; None when the node's package database cannot be read."""
+    found = all_installed(host, identity)
+    return None if found is None else {name: found[name] for name in sorted(set(names)) if name in found}
+
+
+def all_installed(host: Host, identity: Identity) -> Optional[Dict[str, str]]:
+    """Version by name of everything that is installed; None when the database cannot be read. Nobody changes it: it is kept."""
     family = identity.platform.family
-    if family in ("debian", "unknown"):
-        text = host.read(DPKG_STATUS, DPKG_LIMIT)
-        if text is not None or family == "debian":
-            return _from_dpkg(text, wanted)
-    return _from_rpm(host, wanted)
+    return host.once("installed packages of " + family, lambda: _installed(host, family))
 
 
-def _from_dpkg(text: Optional[str], wanted: List[str]) -> Optional[Dict[str, str]]:
-    if text is None or not _STANZA_HEAD.search(text):
+def _installed(host: Host, family: str) -> Optional[Dict[str, str]]:
+    if family == "debian" or (family == "unknown" and host.exists(DPKG_STATUS)):
+        rows = dpkg_rows(host)
+        return None if rows is None else {row.name: row.version for row in rows if row.state == INSTALLED and row.version}
+    answer = host.run(RPM_LIST, RPM_TIMEOUT)
+    recorded = [] if host.live or answer.ok else [name for name in host.listdir("/cmd") if name.startswith("rpm_-qa")]
+    text = answer.out if answer.ok else "\n".join(host.read("/cmd/" + name) or "" for name in recorded)
+    return rpm_lines(text) or None
+
+
+def dpkg_rows(host: Host) -> Optional[Tuple[Row, ...]]:
+    """Every package that dpkg knows, in the order of its file; None when that cannot be read."""
+    return host.once("rows of dpkg", lambda: parse_status(host.read(DPKG_STATUS, DPKG_LIMIT) or ""))
+
+
+def parse_status(text: str) -> Optional[Tuple[Row, ...]]:
+    """The file has some MiB: its three fields are searched for, not all of it taken apart."""
+    if "Package: " not in text:
         return None
-    names = frozenset(wanted)
-    found = {}
-    end = 0
-    for head in _STANZA_HEAD.finditer(text):
-        if head.group(1) not in names or head.start() < end:  # a stanza has one name
-            continue
-        end = text.find("\n\n", head.end())
-        end = end if end >= 0 else len(text)
-        stanza = text[head.start():end]
-        version = _VERSION.search(stanza)
-        if version is not None and _STATUS.search(stanza) and sysfs_values.token(version.group(1)):
-            found[head.group(1)] = version.group(1)
-    return {name: found[name] for name in wanted if name in found}
+    rows: List[Row] = []
+    for stanza in text.split("\n\n"):
+        name, status, version = (_field("\n" + stanza, key) for key in ("Package", "Status", "Version"))
+        words = status.split()
+        if sysfs_values.is_name(name) and len(words) == 3:
+            rows.append(Row(name, words[0], words[1], words[2], sysfs_values.token(version) or ""))
+    return tuple(rows)
 
 
-def _from_rpm(host: Host, wanted: List[str]) -> Optional[Dict[str, str]]:
-    """rpm's exit status counts the packages that are missing, so only its answer tells."""
-    argv = ["rpm", "-q", "--qf", RPM_FORMAT] + wanted
-    answer = host.run(argv, RPM_TIMEOUT)
-    if answer.rc not in (124, 127) and (answer.out or answer.ok):
-        found = rpm_lines(answer.out)
-    else:
-        recorded = [] if host.live else [name for name in host.listdir("/cmd") if name.startswith("rpm_-qa")]
-        if not recorded:
-            return None
-        found = {}
-        for name in recorded:
-            found.update(rpm_lines(host.read("/cmd/" + name) or ""))
-    return {name: found[name] for name in wanted if name in found}
+def _field(stanza: str, name: str) -> str:
+    return stanza.partition("\n%s: " % name)[2].partition("\n")[0]
 
 
 def rpm_lines(text: str) -> Dict[str, str]:
     """``name version-release`` of our format, or ``name-version-release.arch`` of plain ``rpm -qa``."""
-    found = {}
+    found: Dict[str, str] = {}
     for line in text.splitlines():
         fields = line.split()
         if len(fields) == 1:
             parts = fields[0].rpartition(".")[0].rsplit("-", 2)
             fields = [parts[0], "-".join(parts[1:])] if len(parts) == 3 else []
         if len(fields) == 2 and sysfs_values.is_name(fields[0]) and sysfs_values.token(fields[1]):
-            found[fields[0]] = fields[1]  # a kernel-like package has several; the last is the newest
+            known = found.get(fields[0])  # a kernel-like package has several; the newest counts
+            if known is None or versions.compare(known, fields[1], "redhat") < 0:
+                found[fields[0]] = fields[1]
     return found

@@ -13,11 +13,11 @@ Sources: kernel-open/nvidia-peermem of open-gpu-kernel-modules, Makefile of nv_p
 """
 
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Pattern, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
-from .modules import module_index, module_path
+from .modules import module_path
 
 SYMBOL = "ib_register_peer_memory_client"
 MODULES = ("nvidia_peermem", "nv_peer_mem")
@@ -31,9 +31,8 @@ _SECONDS = 20.0
 
 def observe_build(host: Host, kernel: Optional[str]) -> Optional[Dict[str, Any]]:
     """The module that ``modprobe`` would load into the running kernel; None when there is none."""
-    index = module_index(host, kernel)
     for name in MODULES:
-        path = module_path(index, name)
+        path = module_path(host, kernel, name)
         if path is not None and ".." not in path.split("/"):
             file = "/lib/modules/%s/%s" % (kernel, path)
             imports, crc = _imports(host, file)
@@ -57,7 +56,7 @@ def _imports(host: Host, file: str) -> Tuple[Optional[bool], Optional[str]]:
     """(whether the module registers as a client, the checksum of what it imports for that)."""
     dumped = host.run(("modprobe", "--dump-modversions", file), _SECONDS)
     if dumped.ok and _ANY_CRC.search(dumped.out):
-        crc = checksum(dumped.out)
+        crc = checksum(dumped.out, _CRC)
         return crc is not None, crc
     depends = host.run(("modinfo", "-F", "depends", file), _SECONDS)
     if not depends.ok or sysfs_values.token(depends.out) is None:
@@ -65,17 +64,16 @@ def _imports(host: Host, file: str) -> Tuple[Optional[bool], Optional[str]]:
     return any(name.startswith("ib_") for name in depends.out.strip().split(",")), None
 
 
-def checksum(text: str) -> Optional[str]:
-    """Of the symbol, in a dump or in a Module.symvers; without leading zeros, since the two print differently many."""
-    found = _CRC.search(text)
+def checksum(text: Optional[str], line: Pattern[str]) -> Optional[str]:
+    """Of a symbol, in a dump or in a Module.symvers; without leading zeros, since the two print differently many."""
+    found = line.search(text or "")
     return "0x%x" % int(found.group(1), 16) if found else None
 
 
 def stack_checksum(host: Host, kernel: str) -> Tuple[Optional[str], Optional[str]]:
     """(checksum that the stack's ib_core exports for this kernel, the file that says so)."""
     for path in symbol_files(host, kernel):
-        text = host.read(path)
-        found = checksum(text) if text is not None else None
+        found = checksum(host.read(path), _CRC)
         if found is not None:
             return found, path
     return None, None

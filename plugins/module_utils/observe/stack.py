@@ -11,8 +11,9 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
-from .modules import module_index, module_path
-from .packages import DPKG_LIMIT, DPKG_STATUS
+from .modules import module_path
+from .package_state import UNFINISHED
+from .packages import dpkg_rows
 from .stack_modules import FOREIGN_PATH, LAST_MLNX_OFED, module_facts, observe_modules, release_name
 
 _META_PACKAGES = (
@@ -21,11 +22,7 @@ _META_PACKAGES = (
 )
 _CORE_PACKAGES = ("rdma-core",)
 _OFED_INFO = re.compile(r"^(?:MLNX_OFED_LINUX|OFED-internal)-([0-9]{1,9}\.[0-9]+-[0-9.]+?):?(?:\s|$)", re.MULTILINE)
-# dpkg's states between "gone" and "installed": unpacked and not set up, or stopped in the middle.
-_HALF = re.compile(r"^Status: \S+ \S+ (unpacked|half-configured|half-installed|triggers-awaited|triggers-pending)$", re.MULTILINE)
-_FAMILY = re.compile(
-    r"^Package: ((?:doca|mlnx|ofed|rdma|libibverbs|ibverbs|librdmacm|nvidia|cuda|dkms|mft|kernel-mft|iser|isert|srp|knem)\S*)$",
-    re.MULTILINE)
+_FAMILY = re.compile("doca|mlnx|ofed|rdma|libibverbs|ibverbs|librdmacm|nvidia|cuda|dkms|mft|kernel-mft|iser|isert|srp|knem")
 
 
 def stack_facts(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
@@ -38,15 +35,9 @@ def stack_facts(host: Host, identity: Identity, packages: Optional[Mapping[str, 
 
 def half_installed(host: Host) -> Optional[List[str]]:
     """``NAME (half-configured)`` for each package of stack and drivers that dpkg has not finished with; None without its database."""
-    text = host.read(DPKG_STATUS, DPKG_LIMIT)
-    if text is None or "Package: " not in text:
-        return None
-    found: List[str] = []
-    for state in _HALF.finditer(text):
-        name = _FAMILY.search(text, max(text.rfind("\n\n", 0, state.start()), 0), state.start())
-        if name is not None and sysfs_values.is_name(name.group(1)):
-            found.append("%s (%s)" % (name.group(1), state.group(1)))
-    return found
+    rows = dpkg_rows(host)
+    half = [row for row in rows or () if row.state in UNFINISHED and _FAMILY.match(row.name)]
+    return None if rows is None else ["%s (%s)" % (row.name, row.state) for row in half]
 
 
 def observe_stack(host: Host, kernel: Optional[str], packages: Optional[Mapping[str, str]]) -> Dict[str, Optional[str]]:
@@ -68,7 +59,7 @@ def _by_package(host: Host, kernel: Optional[str], packages: Mapping[str, str]) 
 
 def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """An OFED module has a version like 24.10-1.1.4; a module of the kernel has none, or 5.0-0 in old ones."""
-    path = module_path(module_index(host, kernel), "mlx5_core")
+    path = module_path(host, kernel, "mlx5_core")
     version = sysfs_values.token(host.line("/sys/module/mlx5_core/version"))
     if path is None or not FOREIGN_PATH.search(path):
         return None
@@ -77,7 +68,7 @@ def _by_module(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -
 
 def _by_ofed_info(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> Optional[Tuple[str, Optional[str], str]]:
     """Only where mlx5 lies nowhere that we know: its answer alone does not say that the stack is in use."""
-    if module_path(module_index(host, kernel), "mlx5_core") is not None or host.which("ofed_info") is None:
+    if module_path(host, kernel, "mlx5_core") is not None or host.which("ofed_info") is None:
         return None
     found = _OFED_INFO.search(host.run(["ofed_info", "-s"], 10.0).out)
     if found is None:
@@ -89,5 +80,5 @@ def _by_core(host: Host, kernel: Optional[str], packages: Mapping[str, str]) -> 
     for name in _CORE_PACKAGES:
         if name in packages:
             return "inbox", packages[name], "package " + name
-    path = module_path(module_index(host, kernel), "ib_core")
+    path = module_path(host, kernel, "ib_core")
     return ("inbox", None, "module " + path) if path is not None else None

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
-from .modules import module_index, module_path
+from .modules import module_path, running_modules
 
 CORE = "mlx5_core"
 # mlx5_core first: its place tells which stack the node has.
@@ -45,11 +45,10 @@ class StackModule(NamedTuple):
 
 def observe_modules(host: Host, kernel: Optional[str]) -> Tuple[StackModule, ...]:
     """Those of CHECKED that are loaded or on disk, in that order."""
-    index = module_index(host, kernel)
-    running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
+    running = running_modules(host) or {}
     found: List[StackModule] = []
     for name in CHECKED:
-        path = module_path(index, name)
+        path = module_path(host, kernel, name)
         loaded: Optional[Tuple[Optional[str], Optional[str]]] = None
         if name in running:
             base = "/sys/module/%s/" % name

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import HEADER
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment as nccl
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.nccl_conf import conf_variables
 
 CONF, PROFILE = "/etc/nccl.conf", "/etc/profile.d/railwright-nccl.sh"
 SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
@@ -113,7 +114,7 @@ def test_both_grammars_carry_any_value_unchanged(value: str, tmp_path: Path) -> 
     variables = [("NCCL_DEBUG_FILE", value), ("NCCL_IB_TC", "106")]
     assert nccl.fault(*variables[0]) is None
     assert read_conf(nccl.conf_text(variables)) == dict(variables)
-    assert nccl.parse_conf(nccl.conf_text(variables)) == dict(variables)
+    assert conf_variables(nccl.conf_text(variables)) == dict(variables)
     path = tmp_path / "nccl.sh"
     path.write_text(nccl.profile_text(variables))
     assert SHELLS

@@ -10,8 +10,9 @@ from tests.fixtures import node_gpu
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, module_users, smi_rows
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, smi_rows
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.modules import running_modules
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 
 INFORMATION = "proc/driver/nvidia/gpus/0000:1b:00.0/information"
@@ -89,9 +90,9 @@ def test_a_kernel_that_does_not_count_users(gpu_node: Callable[..., Any]) -> Non
     """As a node whose kernel cannot unload modules prints it."""
     node = gpu_node()
     node.put("proc/modules", "nvidia_uvm 1830912 - - Live 0xffffffffc080c000 (O)\nnvidia 14299136 - - Live 0xffffffffc0400000 (O)\n")
-    assert module_users(node, "nvidia") is None
+    assert (running_modules(node) or {})["nvidia"] == (None, ())
     node.put("proc/modules", "nvidia 14299136 11 nvidia_uvm,nvidia_modeset, Live 0x0 (O)\n")
-    assert module_users(node, "nvidia") == (11, ("nvidia_uvm", "nvidia_modeset"))
+    assert running_modules(node) == {"nvidia": (11, ("nvidia_uvm", "nvidia_modeset"))}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import collected, conf_settings, judge_topo_files
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import collected, judge_topo_files
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.topology_xml import (
     GRAPHS,
     TOPOLOGY,
@@ -198,8 +198,3 @@ def test_the_topology_that_a_cloud_puts_in_nccls_default_place(host: TreeHost) -
     (directory / "virtualTopology.xml").write_text(TOPO[:100])
     ((_check, status, message),) = statuses(host, {})
     assert (status, message.startswith("/var/run/nvidia-topologyd/virtualTopology.xml line")) == ("fail", True)
-
-
-def test_nccl_conf_is_read_as_nccl_reads_it() -> None:
-    assert conf_settings("A=1\nA=2\n#B=1\n B=3\nC= x # y\r\nexport D=1\nE\n=F\n") == {
-        "A": "1", " B": "3", "C": " x # y", "export D": "1", "": "F"}

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import RPM_FORMAT, installed_packages, query_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import RPM_LIST, query_packages
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.stack import observe_stack
 
 MakeTree = Callable[[dict[str, str]], TreeHost]
@@ -26,38 +26,27 @@ STATUS = (
 
 def test_dpkg_counts_what_is_installed_and_nothing_else(make_tree: MakeTree) -> None:
     host = make_tree({**DEBIAN, "var/lib/dpkg/status": STATUS})
-    found = installed_packages(
-        host, observe_identity(host), ["perftest", "libibverbs1", "mstflint", "rdma-core", "last", "absent", "not-a-field"]
-    )
-    assert found == {
-        "absent": None,
-        "last": "1",
-        "libibverbs1": "44.0-2",
-        "mstflint": None,
-        "not-a-field": None,
-        "perftest": "4.5+0.17-1",
-        "rdma-core": None,
-    }
+    names = ["perftest", "libibverbs1", "mstflint", "rdma-core", "last", "absent", "not-a-field"]
+    assert query_packages(host, observe_identity(host), names) == {"last": "1", "libibverbs1": "44.0-2", "perftest": "4.5+0.17-1"}
 
 
 def test_an_unreadable_database_is_not_an_empty_one(make_tree: MakeTree) -> None:
     host = make_tree({**DEBIAN, "var/lib/dpkg/status": "\x7fELF garbage\n"})
     assert query_packages(host, observe_identity(host), ["perftest"]) is None
-    assert installed_packages(host, observe_identity(host), ["perftest"]) == {"perftest": None}
 
 
 def test_rpm_by_the_exact_command(make_tree: MakeTree) -> None:
-    names = ["perftest", "rdma-core"]
-    recording = recording_name(["rpm", "-q", "--qf", RPM_FORMAT, *names])
-    host = make_tree({**ROCKY, f"cmd/{recording}": "perftest 24.07.0-1.el9\npackage rdma-core is not installed\n"})
-    assert installed_packages(host, observe_identity(host), names) == {"perftest": "24.07.0-1.el9", "rdma-core": None}
+    answer = "perftest 24.07.0-1.el9\nkernel 5.14.0-503.el9\nkernel 5.14.0-70.el9\nkernel 5.14.0-427.el9\n"
+    host = make_tree({**ROCKY, f"cmd/{recording_name(RPM_LIST)}": answer})
+    found = query_packages(host, observe_identity(host), ["perftest", "rdma-core", "kernel"])
+    assert found == {"kernel": "5.14.0-503.el9", "perftest": "24.07.0-1.el9"}, "of several versions the newest"
 
 
 @pytest.mark.parametrize("name", ["rpm_-qa", "rpm_-qa.txt", "rpm_-qa_--last"])
 def test_rpm_by_a_recorded_list(make_tree: MakeTree, name: str) -> None:
     host = make_tree({**ROCKY, f"cmd/{name}": "rdma-core-54.0-1.el9.x86_64\nlibibverbs-utils-54.0-1.el9.x86_64\nnonsense\n"})
-    found = installed_packages(host, observe_identity(host), ["rdma-core", "libibverbs-utils", "libibverbs"])
-    assert found == {"libibverbs": None, "libibverbs-utils": "54.0-1.el9", "rdma-core": "54.0-1.el9"}
+    found = query_packages(host, observe_identity(host), ["rdma-core", "libibverbs-utils", "libibverbs"])
+    assert found == {"libibverbs-utils": "54.0-1.el9", "rdma-core": "54.0-1.el9"}
 
 
 def test_rpm_that_does_not_answer(make_tree: MakeTree) -> None:

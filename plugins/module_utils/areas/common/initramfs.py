@@ -29,7 +29,7 @@ def outdated(host: Host, identity: Identity, module: str, path: Optional[str], c
     """
     image = image_of(host, identity)
     file = "/lib/modules/%s/%s" % (identity.kernel, path)
-    if image is None or (not coming and (path is None or host.modified(image) >= host.modified(file))):
+    if image is None or (not coming and (path is None or (host.mtime(image) or 0.0) >= (host.mtime(file) or 0.0))):
         return None
     return image if "/%s.ko" % module in listing(host, identity, image) else None
 

@@ -13,7 +13,7 @@ from ...catalogue.stacks import VendorStack, vendor_stack
 from ...host.host import Host
 from ...observe.boot import Boot, has_headers, observe_boot
 from ...observe.erdma_driver import MODULE, Driver, observe_driver, references, users
-from ...observe.modules import module_index, module_path
+from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...observe.stack_modules import FOREIGN_PATH, observe_modules
 from ...observe.storage import rdma_storage
@@ -123,7 +123,7 @@ def with_release(choice: Choice, desired: Desired) -> Choice:
 
 def ofed_there(host: Host, kernel: str) -> bool:
     """Its headers are where the driver's build looks for them, or its RDMA core is the one that would be loaded."""
-    path = module_path(module_index(host, kernel), "ib_core")
+    path = module_path(host, kernel, "ib_core")
     return host.exists(OFED_HEADERS) or (path is not None and FOREIGN_PATH.search(path) is not None)
 
 

@@ -13,7 +13,8 @@ from ...catalogue.drivers import Wanted, wants_toolkit
 from ...host.host import Host
 from ...observe.containers import CdiSpec, Runtime, Toolkit, observe_cdi, observe_runtimes, observe_toolkit
 from ...observe.gpu_driver import loaded_driver
-from ...observe.package_state import Hold, all_installed, held
+from ...observe.package_state import Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages

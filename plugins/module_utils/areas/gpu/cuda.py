@@ -10,7 +10,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ...catalogue.drivers import Wanted, cuda_packages, driver_fits, minimum_driver, wanted_driver
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
-from ...observe.package_state import Hold, all_installed, held
+from ...observe.package_state import Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages

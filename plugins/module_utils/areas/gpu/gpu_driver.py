@@ -16,7 +16,8 @@ from ...catalogue.gpus import hides_nvswitches, only_open, only_proprietary
 from ...catalogue.stacks import vendor_stack
 from ...host.host import Host
 from ...observe.gpu_driver import FABRICMANAGER, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
-from ...observe.package_state import Hold, all_installed, held
+from ...observe.package_state import Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file

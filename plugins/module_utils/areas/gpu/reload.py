@@ -7,11 +7,12 @@ that has a GPU open makes a reboot the only way, because nobody but its owner ma
 
 import os
 import re
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Sequence, Tuple
 
 from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...host.host import Host
+from ...observe.modules import running_modules
 from ...types import Op, run
 
 MODULE = "nvidia"
@@ -40,15 +41,11 @@ def observe_loaded(host: Host) -> Loaded:
 
 def users_of(host: Host, module: str) -> List[str]:
     """Modules on top of ``module``, uppermost first."""
-    used_by: Dict[str, List[str]] = {}
-    for line in (host.read("/proc/modules") or "").splitlines():
-        fields = line.split()
-        if len(fields) > 3:
-            used_by[fields[0]] = [name for name in fields[3].split(",") if sysfs_values.is_name(name)]
+    running = running_modules(host) or {}
     found: List[str] = []
 
     def visit(name: str) -> None:
-        for user in used_by.get(name, []):
+        for user in running[name].users if name in running else ():
             if user not in found:
                 visit(user)
                 found.append(user)

@@ -12,7 +12,7 @@ from typing import List, NamedTuple, Optional, Tuple
 from ...catalogue.inbox import package_of_module
 from ...host.host import Host
 from ...observe.boot import BOOT, Boot, has_headers, observe_boot
-from ...observe.modules import module_index, module_path
+from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...spec.model import Spec
 from ...types import PACKAGE_WHAT, PRESENT, Change, Identity, Platform, Problem
@@ -87,19 +87,17 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 
 def _lacking(host: Host, release: str, modules: Tuple[str, ...]) -> Tuple[str, ...]:
-    index = module_index(host, release)
-    return tuple(name for name in modules if module_path(index, name) is None and not kernel_modules.built_in(host, release, name))
+    return tuple(name for name in modules if module_path(host, release, name) is None and not kernel_modules.built_in(host, release, name))
 
 
 def _lacks_extra(host: Host, desired: Desired) -> bool:
     """The running kernel has the package of rarely used modules, and the pinned one has not. What the stack itself needs it asks for."""
     running, release = desired.identity.kernel, desired.release
-    if desired.extra is None or release is None or module_path(module_index(host, release), EXTRA_MODULE) is not None:
+    if desired.extra is None or release is None or module_path(host, release, EXTRA_MODULE) is not None:
         return False
     # By name on Ubuntu; on EL all versions have one name.
     name = desired.extra.replace(release, running) if desired.identity.platform.family == "debian" else desired.extra[:-len(release) - 1]
-    return name in (query_packages(host, desired.identity, [name]) or {}) and module_path(
-        module_index(host, running), EXTRA_MODULE) is not None
+    return name in (query_packages(host, desired.identity, [name]) or {}) and module_path(host, running, EXTRA_MODULE) is not None
 
 
 def _room(host: Host, boot: Boot) -> Optional[Tuple[int, int]]:

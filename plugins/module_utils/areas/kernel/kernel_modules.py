@@ -10,7 +10,7 @@ from typing import List, NamedTuple, Optional, Set, Tuple
 
 from ...catalogue.inbox import package_of_module
 from ...host.host import Host
-from ...observe.modules import available_modules, module_index
+from ...observe.modules import available_modules, module_index, running_modules
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
@@ -76,7 +76,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 def observe(host: Host, desired: Desired) -> Observed:
     wanted = [module.name for module in desired.modules]
-    running = {line.split(" ", 1)[0] for line in (host.read("/proc/modules") or "").splitlines()}
+    running = running_modules(host) or {}
     others = [name for name in host.listdir("/lib/modules") if name != desired.kernel and host.exists("/lib/modules/%s/modules.dep" % name)]
     return Observed(
         observe_file(host, BOOT_FILE),
@@ -146,7 +146,7 @@ def kernel_has(host: Host, kernel: str, wanted: List[str]) -> Optional[Tuple[str
 
 
 def built_in(host: Host, kernel: str, name: str) -> bool:
-    return "/%s.ko\n" % name in (host.read("/lib/modules/%s/modules.builtin" % kernel) or "").replace("-", "_")
+    return name in module_index(host, kernel, "modules.builtin")
 
 
 def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:

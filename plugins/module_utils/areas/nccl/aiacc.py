@@ -30,7 +30,8 @@ from ...host.host import Host
 from ...observe.aiacc import AiaccState, observe_aiacc
 from ...observe.nccl_libraries import PACKAGE as FROM_PACKAGE
 from ...observe.nccl_libraries import LoadableNccl, Places, loadable_nccl, places_of
-from ...observe.package_state import Hold, all_installed, held
+from ...observe.package_state import Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import PACKAGE_WHAT, Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file

@@ -17,6 +17,7 @@ import re
 import shlex
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from ...formats.nccl_conf import KEPT_BYTES, conf_variables
 from ...host.host import Host
 from ...rules.nccl_gids import GID_INDEX
 from ...spec.match import RailTarget, match_rails
@@ -28,7 +29,6 @@ from . import gid_index
 NAME = "nccl"
 HCA = "NCCL_IB_HCA"
 SOCKET = "NCCL_SOCKET_IFNAME"
-MAX_VALUE = 1023
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 DEVICE = re.compile(r"[A-Za-z0-9_.-]+")
 PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
@@ -218,7 +218,7 @@ def _kept(conf: FileState, name: str) -> Optional[str]:
     """A variable's value in a nccl.conf of ours."""
     if conf.text is None or not is_ours(conf.text):
         return None
-    value = parse_conf(conf.text).get(name)
+    value = conf_variables(conf.text).get(name)
     return value if value is not None and fault(name, value) is None else None
 
 
@@ -228,8 +228,8 @@ def fault(name: str, value: str) -> Optional[str]:
         return "is no variable name"
     if not value:
         return "needs a value"
-    if len(value.encode("utf-8")) > MAX_VALUE:
-        return "is longer than the %d bytes that NCCL reads of nccl.conf" % MAX_VALUE
+    if len(value.encode("utf-8")) > KEPT_BYTES:
+        return "is longer than the %d bytes that NCCL reads of nccl.conf" % KEPT_BYTES
     if value != value.strip() or any(ord(char) < 32 or ord(char) == 127 for char in value):
         return "has a control character, or blanks at an end that NCCL would keep: %r" % value
     return None
@@ -237,16 +237,6 @@ def fault(name: str, value: str) -> Optional[str]:
 
 def conf_text(variables: List[Tuple[str, str]]) -> str:
     return HEADER + "".join("%s=%s\n" % item for item in variables)
-
-
-def parse_conf(text: str) -> Dict[str, str]:
-    """nccl.conf as NCCL reads it: first assignment of a name wins (setenv without overwrite)."""
-    found: Dict[str, str] = {}
-    for line in text.split("\n"):
-        name, equals, value = line.partition("=")
-        if equals and not line.startswith("#"):
-            found.setdefault(name, value[:MAX_VALUE])
-    return found
 
 
 def profile_text(variables: List[Tuple[str, str]]) -> str:

@@ -11,7 +11,8 @@ from ...catalogue.drivers import Wanted, wanted_driver
 from ...catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
-from ...observe.package_state import VERSIONLOCK, Hold, all_installed, held
+from ...observe.package_state import VERSIONLOCK, Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
 from ..common.package_changes import names_of, plan_packages

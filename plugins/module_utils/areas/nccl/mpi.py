@@ -12,7 +12,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ...catalogue.drivers import Wanted
 from ...catalogue.mpi import TITLE, VENDORS_OPENMPI, hpcx_artifact, mpi_packages, vendors_openmpi
 from ...host.host import Host
-from ...observe.package_state import Hold, all_installed, held
+from ...observe.package_state import Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages

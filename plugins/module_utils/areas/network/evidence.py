@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...formats.outside import is_digits, read_json, rows, whole
 from ...formats.sysfs_values import integer
 from ...host.host import Host
+from ...observe.nics import interface_rows
 from ..common.files import FileState, observe_file
 from . import foreign_routes, route_metrics, routes
 from .managers import ifupdown, ini, netplan, networkd, nm
@@ -27,7 +28,7 @@ RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
 
 def observe(host: Host, rails: Sequence[RailWish]) -> Observed:
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
-    addresses = _addresses(host)
+    addresses = interface_rows(host) or {}
     rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
     systemd = systemd_version(host) if "networkctl" in tools else 0
     ranked = any(rail.metric is not None for rail in rails)
@@ -129,14 +130,6 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _addresses(host: Host) -> Dict[str, Dict[str, Any]]:
-    """Interface name -> its row of ``ip -j addr``; -d adds the largest MTU the driver takes."""
-    found = _json(host, ("ip", "-j", "-d", "addr", "show"))
-    if found is None:
-        found = _json(host, ("ip", "-j", "addr", "show"))
-    return {str(row["ifname"]): row for row in rows(found) if "ifname" in row}
 
 
 def _global_addresses(row: Dict[str, Any]) -> List[Dict[str, Any]]:

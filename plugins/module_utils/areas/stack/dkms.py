@@ -19,7 +19,7 @@ from ...formats.versions import compare, matches
 from ...host.host import Host
 from ...observe.boot import Boot, observe_boot
 from ...observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, SOURCES, Build, builds_for, dkms_builds
-from ...observe.modules import module_index, module_path
+from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...observe.stack_modules import CORE, FOREIGN_PATH
 from ...spec.model import Spec
@@ -95,7 +95,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     builds = dkms_builds(host)
     unfit = {(build.module, build.version) for build in builds if not _meant_for(host, build, kernel)}
     names = [name for name, _version in desired.gpu] + ([desired.stack.meta] if desired.stack is not None else [])
-    path = module_path(module_index(host, kernel), CORE)
+    path = module_path(host, kernel, CORE)
     return Observed(
         builds, tuple(sorted(unfit)), observe_boot(host, running), query_packages(host, desired.identity, names),
         path is not None and FOREIGN_PATH.search(path) is not None)

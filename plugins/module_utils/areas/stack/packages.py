@@ -13,7 +13,8 @@ from ...catalogue.inbox import inbox_packages
 from ...catalogue.repositories import wants_erdma_repository
 from ...catalogue.stacks import VendorStack, stack_problem, vendor_stack
 from ...host.host import Host
-from ...observe.package_state import VERSIONLOCK, Hold, all_installed, held
+from ...observe.package_state import VERSIONLOCK, Hold, held
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import PACKAGE_WHAT, PRESENT, Change, Identity, Problem
 from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, plan_packages

@@ -16,17 +16,8 @@ from ...catalogue.stacks import stack_problem, vendor_stack
 from ...formats.openpgp import extract, fingerprints
 from ...host.host import Host
 from ...observe.package_locks import lock_holder
-from ...observe.package_state import (
-    CONFIGURE,
-    LOCK_BEGIN,
-    LOCK_END,
-    VERSIONLOCK,
-    Unfinished,
-    all_installed,
-    cannot_finish,
-    unfinished,
-    without_ours,
-)
+from ...observe.package_state import CONFIGURE, LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, cannot_finish, unfinished, without_ours
+from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, remove_file, run, write_file
 from ..common.files import FileState, is_ours, observe_file, plan_file

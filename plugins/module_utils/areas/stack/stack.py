@@ -12,7 +12,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 from ...catalogue.stacks import VENDOR_STACKS, VendorStack, keeps_stack, vendor_stack
 from ...host.host import Host
 from ...observe.dkms import INSTALLED, dkms_builds
-from ...observe.modules import module_index, module_path
+from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...observe.stack_modules import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
 from ...observe.storage import RdmaStorage, rdma_storage
@@ -67,7 +67,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     kernel, stack = desired.identity.kernel, desired.stack
     installed = stack is None or stack_installed(stack, query_packages(host, desired.identity, [stack.meta]), desired.identity)
     unit = stack.unit if stack is not None else VENDOR_STACKS[0].unit
-    path = module_path(module_index(host, kernel), CORE)
+    path = module_path(host, kernel, CORE)
     waiting = not installed or (path is not None and FOREIGN_PATH.search(path) is not None)
     nics = _nics(host)
     return Observed(

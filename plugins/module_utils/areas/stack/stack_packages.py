@@ -8,10 +8,11 @@ that the node wants come back as the distribution's.
 
 import fnmatch
 import re
-from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...catalogue.inbox import RENAMED
 from ...catalogue.stacks import PROFILES, VENDOR_STACKS, VendorStack
+from ...formats.versions import GLOB
 from ...types import Identity
 
 # Meta packages tell the vendors apart (PROFILES); the kernel packages and scripts have the same names in both.
@@ -42,12 +43,12 @@ def leaving(vendor: Optional[VendorStack], installed: Mapping[str, str], wanted:
     """What must go before the wanted stack (None: the distribution's) can come. ``wanted``: names that the node is to have."""
     if other_stack(vendor, installed, wanted) is None:
         return Leaving((), ())
-    family = [glob for row in VENDOR_STACKS for glob in row.family]
-    gone = [name for name in sorted(installed) if _matches(name, family) or marked(installed[name])]
+    family = _matching(installed, [glob for row in VENDOR_STACKS for glob in row.family])
+    gone = [name for name in sorted(installed) if name in family or marked(installed[name])]
     if vendor is not None:
         return Leaving(tuple(gone), ())
     # perftest and others bear no mark, and the vendor's depend on its libraries: every inbox name is asked of the distribution again.
-    back = tuple(name for name in sorted(installed) if name in wanted and (name in gone or not _matches(name, family)))
+    back = tuple(name for name in sorted(installed) if name in wanted and (name in gone or name not in family))
     return Leaving(tuple(name for name in gone if name not in back), back)
 
 
@@ -68,10 +69,10 @@ def other_stack(vendor: Optional[VendorStack], installed: Mapping[str, str], wan
     own = vendor.name if vendor is not None else ""
     found = [meta for name, metas in PROFILES.items() if name != own for meta in metas if meta in installed]
     if vendor is None:
-        found += [name for name in sorted(installed) if _matches(name, SHARED)]
+        found += sorted(_matching(installed, SHARED))
         found += [name for name in wanted if name in installed and marked(installed[name])]
     return "%s %s" % (found[0], installed[found[0]]) if found else None
 
 
-def _matches(name: str, globs: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, glob) for glob in globs)
+def _matching(names: Mapping[str, str], globs: Sequence[str]) -> Set[str]:
+    return {name for glob in set(globs) for name in (fnmatch.filter(names, glob) if GLOB.search(glob) else [glob]) if name in names}

@@ -11,8 +11,10 @@ services: select(2) cannot handle more, and a service that can raises it itself.
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...host.host import Host
+from ...observe.limits import SHOW
 from ...rules.comparisons import Inspection, Where, equal
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict, run
@@ -24,7 +26,6 @@ SYSTEM_FILE = "/etc/systemd/system.conf.d/90-railwright.conf"
 USER_FILE = "/etc/systemd/user.conf.d/90-railwright.conf"
 MANAGER_DIRECTORIES = ("/etc/systemd/system.conf.d", "/run/systemd/system.conf.d", "/usr/local/lib/systemd/system.conf.d",
                        "/usr/lib/systemd/system.conf.d")
-SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
 REEXEC = run(("systemctl", "daemon-reexec"))  # reading system.conf.d again takes more than a reload on older systemd
 UNLIMITED = "unlimited"
 PAM = "/etc/pam.d"
@@ -67,11 +68,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    manager: Dict[str, str] = {}
-    if desired.systemd:
-        for line in host.run(SHOW).out.splitlines():
-            name, _equals, value = line.strip().partition("=")
-            manager[name] = value
+    manager = sysfs_values.key_values(host.run(SHOW, 10.0).out) if desired.systemd else {}
     nr_open = host.line("/proc/sys/fs/nr_open")
     return Observed(
         observe_file(host, LOGIN_FILE), observe_file(host, SYSTEM_FILE), observe_file(host, USER_FILE), manager,

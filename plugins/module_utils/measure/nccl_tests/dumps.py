@@ -8,6 +8,7 @@ virtual machine shows it: on clouds that is a part of the bandwidth. One that it
 import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ...formats.nccl_conf import conf_variables
 from ...host.host import Host
 from ...rules.comparisons import Where, verdict
 from ...types import Verdict
@@ -91,18 +92,8 @@ def _settings(host: Host, environment: Mapping[str, str], home: Optional[str]) -
     found = {name: Named(value, "the environment") for name, value in environment.items()}
     own = environment.get("NCCL_CONF_FILE") or (home.rstrip("/") + "/.nccl.conf" if home else "")
     for path in (own, CONF):
-        for name, value in conf_settings(host.read(path, _CONF_BYTES) or "").items() if path else ():
+        for name, value in conf_variables(host.read(path, _CONF_BYTES)).items() if path else ():
             found.setdefault(name, Named(value, path))
-    return found
-
-
-def conf_settings(text: str) -> Dict[str, str]:
-    """nccl.conf as NCCL reads it: # in the first column, split at the first =, nothing trimmed, the first one counts."""
-    found: Dict[str, str] = {}
-    for line in text.split("\n"):
-        name, equals, value = line.rstrip("\r").partition("=")
-        if equals and not line.startswith("#"):
-            found.setdefault(name, value[:1023])
     return found
 
 

@@ -11,6 +11,7 @@ import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...areas.nccl.environment import management_interface
+from ...formats.nccl_conf import conf_variables
 from ...formats.program_output import one_line, reason
 from ...host.host import Host, Result
 from ...observe.affinity import affinity, driver_matrix
@@ -22,7 +23,7 @@ from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from . import probe
 from .affinity import judge_topology
-from .dumps import CONF, conf_settings, judge_topo_files
+from .dumps import CONF, judge_topo_files
 from .launch import COLLECTIVES
 from .processes import account, as_user
 
@@ -59,7 +60,7 @@ def look(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) 
         "cuda": probe.as_dict(said),
         "driver": loaded_driver(host).version,
         "nccl": as_dicts(nccl_libraries(host, spec["nccl_prefix"])),
-        "nccl_conf": sorted(conf_settings(host.read(CONF) or "")),
+        "nccl_conf": sorted(conf_variables(host.read(CONF))),
         "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
         "programs": programs,
