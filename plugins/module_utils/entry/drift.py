@@ -8,7 +8,7 @@ answer is small on purpose: hundreds of nodes are asked every hour, and a clean 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import environment
-from ..checks.node import judge_node
+from ..checks.node import judge_node, targets_of
 from ..host.host import Host
 from ..observe.facts import observe_facts
 from ..observe.nccl_environment import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
@@ -18,8 +18,9 @@ from ..observe.summary import observe_summary
 from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
 from ..plan.severities import DOUBLES, area_of_check, of_change, of_check
+from ..spec.match import RailTarget
 from ..spec.model import Spec
-from ..types import CRITICAL, MAJOR, Change, Problem, Verdict
+from ..types import CRITICAL, MAJOR, NO_DEVICE, Change, Problem, Verdict
 
 # setting: apply mends it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
 # else's line wins over ours.
@@ -43,16 +44,18 @@ class Finding(NamedTuple):
 
 
 def observe_drift(host: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
-    """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
+    """``findings``, what was ``judged`` without one, what could not be, and the node in a few words. Reads only."""
     plan = make_plan(host, spec, None, management, now)
     verdicts = judge_node(node, spec, plan.identity, observe_facts(host, plan.identity, places_of(spec)))
     carriers = observe_carriers(host)
-    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
+    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, targets_of(spec, plan.identity))
+    findings += of_carriers(host, spec, plan, carriers)
     return {
         "findings": [finding._asdict() for finding in findings],
         "judged": sorted({area.name for area in AREAS} | {area_of_check(item.check) for item in verdicts if item.status != "skipped"}),
         "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown"]
         + unknown(carriers),
+        "unasked": [CARRIERS[carrier.name] for carrier in carriers if carrier.why],
         "drivers": observe_summary(host, plan.identity),
         "notes": list(plan.notes),
     }
@@ -72,16 +75,16 @@ def of_problems(problems: Sequence[Problem]) -> List[Finding]:
     """One a subject, with everything that is said of it. A rail without a device is a verdict of its own: rail.device."""
     said: Dict[Tuple[str, str], List[str]] = {}
     for item in problems:
-        if not item.message.startswith("no device with "):
+        if item.code != NO_DEVICE:
             said.setdefault((item.area, item.subject), []).append(item.message)
     return [Finding("problem: %s: %s" % (area, subject), "problem", area, subject, None, None, CRITICAL, "", "; ".join(messages), None, "")
             for (area, subject), messages in said.items()]
 
 
-def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change]) -> List[Finding]:
+def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change], targets: Sequence[RailTarget]) -> List[Finding]:
     found = []
     for item in verdicts:
-        if item.status not in ("fail", "warn") or doubled(item, changes):
+        if item.status not in ("fail", "warn") or doubled(item, changes, targets):
             continue
         place = " ".join(part for part in (item.hca or "", "port %d" % item.port if item.port is not None else "", item.subject) if part)
         found.append(Finding("%s: %s" % (item.check, place), "state", area_of_check(item.check), "%s of %s" % (item.check, place),
@@ -89,18 +92,18 @@ def of_verdicts(verdicts: Sequence[Verdict], changes: Sequence[Change]) -> List[
     return found
 
 
-def doubled(verdict: Verdict, changes: Sequence[Change]) -> bool:
-    """Whether a change of the plan says the same: of its area, and about the same rail where the verdict names one."""
+def doubled(verdict: Verdict, changes: Sequence[Change], targets: Sequence[RailTarget]) -> bool:
+    """Whether a change of the plan says the same: of its area, and about the same rail where the verdict is about a device."""
     own = [change for change in changes if change.area == DOUBLES.get(verdict.check)]
-    about = [change for change in own if verdict.subject in change.what]
-    return bool(about) or (bool(own) and "(" not in verdict.subject)
+    rails = [target.rail.name for target in targets if target.label == verdict.subject]
+    return bool(own) if verdict.hca is None and not rails else any(change.rail in rails for change in own)
 
 
 def of_carriers(host: Host, spec: Spec, plan: Plan, carriers: Sequence[Carrier]) -> List[Finding]:
     """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
     desired = environment.desired(spec, plan.identity)
     wanted = dict(environment.variables_of(desired, environment.observe(host, desired)))
-    drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == environment.NAME]  # file PATH (NCCL_IB_HCA)
+    drifted = [change.subject.name for change in plan.changes if change.area == environment.NAME]
     found: List[Finding] = []
     for carrier in carriers:
         if carrier.variables is not None:

@@ -3,10 +3,9 @@
 
 from typing import Tuple
 
-from ..types import CRITICAL, MAJOR, MINOR, Change
+from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change
 from .areas import BY_NAME
 
-AT_BOOT = ("file ", "version locks ")
 # The area that a check is about, by the start of its name; the rest keeps its own first word.
 AREA_OF_CHECK: Tuple[Tuple[str, str], ...] = (
     ("rail.", "hca"), ("port.", "hca"), ("hca.", "hca"), ("node.hcas", "hca"), ("node.memlock", "limits"), ("gpu.", "gpu_driver"),
@@ -27,8 +26,7 @@ DOUBLES = {
 
 def of_change(change: Change) -> str:
     severity = BY_NAME[change.area].severity if change.area in BY_NAME else MAJOR
-    later = change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
-    return MAJOR if later and severity == CRITICAL else severity
+    return MAJOR if change.when == AT_BOOT and severity == CRITICAL else severity
 
 
 def of_check(check: str, status: str) -> str:

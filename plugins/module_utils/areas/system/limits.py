@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ...formats.outside import is_digits
 from ...host.host import Host
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import LIMIT, Change, Identity, Problem, Subject, run
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "limits"
@@ -90,7 +90,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         found = observed.manager.get(name, value)  # an old systemd that does not show it cannot be judged
         if found != value:
             why = "the running systemd does not apply it yet; services started from now on will"
-            changes.append(Change(NAME, "systemd " + name, found, value, "none", why, SOURCE, (REEXEC,)))
+            changes.append(Change(NAME, "systemd " + name, found, value, "none", why, SOURCE, (REEXEC,), Subject(LIMIT, name)))
     return changes
 
 
@@ -111,7 +111,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 def notes(desired: Desired, observed: Observed) -> List[str]:
     """Whom the limits do not reach."""
     said: List[str] = []
-    if any(change.what == "file " + SYSTEM_FILE or change.what.startswith("systemd ") for change in plan(desired, observed)):
+    if any(change.subject.name == SYSTEM_FILE or change.subject.kind == LIMIT for change in plan(desired, observed)):
         said.append("limits: services that run already (sshd, slurmd, kubelet, user managers) keep the limits they were started with; "
                     "restart them when it suits, or reboot")
     if not observed.pam:
