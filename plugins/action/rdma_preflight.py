@@ -8,8 +8,9 @@ from typing import Any
 
 from ansible.release import __version__ as core_version
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import AREA, preflight_problems, preflight_warnings
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Problem, as_dicts, change_as_dict
+from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Change, Problem, as_dicts, change_as_dict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import (
@@ -70,7 +71,7 @@ class ActionModule(NodeAction):
 
 def bootstrap_change(package: str) -> Change:
     """Python is the one change that is planned without Python."""
-    return Change("packages", f"package {package}", None, "present", "none", "every module needs Python", "ansible-core", ())
+    return package_change("packages", package, None, PRESENT, "every module needs Python", "ansible-core")
 
 
 def explicit_interpreter(value: Any) -> str | None:

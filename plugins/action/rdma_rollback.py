@@ -8,11 +8,11 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_state import ActionModule as StateAction
+from ansible_collections.railwright.rdma.plugins.module_utils.types import PACKAGE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 
 MODULE = "railwright.rdma.rdma_rollback"
 PLANNING = ("plan", "prove", "apply")
-PACKAGE = "package "
 
 
 class ActionModule(StateAction):
@@ -43,7 +43,7 @@ def rows_of(plan: Any) -> dict[str, list[str]]:
     """Area and class by package, all that a record needs of a plan, which may be large."""
     changes = plan.get("plan") or [] if isinstance(plan, dict) else []
     return {
-        str(change["what"]).removeprefix(PACKAGE): [str(change["area"]), str(change["disruption"])]
+        str(change["subject"]["name"]): [str(change["area"]), str(change["disruption"])]
         for change in changes
-        if str(change["what"]).startswith(PACKAGE)
+        if change["subject"]["kind"] == PACKAGE
     }

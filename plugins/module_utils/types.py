@@ -100,8 +100,21 @@ class Identity(NamedTuple):
         return capability in self.capabilities
 
 
-PACKAGE_WHAT = "package "
 PRESENT = "present"  # ``after`` of a package of which any version will do
+NOW, AT_BOOT = "now", "boot"  # when a change has its effect; AT_BOOT: at the next boot and not before
+# What a change is about. DRIVER: one that DKMS builds from source that a role brings. FIRMWARE: by PSID. SETTING: what has no name.
+SUBJECTS = ("file", "package", "unit", "module", "driver", "sysctl", "limit", "keyring", "interface", "pci", "firmware", "setting")
+FILE, PACKAGE, UNIT, MODULE, DRIVER, SYSCTL, LIMIT, KEYRING, INTERFACE, PCI, FIRMWARE, _SETTING = SUBJECTS
+
+
+class Subject(NamedTuple):
+    """The thing that a change is about. ``name``: path, package, unit, kernel module … as the node knows it."""
+
+    kind: str  # one of SUBJECTS
+    name: str
+
+
+SETTING = Subject(_SETTING, "")
 
 
 class Op(NamedTuple):
@@ -117,12 +130,13 @@ class Op(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One line of a plan: what differs, why it should not, and how it is mended.
+    """One line of a plan: what differs, why it should not, and how it is fixed.
 
     ``area`` and ``what`` together name the change for good: the same drift has the
     same key in every run. ``before`` and ``after`` are JSON values (None: absent).
     ``ops`` is empty for what the playbook carries out and not ``apply``: packages
     (ansible.builtin installs and removes them) and the reboot that makes a setting effective.
+    ``what`` and ``why`` are for people: code reads the fields behind ``ops``.
     """
 
     area: str
@@ -133,6 +147,10 @@ class Change(NamedTuple):
     why: str
     source: str
     ops: Tuple[Op, ...]
+    subject: Subject = SETTING
+    when: str = NOW  # or AT_BOOT
+    rail: Optional[str] = None  # the name of the rail whose interface, port or NIC it is
+    needs: Tuple[str, ...] = ()  # keys of changes that come first where the plan has them
 
     @property
     def key(self) -> str:
@@ -146,12 +164,15 @@ class Change(NamedTuple):
     @property
     def package(self) -> Optional[str]:
         """The name of the package that this change installs, changes or removes (``after`` None), if it is one."""
-        return self.what[len(PACKAGE_WHAT):] if self.external and self.what.startswith(PACKAGE_WHAT) else None
+        return self.subject.name if self.subject.kind == PACKAGE else None
 
     @property
     def needs_reboot(self) -> bool:
         """Everything is in place and only a reboot makes it effective."""
         return self.external and self.package is None and self.disruption == "reboot"
+
+
+NO_DEVICE = "no_device"  # ``code`` of a problem: a rail whose device is not on the node; the verdict rail.device says the same
 
 
 class Problem(NamedTuple):
@@ -160,6 +181,7 @@ class Problem(NamedTuple):
     area: str
     subject: str
     message: str
+    code: str = ""  # where code must tell it from others; no part of the JSON form
 
 
 class Verdict(NamedTuple):
@@ -216,9 +238,12 @@ def change_as_dict(change: Change) -> Dict[str, Any]:
         "disruption": change.disruption,
         "why": change.why,
         "source": change.source,
+        "subject": dict(change.subject._asdict()),
+        "when": change.when,
+        "rail": change.rail,
     }
 
 
 def as_dicts(items: Any) -> List[Dict[str, Any]]:
     """Verdicts or problems as JSON objects."""
-    return [dict(item._asdict()) for item in items]
+    return [{name: value for name, value in item._asdict().items() if name != "code"} for item in items]

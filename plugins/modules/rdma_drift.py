@@ -93,6 +93,12 @@ unknown:
   returned: success
   type: list
   elements: str
+unasked:
+  description: The ways to start a job that gave no answer about their environment, as keys of findings end in them.
+  returned: success
+  type: list
+  elements: str
+  sample: ["login shells"]
 drivers:
   description: Kernel, stack, firmware and peer memory, one line each.
   returned: success

@@ -138,6 +138,17 @@ plan:
     source:
       description: Where the value comes from.
       type: str
+    subject:
+      description: What the change is about, as C(kind) and C(name). Kinds are file, package, unit, module, driver, sysctl, limit, keyring,
+        interface, pci, firmware and, without a name, setting.
+      type: dict
+      sample: {kind: interface, name: eth1}
+    when:
+      description: V(now), or V(boot) for what only the next boot meets.
+      type: str
+    rail:
+      description: The rail whose interface, port or NIC it is; null for anything else.
+      type: str
 summary:
   description: The same for people; a line with the node's name, then one for each change, problem, note and what was left out.
   returned: success
@@ -228,6 +239,9 @@ left:
       type: str
     reason:
       description: The same in words.
+      type: str
+    needs:
+      description: With the cause V(needs), the key of the change that it builds on; else empty.
       type: str
 only:
   description: The keys of the plan that was cut, for the apply of exactly that.

@@ -18,6 +18,7 @@ Object = dict[str, Any]
 ROUNDS = 3  # a mended module brings a device, the device a setting of its own; what needs more is no drift
 KNOWN_AREAS = (*(area.name for area in AREAS), "hca")
 KEPT = ("key", "kind", "area", "what", "severity", "disruption")
+WHY = ("cause", "reason", "needs")  # of what is left; ``needs``: the key of what it builds on, where that is the cause
 REBOOTING = "kernel"
 
 
@@ -93,8 +94,8 @@ def complaint(document: Mapping[str, Any], error: str, waiting: Iterable[str]) -
     return "did not come back clean: " + ". ".join(parts) + (f". Not touched: {names}" if names else "")
 
 
-def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple[str, str] | None:
-    """(cause, words) of why a finding is not mended; None where it is. ``problem``: why apply refuses the whole node."""
+def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple[str, ...] | None:
+    """(cause, text) of why a finding is not mended; None where it is. ``problem``: why apply refuses the whole node."""
     kind, disruption = finding.get("kind"), str(finding.get("disruption") or "")
     if scope.areas and finding.get("area") not in scope.areas:
         return "area", "of an area that was not asked for"
@@ -113,7 +114,7 @@ def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple
     return ("consent", f"needs consent to {disruption}") if needs_consent(disruption, scope.consent) else None
 
 
-def _harms(finding: Mapping[str, Any], scope: Scope, why: tuple[str, str] | None) -> bool:
+def _harms(finding: Mapping[str, Any], scope: Scope, why: tuple[str, ...] | None) -> bool:
     """Whether a finding that was not there before speaks against going on, of whatever area it is.
 
     A line of somebody else shows only when our own file is right; a setting that waits for a reboot is what the repair was for.
@@ -131,18 +132,18 @@ def _problem(findings: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(f"{item.get('area')}: {item.get('what')}" for item in findings if item.get("kind") == "problem")
 
 
-def _held(plan: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def _held(plan: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """What the node itself left out of the cut plan: it alone sees what a change builds on."""
     rows = plan.get("left")
     found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return {
-        str(row.get("key")): (str(row.get("cause")), str(row.get("reason")))
+        str(row.get("key")): tuple(str(row.get(name) or "") for name in WHY)
         for row in found
         if row.get("key") in tried and row.get("cause") in ("needs", "consent")
     }
 
 
-def _row(finding: Mapping[str, Any], why: tuple[str, str] | None = None) -> Object:
+def _row(finding: Mapping[str, Any], why: tuple[str, ...] | None = None) -> Object:
     """Without the values: a file's whole text is in the drift already."""
     row = {name: finding.get(name) for name in KEPT}
-    return row if why is None else {**row, "cause": why[0], "reason": why[1]}
+    return row if why is None else {**row, **dict(zip(WHY, why, strict=False))}

@@ -19,7 +19,8 @@ SHA = "ab" * 32
 PACKED = "what a build is packed into"
 KEY = "network: MTU of rail0 (eth1)"
 CHANGE = {"key": KEY, "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "none",
-          "why": "jumbo frames", "source": "inventory mtu"}
+          "why": "jumbo frames", "source": "inventory mtu", "subject": {"kind": "interface", "name": "eth1"}, "when": "now",
+          "rail": "rail0"}
 VERDICT = {"check": "port.state", "node": "n", "hca": "rxe0", "port": 1, "subject": "rail0 (eth1)", "status": "pass",
            "expected": "ACTIVE", "found": "ACTIVE", "message": "the port is ACTIVE"}
 FINDING = {"key": KEY, "kind": "setting", "area": "network", "what": "MTU of rail0 (eth1)", "expected": 9000, "found": 1500,
@@ -129,7 +130,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_ddp:stop": {**SAID, "ended": 0},
     "rdma_ddp:collect": {**SAID, "collected": COLLECTED},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
-    "rdma_drift:": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "drivers": {}, "notes": []},
+    "rdma_drift:": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
     "rdma_erdma:look": {**SAID, "source": SOURCE},
     "rdma_erdma:*": SAID,
     "rdma_facts:": {**SAID, "rdma": FACTS},

@@ -70,7 +70,8 @@ Done = subprocess.CompletedProcess[str]
 
 def plan(*keys: str, reboot: tuple[str, ...] = ()) -> dict[str, Any]:
     changes = [
-        {"key": key, "area": key.partition(": ")[0], "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none"}
+        {"key": key, "area": key.partition(": ")[0], "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none",
+         "subject": {"kind": "setting", "name": ""}}
         for key in keys
     ]
     return {"plan": changes, "problems": [], "packages": {"steps": [], "needed": False}, "reboot_needed": list(reboot)}

@@ -38,7 +38,7 @@ options = dict(mode=dict(), areas=dict(type="list"), expected=dict(type="list"),
                consented_only=dict(type="bool"))
 module = AnsibleModule(argument_spec=options, supports_check_mode=True)
 mode, only = module.params["mode"], module.params["only"]
-plan = [item for item in node["findings"] if item["kind"] == "setting" and item["key"] in only]
+plan = [dict(item, subject=dict(kind="setting", name="")) for item in node["findings"] if item["kind"] == "setting" and item["key"] in only]
 left = [dict(item, cause="needs", reason="needs x first") for item in plan if item["key"] in node.get("held", [])]
 plan = [item for item in plan if item["key"] not in node.get("held", [])]
 called("%s %s %s" % (mode, module.params["consented_only"], ",".join(item["key"] for item in plan)))

@@ -182,7 +182,7 @@ def plan(
     rows = [{"url": url, "dest": "/var/cache/railwright/keys/doca", "checksum": ""} for url in brought]
     changes = [
         {"key": key, "area": key.partition(": ")[0], "what": key.partition(": ")[2], "disruption": "reboot" if key in reboot else "none",
-         "before": "old", "after": "new"}
+         "before": "old", "after": "new", "subject": {"kind": "setting", "name": ""}}
         for key in keys
     ]  # fmt: skip
     return {

@@ -66,7 +66,8 @@ training benchmark, `null` for what was not run
 `{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md))
 * `remediate`: `{"nodes": {name: {status, message, task, result, mended, findings, waiting, left_out, consent, \
 restore_point, taken_back}}, "summary": {…}}`; `result` is `no drift`, `mended`, `left as it is`, `not clean` or `not touched`; \
-`findings` is what is left, each with `{key, kind, area, what, severity, disruption, result, cause, reason, why, command}`; \
+`findings` is what is left, each with `{key, kind, area, what, severity, disruption, result, cause, reason, needs, why, command}`; \
+`needs` is the key of what it builds on; \
 `waiting` what a stopped run did not come to, `left_out` what nobody asked for
 * `upgrade`: `{run, inventory, release: {name, file, sha256, pins}, "nodes": {name: {status, state, step, batch, message, \
 task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND]}}, batches: [[NAME]], away: {name: why}, stopped, \
@@ -84,8 +85,10 @@ and `message` says why
 * `lab up`: `{"inventory": PATH, "nodes": [NAME]}`
 * `lab status`: `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab
 
-`status` is `ok`, `failed` or `unreachable`. A change is `{key, area, what, before, after, disruption, why, source}`, a problem
-`{area, subject, message}`; a summary counts nodes by status, changes by disruption class, verdicts by status, and has `exit_code`.
+`status` is `ok`, `failed` or `unreachable`. A change is `{key, area, what, before, after, disruption, why, source, subject, when, rail}`:
+`subject` has a `kind` (file, package, unit, module, driver, sysctl, limit, keyring, interface, pci, firmware or setting) and a `name`;
+`when` is `now`, or `boot` for what only the next boot meets; `rail` is null for what is no rail's.
+A problem is `{area, subject, message}`. A summary counts nodes by status, changes by disruption class, verdicts by status, and has `exit_code`.
 """
 
 

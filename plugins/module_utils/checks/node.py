@@ -8,7 +8,7 @@ from ..rules.comparisons import Inspection, Where, equal, verdict
 from ..rules.path_mtu import is_iwarp, netdev_facts, port_facts, roce_gid_index
 from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
-from ..types import Change, Identity, Problem, Verdict
+from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
 from .rail import judge_rails
 
@@ -38,7 +38,7 @@ def judge_plan(
     verdicts = [_of_change(node, change, targets) for change in changes]
     verdicts.extend(
         verdict("config." + item.area, Where(node, None, None, item.subject), "fail", None, None, item.message)
-        for item in problems if not _matching_problem(item, targets))
+        for item in problems if item.code != NO_DEVICE)  # rail.device says it
     dirty = {change.area for change in changes} | {item.area for item in problems}
     verdicts.extend(
         verdict("config." + area, Where(node, None, None, area), "pass", "no change", "no change", "as the inventory wants it")
@@ -49,14 +49,9 @@ def judge_plan(
 def _of_change(node: str, change: Change, targets: Sequence[RailTarget]) -> Verdict:
     hca, port = None, None
     for target in targets:
-        if target.label in change.what:
+        if target.rail.name == change.rail:
             hca, port = target.hca.name if target.hca else None, target.port
     return verdict("config." + change.area, Where(node, hca, port, change.what), "fail", change.after, change.before, change.why)
-
-
-def _matching_problem(problem: Problem, targets: Sequence[RailTarget]) -> bool:
-    """A rail without a device is a verdict of its own (rail.device); once is enough."""
-    return problem.message.startswith("no device with ") and problem.subject not in [target.rail.name for target in targets]
 
 
 def rail_views(spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Dict[str, Any]]:

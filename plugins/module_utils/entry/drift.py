@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import environment
 from ..checks.area_verdicts import SETTLED
-from ..checks.node import judge_node
+from ..checks.node import judge_node, targets_of
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.facts import observe_facts
@@ -21,8 +21,9 @@ from ..plan.areas import AREAS
 from ..plan.plan import Plan, make_plan
 from ..plan.severities import of_change, of_verdict
 from ..rules.comparisons import inspection_of
+from ..spec.match import RailTarget
 from ..spec.model import Spec
-from ..types import CRITICAL, MAJOR, Change, Problem, Verdict
+from ..types import CRITICAL, MAJOR, NO_DEVICE, Change, Problem, Verdict
 
 # setting: apply mends it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
 # else's line wins over ours.
@@ -46,18 +47,20 @@ class Finding(NamedTuple):
 
 
 def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
-    """``findings``, what was ``judged`` without one, what could not be judged, and the node in a few words. Reads only."""
+    """``findings``, what was ``judged`` without one, what could not be, and the node in a few words. Reads only."""
     host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
     verdicts = judge_node(inspection_of(node, spec, plan.identity, facts))
     carriers = observe_carriers(host)
-    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes) + of_carriers(host, spec, plan, carriers)
+    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, targets_of(spec, plan.identity))
+    findings += of_carriers(host, spec, plan, carriers)
     return {
         "findings": [finding._asdict() for finding in findings],
         "judged": sorted({area.name for area in AREAS} | {area for area, item in verdicts if item.status != "skipped"}),
         "unknown": ["%s %s: %s" % (item.check, item.subject, item.message) for _area, item in verdicts if item.status == "unknown"]
         + unknown(carriers),
+        "unasked": [CARRIERS[carrier.name] for carrier in carriers if carrier.why],
         "drivers": stack_summary(facts),
         "notes": list(plan.notes),
     }
@@ -77,16 +80,16 @@ def of_problems(problems: Sequence[Problem]) -> List[Finding]:
     """One a subject, with everything that is said of it. A rail without a device is a verdict of its own: rail.device."""
     said: Dict[Tuple[str, str], List[str]] = {}
     for item in problems:
-        if not item.message.startswith("no device with "):
+        if item.code != NO_DEVICE:
             said.setdefault((item.area, item.subject), []).append(item.message)
     return [Finding("problem: %s: %s" % (area, subject), "problem", area, subject, None, None, CRITICAL, "", "; ".join(messages), None, "")
             for (area, subject), messages in said.items()]
 
 
-def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Change]) -> List[Finding]:
+def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Change], targets: Sequence[RailTarget]) -> List[Finding]:
     found = []
     for area, item in verdicts:
-        if item.status not in ("fail", "warn") or said_by_plan(area, item, changes):
+        if item.status not in ("fail", "warn") or said_by_plan(area, item, changes, targets):
             continue
         place = " ".join(part for part in (item.hca or "", "port %d" % item.port if item.port is not None else "", item.subject) if part)
         found.append(Finding("%s: %s" % (item.check, place), "state", area, "%s of %s" % (item.check, place),
@@ -94,20 +97,20 @@ def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Chang
     return found
 
 
-def said_by_plan(area: str, verdict: Verdict, changes: Sequence[Change]) -> bool:
-    """Whether a change of the plan puts it right: one of its area, and about the same rail where the verdict names one."""
+def said_by_plan(area: str, verdict: Verdict, changes: Sequence[Change], targets: Sequence[RailTarget]) -> bool:
+    """Whether a change of the plan puts it right: one of its area, and about the same rail where the verdict is about a device."""
     if (area, verdict.check) not in SETTLED:
         return False
     own = [change for change in changes if change.area == area]
-    about = [change for change in own if verdict.subject in change.what]
-    return bool(about) or (bool(own) and "(" not in verdict.subject)
+    rails = [target.rail.name for target in targets if target.label == verdict.subject]
+    return bool(own) if verdict.hca is None and not rails else any(change.rail in rails for change in own)
 
 
 def of_carriers(host: Host, spec: Spec, plan: Plan, carriers: Sequence[Carrier]) -> List[Finding]:
     """NCCL's variables that a job gets other than the inventory says, although our files are, or would be, right."""
     desired = environment.desired(spec, plan.identity)
     wanted = dict(environment.variables_of(desired, environment.observe(host, desired)))
-    drifted = [change.what.split(" ")[1] for change in plan.changes if change.area == environment.NAME]  # file PATH (NCCL_IB_HCA)
+    drifted = [change.subject.name for change in plan.changes if change.area == environment.NAME]
     found: List[Finding] = []
     for carrier in carriers:
         if carrier.variables is not None:

@@ -50,7 +50,7 @@ def masked_change(change: Change) -> Change:
     """What is shown of an effect is masked, and its ops stay as they are. Of packages and reboots, which have none, other steps take it."""
     if change.external:
         return change
-    name = change.what.split(" ")[-1]
+    name = change.subject.name
     return change._replace(before=masked_value(name, change.before), after=masked_value(name, change.after))
 
 

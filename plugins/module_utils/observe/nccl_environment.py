@@ -45,7 +45,7 @@ def observe_carriers(host: Host) -> Tuple[Carrier, ...]:
 
 
 def unknown(carriers: Sequence[Carrier]) -> List[str]:
-    """One line for each that should have answered. ``drift/history.py`` of the controller knows their form."""
+    """One line for each that should have answered."""
     return ["NCCL's variables for %s: %s" % (CARRIERS[carrier.name], carrier.why) for carrier in carriers if carrier.why]
 
 

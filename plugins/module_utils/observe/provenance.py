@@ -11,12 +11,11 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
 from ..host.host import Host
-from ..types import Change
+from ..types import FILE, PACKAGE, UNIT, Change
 
 DPKG_LOGS = ("/var/log/dpkg.log", "/var/log/dpkg.log.1")
 # 2026-11-21 13:00:07 upgrade rdma-core:amd64 44.0-2 45.0-1
 _DPKG = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (install|upgrade|remove|purge) ([a-z0-9][a-z0-9+.-]+)(?::[a-z0-9]+)? (\S+) (\S+)\Z")
-_SUBJECT = re.compile(r"(file|package|unit) (\S+)")
 RPM = ("rpm", "-q", "--qf", "%{INSTALLTIME} %{VERSION}-%{RELEASE}\\n")
 SHOW = ("systemctl", "show", "-p", "StateChangeTimestampMonotonic")
 # A package's scripts write within moments of the log's line; unattended upgrades of many packages take longer.
@@ -47,18 +46,14 @@ def origins(host: Host, changes: Sequence[Change]) -> Dict[str, Origin]:
     steps: Optional[Tuple[Step, ...]] = None
     found: Dict[str, Origin] = {}
     for change in changes:
-        subject = _SUBJECT.match(change.what)
-        if subject is None:
+        kind, name = change.subject
+        if kind == UNIT:
+            found[change.key] = unit_origin(host, name)
+        if kind not in (FILE, PACKAGE):
             continue
         if steps is None:
             steps = package_steps(host)
-        kind, name = subject.groups()
-        if kind == "file":
-            found[change.key] = file_origin(host, name, steps)
-        elif kind == "package":
-            found[change.key] = package_origin(host, name, steps)
-        else:
-            found[change.key] = unit_origin(host, name)
+        found[change.key] = (file_origin if kind == FILE else package_origin)(host, name, steps)
     return {key: origin for key, origin in found.items() if origin != UNKNOWN}
 
 

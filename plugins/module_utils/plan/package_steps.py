@@ -25,7 +25,7 @@ from ..areas.stack.repository_files import STAGED
 from ..catalogue import aiacc
 from ..catalogue.repositories import repositories_of
 from ..spec.model import Spec
-from ..types import PRESENT, Change, Identity
+from ..types import KEYRING, PRESENT, Change, Identity, Subject
 
 UNINSTALLER = "ofed-scripts"  # the package that has the uninstaller
 UNINSTALL = ("/usr/sbin/ofed_uninstall.sh", "--force")
@@ -84,10 +84,10 @@ def _areas(changes: Sequence[Change]) -> List[str]:
 
 def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List[Dict[str, Any]]:
     """``{"url", "dest", "checksum"}`` for ansible.builtin.get_url; the checksum of what the proof compares is empty."""
-    wanted = [change.key for change in changes]
+    wanted = [change.subject for change in changes]
     rows = [
         {"url": row.key_url, "dest": STAGED % row.name, "checksum": ""}
-        for row in repositories_of(spec, identity) if repositories.key_change(row.name) in wanted]
+        for row in repositories_of(spec, identity) if Subject(KEYRING, row.name) in wanted]
     offline = spec["rdma_stack_offline_package"]
     if offline and any(change.package == OFFLINE for change in changes):
         ending = "deb" if identity.platform.package_manager == "apt" else "rpm"

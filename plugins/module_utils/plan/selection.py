@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A part of a plan that can be made by itself: what `remediate` is asked for, without what another part would have to come before.
 
-The order of a plan is the order of making, so what a change builds on always stands before it: one pass is enough. A change has
-no list of what it needs. What tells is what it does (the program it runs, the unit it starts, the file it writes), and the order of
-drivers. In doubt a change is left out: it is named with its reason, and `apply` makes the whole plan.
+The order of a plan is the order of making, so what a change builds on always stands before it: one pass is enough. A change names
+what it needs, its area names the areas that it needs, and what it does tells the rest: the program it runs, the unit it starts, the
+file it writes. In doubt a change is left out: it is named with its reason, and `apply` makes the whole plan.
 """
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.common.units import DIRECTORIES
 from ..host.host import Host
-from ..types import Change, Op, needs_consent
+from ..types import AT_BOOT, Change, Op, needs_consent
 from .areas import BY_NAME
 from .plan import Plan
-from .severities import AT_BOOT
 
 NOT_ASKED, CONSENT, NEEDS = "not asked", "consent", "needs"
 LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
@@ -22,16 +21,17 @@ OWN_UNITS = "railwright-"  # no package brings them
 
 
 class Left(NamedTuple):
-    """A change that is not made, and why. ``cause`` is NOT_ASKED, CONSENT or NEEDS."""
+    """A change that is not made, and why. ``cause`` is NOT_ASKED, CONSENT or NEEDS; then ``needs`` is the key of what it builds on."""
 
     change: Change
     cause: str
     reason: str
+    needs: str = ""
 
     def as_dict(self) -> Dict[str, Any]:
         change = self.change
         return {"key": change.key, "what": change.what, "area": change.area, "disruption": change.disruption, "cause": self.cause,
-                "reason": self.reason}
+                "reason": self.reason, "needs": self.needs}
 
 
 def cut_plan(
@@ -50,7 +50,7 @@ def cut_plan(
             if first is None:
                 kept.append(change)
             else:
-                left.append(Left(change, NEEDS, "needs %s first, which is left out" % first.key))
+                left.append(Left(change, NEEDS, "needs %s first, which is left out" % first.key, first.key))
     return plan._replace(changes=tuple(kept)), tuple(left)
 
 
@@ -85,16 +85,9 @@ def _shares_ground(change: Change, earlier: Change) -> bool:
 
 def _comes_after(change: Change, earlier: Change) -> bool:
     """In the running kernel; what is only for the next boot disturbs nobody now."""
-    if for_next_boot(change) or for_next_boot(earlier):
+    if AT_BOOT in (change.when, earlier.when):
         return False
-    if change.area in BY_NAME and earlier.area in BY_NAME[change.area].needs:
-        return True
-    # The MTU of an RDMA link is that of its interface at the time when the link is made.
-    return change.area == "rxe" and earlier.what.startswith("MTU of ") and change.what.endswith(earlier.what[len("MTU of "):])
-
-
-def for_next_boot(change: Change) -> bool:
-    return change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
+    return earlier.key in change.needs or (change.area in BY_NAME and earlier.area in BY_NAME[change.area].needs)
 
 
 def _paths(change: Change) -> FrozenSet[str]:

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much a drift hurts: as its area's row says, but what is only for the next boot (a file, an enabled unit) is never critical."""
 
-from ..types import CRITICAL, MAJOR, MINOR, Change
+from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change
 from .areas import BY_NAME
 
-AT_BOOT = ("file ", "version locks ")
 
 def of_change(change: Change) -> str:
     severity = BY_NAME[change.area].severity if change.area in BY_NAME else MAJOR
-    later = change.what.startswith(AT_BOOT) or (change.what.startswith("unit ") and change.what.endswith(" enabled"))
-    return MAJOR if later and severity == CRITICAL else severity
+    return MAJOR if change.when == AT_BOOT and severity == CRITICAL else severity
 
 
 def of_verdict(area: str, status: str) -> str:

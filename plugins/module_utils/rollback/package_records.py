@@ -11,11 +11,12 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.journal import PACKAGES, ROOT, Journal, Point, next_number, unused
+from ..areas.common.package_changes import heavier, package_change
 from ..errors import RailwrightError
 from ..formats.versions import compare
 from ..host.host import Host
 from ..observe.packages import DPKG_LIMIT, DPKG_STATUS
-from ..types import DISRUPTIONS, PACKAGE_WHAT, Change
+from ..types import Change
 
 RPM_QUERY = ("rpm", "-qa", "--qf", "%{NAME}.%{ARCH} %|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\n")
 RPM_SECONDS = 120.0
@@ -155,21 +156,16 @@ def package_rows(undone: Sequence[Point], history: Sequence[Point], now: Mapping
     return [found[name] for name in sorted(found)]
 
 
-def heavier(one: str, other: str) -> str:
-    return max((one, other), key=DISRUPTIONS.index)
-
-
 def goes_back(row: Row, manager: str) -> bool:
     if not row.wanted or not row.now:
         return False
     return compare(row.wanted.split()[-1], row.now.split()[-1], MANAGERS.get(manager, "redhat")) < 0
 
 
-def package_change(row: Row, manager: str) -> Change:
+def row_change(row: Row, manager: str) -> Change:
     disruption = heavier(row.disruption, "downgrade") if goes_back(row, manager) else row.disruption
-    return Change(row.area, PACKAGE_WHAT + row.name, row.now or None, row.wanted or None, disruption,
-                  "run %s changed it%s" % (row.run, " (assumed: it has not written down how it left the packages)" if row.assumed else ""),
-                  record_path(row.run), ())
+    why = "run %s changed it%s" % (row.run, " (assumed: it has not written down how it left the packages)" if row.assumed else "")
+    return package_change(row.area, row.name, row.now or None, row.wanted or None, why, record_path(row.run), disruption)
 
 
 def going(row: Row) -> List[str]:

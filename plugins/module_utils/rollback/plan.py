@@ -8,14 +8,15 @@ the command line take them as they take an apply's; what carries them out is ``r
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.journal import BOOT_ID, Point, document_path, points, snapshot_of
+from ..areas.common.package_changes import heavier
 from ..areas.stack.repositories import WHY_REPAIR
 from ..areas.stack.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
 from ..errors import RailwrightError
 from ..formats.masking import masked_change
 from ..host.host import Host
 from ..observe.package_state import VERSIONLOCK, Unfinished, unfinished
-from ..types import PACKAGE_WHAT, Change, Identity, Op, Problem
-from .package_records import MANAGERS, Row, heavier, keeping, observe_packages, package_change, package_rows, stays
+from ..types import FILE, SETTING, Change, Identity, Op, Problem, Subject
+from .package_records import MANAGERS, Row, keeping, observe_packages, package_rows, row_change, stays
 from .points import Found, effective, entries_of, judge, look, since, targets, waits
 
 PACKAGES = "packages"  # ``force`` of this leaves all packages as they are
@@ -50,7 +51,7 @@ def plan_rollback(host: Host, identity: Identity, run: str, force: Sequence[str]
     known = {target.path: (target, seen) for target, seen in judged}
     changes = _changes(undone, known)
     changes += _repair(unfinished(host)) if rows else []
-    changes += [package_change(row, identity.platform.package_manager) for row in rows]
+    changes += [row_change(row, identity.platform.package_manager) for row in rows]
     changes += [Change(key.partition(": ")[0], key.partition(": ")[2], "in effect", "as before", "reboot",
                        "what it undoes is in effect since a reboot", document_path(undone[0].name), ()) for key in reboots]
     gone = ["%s is not there any more, so nothing is put back" % target.path for target, seen in judged
@@ -82,12 +83,12 @@ def _packages(
     found = [(row, stays(row, identity.kernel)) for row in package_rows(undone, history, now["versions"]) if row.differs]
     rows = [row for row in (keeping(row, kept) for row, kept in found) if row.differs]
     foreign = [row for row in rows if row.foreign and row.name not in force]
-    problems = [Problem("packages", PACKAGE_WHAT + row.name,
+    problems = [Problem("packages", "package " + row.name,
                         "was changed by somebody else than run %s: it is %s, that run left %s, and it would become %s. To put it back all "
                         "the same: --force %s" % (row.run, row.now or "absent", row.left or "absent", row.wanted or "absent", row.name))
                 for row in foreign]
     held = [row for row in rows if row.name in now["held"]]
-    problems += [Problem("packages", PACKAGE_WHAT + row.name, "is held at %s by apt-mark hold and must become %s; lift the hold: "
+    problems += [Problem("packages", "package " + row.name, "is held at %s by apt-mark hold and must become %s; lift the hold: "
                          "apt-mark unhold %s" % (row.now, row.wanted or "absent", row.name)) for row in held]
     named = [" ".join([row.name] + [version for version in kept if identity.kernel not in row.name]) for row, kept in found if kept]
     notes = ["package %s stays: the kernel %s that runs is its own" % (name, identity.kernel) for name in named]
@@ -124,8 +125,16 @@ def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, Found]]) -> Li
             names = list(dict.fromkeys(point.name for point, _entry in rows))
             found.append(masked_change(Change(
                 area, what, "; ".join(pair[0] for pair in words), "; ".join(pair[1] for pair in words), disruption,
-                "changed by run %s" % ", ".join(names), document_path(names[0]), ops)))
+                "changed by run %s" % ", ".join(names), document_path(names[0]), ops, _subject(ops))))
     return found
+
+
+def _subject(ops: Sequence[Op]) -> Subject:
+    """The last file, or the last part of the kernel file's path: what hides a value that is probably a secret goes by its name."""
+    last = next((op for op in ops if op.path), None)
+    if last is None:
+        return SETTING
+    return SETTING._replace(name=last.path.rpartition("/")[2]) if last.kind == "value" else Subject(FILE, last.path)
 
 
 def _words(entry: Dict[str, Any], known: Dict[str, Tuple[Any, Found]]) -> Tuple[str, str]:

@@ -3,7 +3,7 @@
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ..types import Hca, Identity, Nic, Problem
+from ..types import NO_DEVICE, Hca, Identity, Nic, Problem
 from .model import Rail, Spec
 
 
@@ -35,7 +35,7 @@ def match_rails(spec: Spec, identity: Identity) -> Tuple[List[RailTarget], List[
         target = match_rail(rail, identity, spec.fabric)
         if target is None:
             problems.append(Problem("network", rail.name, "no device with %s %s on this node; it has %s" % (
-                rail.match, rail.value, _present(rail.match, identity))))
+                rail.match, rail.value, _present(rail.match, identity)), NO_DEVICE))
         else:
             targets.append(target)
     seen: Dict[str, str] = {}

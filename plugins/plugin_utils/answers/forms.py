@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS, SEVERITIES, VERDICT_STATUSES
+from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, DISRUPTIONS, NOW, SEVERITIES, SUBJECTS, VERDICT_STATUSES
 
 from .form import DATA, Choice, Either, Map, Text, Whole
 from .node_facts import ADDRESS, FACTS, NAME, OBJECT, RAIL, TEXT, WHOLE, maybe
@@ -28,7 +28,10 @@ BROUGHT = Text(r"/var/cache/railwright(/[A-Za-z0-9_+~-][A-Za-z0-9_.+~-]*)+", "a 
 PACKAGE = Text(r"[A-Za-z0-9/@][A-Za-z0-9+.:~_=*?/@^-]*", "a package, with its version", 512)
 
 DISRUPTION = Choice(*DISRUPTIONS)
-CHANGE = {"key": str, "area": str, "what": str, "before": DATA, "after": DATA, "disruption": DISRUPTION, "why": str, "source": str}
+CHANGE = {
+    "key": str, "area": str, "what": str, "before": DATA, "after": DATA, "disruption": DISRUPTION, "why": str, "source": str,
+    "subject": {"kind": Choice(*SUBJECTS), "name": str}, "when": Choice(NOW, AT_BOOT), "rail": TEXT,
+}
 PROBLEM = {"area": str, "subject": str, "message": str}
 VERDICT = {
     "check": str, "node": str, "hca": TEXT, "port": WHOLE, "subject": str, "status": Choice(*VERDICT_STATUSES), "expected": DATA,
@@ -48,7 +51,7 @@ PLAN = {
     **LINES, "plan": [CHANGE], "problems": [PROBLEM], "before": Map(DATA), "after": Map(DATA), "reboot_needed": [str],
     "erdma": maybe({"mode": TEXT, "letter": TEXT}), "remaining": [CHANGE], "only?": [str], "confirm?": CONFIRM, "taken_back?": [str],
     "restore_point": str,
-    "left": [{"key": str, "what": str, "area": str, "disruption": DISRUPTION, "cause": str, "reason": str}],
+    "left": [{"key": str, "what": str, "area": str, "disruption": DISRUPTION, "cause": str, "reason": str, "needs": str}],
     "packages": {"manager": str, "steps": [STEP], "needed": bool, "downloads": [{"url": str, "dest": BROUGHT, "checksum": str}]},
 }
 CONFIRMED = {"confirm": {**CONFIRM, "state": str}, "restore_point": TEXT}
@@ -122,7 +125,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "collect": {"collected": COLLECTED},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
-    "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str]}},
+    "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]}},
     "rdma_erdma": {"look": {"source": SOURCE}},
     "rdma_facts": {"": {"rdma": FACTS}},
     "rdma_hpcx": {"look": {"hpcx": PREFIX}},

@@ -132,7 +132,7 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
 
     before = read_history(session.inventory)
     answers = {name: host for name, host in outcome.hosts.items() if host.drift is not None}
-    found = {name: _keys(host) + unasked(before.get(name, {}), (host.drift or {}).get("unknown", [])) for name, host in answers.items()}
+    found = {name: _keys(host) + unasked(before.get(name, {}), (host.drift or {}).get("unasked", [])) for name, host in answers.items()}
     seen = remember(before, found, _now(session))
     try:
         write_history(session.inventory, seen)

@@ -71,9 +71,11 @@ def _of_hosts(inventory: Path, limit: str | None, profile: str | None, variable:
 
 
 def _value(row: dict[str, Any]) -> str:
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import GID_INDEX
+
     if row["value"] is not None:
         return str(row["value"])
-    return LEFT_OUT if row["origin"] == "override" or row["why"].startswith("left out") else FOUND
+    return LEFT_OUT if row["origin"] == "override" or row["name"] == GID_INDEX else FOUND
 
 
 def _show(found: dict[str, Any]) -> None:

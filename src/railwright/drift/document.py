@@ -39,6 +39,7 @@ DRIFT = record(
     findings=items(FINDING, FINDINGS),
     judged=items(text(64), LINES),
     unknown=items(text(), LINES),
+    unasked=items(text(64), LINES),
     drivers=mapping(text(), 64),
     notes=items(text(), LINES),
 )

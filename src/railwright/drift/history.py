@@ -18,7 +18,6 @@ from railwright.runs import runs_directory, site_path
 from railwright.writing import make_directories, write_atomic
 
 SCHEMA = 1
-UNASKED = "NCCL's variables for "  # as the collection's observe/effective.py begins such a line; then who, a colon and why
 Seen = dict[str, dict[str, str]]  # node -> key -> when it was first found, ISO 8601
 
 
@@ -49,10 +48,10 @@ def remember(seen: Seen, found: Mapping[str, Iterable[str]], now: str) -> Seen:
     return {**seen, **{node: {key: seen.get(node, {}).get(key, now) for key in keys} for node, keys in found.items()}}
 
 
-def unasked(known: Iterable[str], unknown: Iterable[str]) -> list[str]:
+def unasked(known: Iterable[str], silent: Iterable[str]) -> list[str]:
     """Keys about a login shell (or the like) that could not be asked this time: that is no sign that its difference is gone."""
-    silent = [line.removeprefix(UNASKED).partition(":")[0] for line in unknown if line.startswith(UNASKED)]
-    return [key for key in known if key.startswith("effective: ") and key.rpartition(" for ")[2] in silent]
+    ends = tuple(f" for {name}" for name in silent)
+    return [key for key in known if key.startswith("effective: ") and key.endswith(ends)]
 
 
 def write_history(inventory: Path, seen: Seen) -> None:

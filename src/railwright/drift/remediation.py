@@ -23,6 +23,7 @@ ROW = record(
     disruption=text(32),
     cause=text(32),
     reason=text(),
+    needs=text(),
 )
 ROWS = items(ROW, FINDINGS)
 REMEDIATION = record(
@@ -91,12 +92,10 @@ def remedy(row: Mapping[str, Any], asked: Asked, consent: Iterable[str], others:
 
 
 def _ground(row: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The row that is to be mended first, by the words of the node's cut plan; the row itself where it stands by itself."""
-    named = {f"needs {other.get('key')} first, which is left out": other for other in others}
-    for _step in named:  # a node wrote it: rows that need each other in a ring end, too
-        if row.get("cause") != "needs":
-            break
-        row = named.get(str(row.get("reason")), row)
+    """The row that is to be fixed first; the row itself where it stands by itself."""
+    by_key = {str(other.get("key")): other for other in others}
+    for _step in by_key:  # a node wrote it: rows that need each other in a ring end, too
+        row = by_key.get(str(row.get("needs") or ""), row)
     return row
 
 

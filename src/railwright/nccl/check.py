@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import NOT_FROM_FILE, check_name, check_value
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import NOT_FROM_FILE, check_name, check_value, owner_of
 from railwright.nccl.programs import judge_option
 from railwright.nccl.settings import NAME, Grammar, Setting
 
@@ -63,7 +63,7 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
     """The findings of one text. ``qos``: the QoS profile that NCCL_IB_TC is held against, None: none."""
     found: list[NcclFinding] = []
     for setting in source.settings:
-        found += [NcclFinding(source.file, setting.line, setting.name, _slip_severity(setting, slip[0]), *slip) for slip in setting.slips]
+        found += [NcclFinding(source.file, setting.line, setting.name, slip.severity, slip.message, slip.fix) for slip in setting.slips]
         option = judge_option(setting.name, setting.value) if source.grammar is Grammar.SHELL and setting.value else None
         found += [NcclFinding(source.file, setting.line, setting.name, *option)] if option else []
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
@@ -71,10 +71,6 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
         if not setting.slips:
             found += [NcclFinding(source.file, setting.line, setting.name, *rest) for rest in _judge(setting, source.grammar, qos)]
     return found + list(_repeated(source))
-
-
-def _slip_severity(setting: Setting, message: str) -> str:
-    return "warning" if setting.value and "carriage return" in message else "error"
 
 
 def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterator[tuple[str, str, str]]:
@@ -88,8 +84,8 @@ def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterat
     from_environment = grammar is Grammar.SHELL and setting.name in NOT_FROM_FILE
     if row is not None and setting.value is not None and not from_environment:
         check_value(row, setting.value, qos, setting.name, findings)
+    owned = row is None and owner_of(setting.name) is not None
     for item in findings.items:
-        owned = item.severity == "error" and item.message.startswith("is not read by NCCL but by")
         yield ("warning" if owned else item.severity), item.message, item.allowed
     if setting.value is None or any(item.severity == "error" for item in findings.items):
         return

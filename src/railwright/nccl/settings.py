@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
+from typing import NamedTuple
 
 from railwright.nccl.programs import options_of
 
@@ -27,6 +28,14 @@ class Grammar(StrEnum):
     SHELL = "shell"
 
 
+class Slip(NamedTuple):
+    """What of a line NCCL takes otherwise than it looks."""
+
+    message: str
+    fix: str  # what to write
+    severity: str = "error"
+
+
 @dataclass(frozen=True)
 class Setting:
     """One variable at one place. ``value`` None: named without a value, or with one that only a shell can compute."""
@@ -34,8 +43,7 @@ class Setting:
     line: int
     name: str
     value: str | None
-    # conf only: what of the line NCCL takes otherwise than it looks, as (problem, what to write)
-    slips: tuple[tuple[str, str], ...] = field(default=())
+    slips: tuple[Slip, ...] = field(default=())  # conf only
 
 
 def grammar_of(path: str) -> Grammar:
@@ -57,35 +65,37 @@ def _conf(text: str) -> Iterator[Setting]:
         if line.startswith("#") or not line.strip():
             continue
         name, equals, value = line.partition("=")
-        slips: list[tuple[str, str]] = []
+        slips: list[Slip] = []
         bare = re.sub(r"^\s*export\s+", "", name).strip()
         if not equals:
-            yield Setting(number, bare, None, (("has no =: NCCL passes over the line", "NAME=VALUE, or # in the first column"),))
+            yield Setting(number, bare, None, (Slip("has no =: NCCL passes over the line", "NAME=VALUE, or # in the first column"),))
             continue
         if name.lstrip().startswith("#"):
-            yield Setting(number, name.strip(), None, (("is no comment: # counts in the first column only", "# in the first column"),))
+            yield Setting(number, name.strip(), None, (Slip("is no comment: # counts in the first column only", "# in the first column"),))
             continue
         if marked and number == 1:
-            slips.append(("the file begins with a byte order mark, which NCCL takes for a part of this name", "the file as plain UTF-8"))
+            slips.append(Slip("the file begins with a byte order mark, which NCCL takes for a part of this name",
+                              "the file as plain UTF-8"))
         if name != bare:
-            slips.append((f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
+            slips.append(Slip(f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
         slips += _value_slips(bare, value)
         yield Setting(number, bare, value.rstrip("\r"), tuple(slips))
 
 
-def _value_slips(name: str, value: str) -> list[tuple[str, str]]:
+def _value_slips(name: str, value: str) -> list[Slip]:
     plain = re.split(r"\s#", value.rstrip("\r"), maxsplit=1)[0].strip().strip("\"'")
     fixed = f"{name}={plain}"
     if value.endswith("\r"):
-        return [("ends in a carriage return, which NCCL before 2.30 keeps as part of the value", fixed)]
+        message = "ends in a carriage return, which NCCL before 2.30 keeps as part of the value"
+        return [Slip(message, fixed, "warning" if value.rstrip("\r") else "error")]
     if len(value) > 1023:
-        return [("is longer than the 1023 characters that NCCL keeps", "")]
+        return [Slip("is longer than the 1023 characters that NCCL keeps", "")]
     if re.search(r"\s#", value):
-        return [("the comment is part of the value: nccl.conf has none behind a value", fixed)]
+        return [Slip("the comment is part of the value: nccl.conf has none behind a value", fixed)]
     if value[:1] in "\"'" and value[:1]:
-        return [("the quotes are part of the value: nccl.conf is not shell", fixed)]
+        return [Slip("the quotes are part of the value: nccl.conf is not shell", fixed)]
     if value != value.strip():
-        return [("the blanks around the value are part of it", fixed)]
+        return [Slip("the blanks around the value are part of it", fixed)]
     return []
 
 

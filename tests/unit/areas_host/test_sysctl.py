@@ -35,6 +35,7 @@ def test_each_live_value_alone(planner: Callable[..., Any], node: Any, name: str
     node.put("/proc/sys/" + name.replace(".", "/"), "77\n")
     (change,) = plans.plan("sysctl")
     assert (change.what, change.before, change.after) == (f"sysctl {name}", "77", EXPECTED[name])
+    assert change.subject == ("sysctl", name)
 
 
 def test_the_file_alone(planner: Callable[..., Any], node: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import rxe
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import network, rxe
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
@@ -48,6 +48,8 @@ def test_from_nothing_to_nothing_left(soft: "Node") -> None:
     assert {change.disruption for change in changes} == {"none"}
     assert (changes[-1].before, changes[-1].after) == (None, "rxe0 on eth1")
     assert [(op.argv, op.undo) for op in changes[-1].ops] == [(ADD, ((rxe.SCRIPT, "delete", "rxe0"),))]
+    [rail] = network.desired(soft.spec(), soft.identity()).rails
+    assert changes[-1].needs == (network.mtu_change("network", rail, 1500, "link").key,)
     soft.carry_out(changes)
     enable(soft)
     device(soft, "rxe0", "eth1")

@@ -10,7 +10,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_plan, targets_of
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Nic, Problem, Verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.types import NO_DEVICE, Change, Nic, Problem, Verdict
 
 RAIL_CHECKS = {
     "rail.device",
@@ -241,12 +242,13 @@ def test_facts_that_could_not_be_read_never_pass_and_never_crash(node: Any, fact
     assert len(verdicts) == 10
 
 
-def change(area: str, what: str, before: Any, after: Any) -> Change:
-    return Change(area, what, before, after, "link", "why it matters", "source", ())
+def change(area: str, what: str, before: Any, after: Any, rail: str | None = None) -> Change:
+    return Change(area, what, before, after, "link", "why it matters", "source", (), rail=rail)
 
 
 def test_every_change_of_the_plan_is_a_failed_verdict_with_its_device(node: Any) -> None:
-    changes = [change("network", "MTU of rail0 (eth1)", 1500, 9000), change("nccl", "file /etc/nccl.conf", None, "NCCL_IB_HCA=mlx5_0\n")]
+    mtu = change("network", "MTU of rail0 (eth1)", 1500, 9000, "rail0")
+    changes = [mtu, change("nccl", "file /etc/nccl.conf", None, "NCCL_IB_HCA=mlx5_0\n")]
     verdicts = judge_plan("node1", ["packages", "network", "nccl"], changes, [], targets_of(node.spec, node.identity))
     by_check = {item.check: item for item in verdicts}
     assert [(item.check, item.status) for item in verdicts] == [
@@ -262,9 +264,10 @@ def test_every_change_of_the_plan_is_a_failed_verdict_with_its_device(node: Any)
 def test_problems_fail_too_but_a_missing_device_only_once(node: Any) -> None:
     node.values["rails"][1]["match"] = {"mac": "52:54:00:ff:ff:ff"}
     problems = [
-        Problem("network", "rail1", "no device with mac 52:54:00:ff:ff:ff on this node; it has none"),
+        *match_rails(node.spec, node.identity)[1],
         Problem("preflight", "clock", "is 90 s ahead of the controller's"),
     ]
+    assert [(item.subject, item.code) for item in problems] == [("rail1", NO_DEVICE), ("clock", "")]
     verdicts = judge_plan("node1", ["network"], [], problems, targets_of(node.spec, node.identity))
     assert [(item.check, item.subject, item.status) for item in verdicts] == [("config.preflight", "clock", "fail")]
     assert [item.check for item in node.verdicts() if item.status == "fail"] == ["rail.device"]

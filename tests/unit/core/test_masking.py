@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN, masked, masked_change, masked_text, secret_name
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, set_value
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Subject, set_value
 
 
 @pytest.mark.parametrize("name", [
@@ -53,10 +54,11 @@ def test_values_below_names_words_of_commands_and_what_others_refer_to() -> None
 
 def test_a_change_keeps_what_it_does() -> None:
     path = "/proc/sys/net/ipv4/tcp_fastopen_key"
-    change = Change("sysctl", "sysctl net.ipv4.tcp_fastopen_key", "0-0", "s3cret", "none", "", "", (set_value(path, "s3cret"),))
+    change = Change("sysctl", "sysctl net.ipv4.tcp_fastopen_key", "0-0", "s3cret", "none", "", "", (set_value(path, "s3cret"),),
+                    Subject("sysctl", "net.ipv4.tcp_fastopen_key"))
     shown = masked_change(change)
     assert (shown.before, shown.after, shown.ops, shown.key) == (HIDDEN, HIDDEN, change.ops, change.key)
-    package = Change("packages", "package libsecret", None, "0.20-1", "none", "", "", ())
+    package = package_change("packages", "libsecret", None, "0.20-1", "", "")
     assert masked_change(package) == package, "its version is what gets installed"
 
 

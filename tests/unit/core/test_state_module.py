@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.packages import NAME as PACKAGES
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import run_name
@@ -21,7 +22,7 @@ NOWHERE = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
 IDENTITY = Identity("node1", NOWHERE, "6.1.0", "x86_64", "3.11.2", None, (), (), ())
 UNFIT = Problem("preflight", "disk /", "1 MiB free")
 LINK = change(write_file("/nowhere/at/all", "x\n"))._replace(disruption="link")
-PACKAGE = Change(PACKAGES, "package perftest", None, "present", "none", "why", "source", ())
+PACKAGE = package_change(PACKAGES, "perftest", None, "present", "why", "source")
 
 
 class Ended(BaseException):

@@ -32,7 +32,8 @@ FINDING: dict[str, Any] = {
     "since": 1763640000.0,
     "by": "",
 }
-ANSWER: dict[str, Any] = {"findings": [FINDING], "judged": ["network"], "unknown": [], "drivers": {"kernel": "6.1"}, "notes": []}
+ANSWER: dict[str, Any] = {"findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {"kernel": "6.1"},
+                          "notes": []}
 # Prometheus' text format: name, labels with escapes, value.
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\\\|\\"|\\n)*",?)*\})? [0-9.]+\Z')
 

@@ -56,6 +56,6 @@ def test_a_login_shell_that_gave_no_answer_keeps_what_is_known(tmp_path: Path) -
     keys = ["effective: NCCL_IB_TC for login shells", "effective: NCCL_IB_TC for systemd services"]
     write_history(tmp_path, {"n1": dict.fromkeys(keys, "t1")})
     session: Any = SimpleNamespace(inventory=tmp_path, started=datetime(2026, 1, 1, tzinfo=UTC))
-    for unknown, left in (["NCCL's variables for login shells: bash ends with exit 3"], keys[:1]), ([], []):
-        outcome: Any = SimpleNamespace(hosts={"n1": HostOutcome("n1", drift={"findings": [], "unknown": unknown})})
+    for unasked, left in (["login shells"], keys[:1]), ([], []):
+        outcome: Any = SimpleNamespace(hosts={"n1": HostOutcome("n1", drift={"findings": [], "unasked": unasked})})
         assert keep_history(session, outcome) == read_history(tmp_path) == {"n1": dict.fromkeys(left, "t1")}

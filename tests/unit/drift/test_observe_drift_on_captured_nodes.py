@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import FileState, plan_file
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import enabled_unit, running_unit
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, observe_drift, said_by_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import SHOW
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import severities
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, Change, Verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import RailTarget
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Rail, Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, Change, Nic, Verdict, run
 from field_specs import build_spec
 
 ROCE8 = {
@@ -26,6 +29,14 @@ ROCE8 = {
     "expect": {"rate_gbps": 800, "hcas": 8},
     "rails": [{"name": f"rail{i}", "match": {"pci": f"0000:{30 + i}:00.0"}, "address": f"10.10.{i}.11/24"} for i in range(7)],
 }
+
+
+LABEL = "rail0 (eth1)"
+MTU = Change("network", f"MTU of {LABEL}", 1, 2, "link", "", "", (run(("true",)),), rail="rail0")
+
+
+def file_of(area: str) -> Change:
+    return plan_file(area, FileState("/etc/x", None, None), "x\n", "", "")[0]
 
 
 def spec_of(values: dict[str, Any]) -> Spec:
@@ -84,6 +95,7 @@ def test_somebody_elses_line_wins_and_is_named(tree: Path) -> None:
 def test_a_login_shell_that_gives_no_answer_is_neither_drift_nor_clean(tree: Path) -> None:
     found = drift(tree)
     assert [line for line in found["unknown"] if "NCCL" in line] == ["NCCL's variables for login shells: the node has neither bash nor sh"]
+    assert found["unasked"] == ["login shells"]
     assert not [item for item in found["findings"] if item["kind"] == "effective"]
 
 
@@ -95,30 +107,37 @@ def test_every_area_and_kind_has_its_word(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("area", "check", "subject", "what", "expected"),
+    ("area", "check", "hca", "subject", "change", "expected"),
     [
-        ("network", "rail.mtu", "rail0 (eth1)", "MTU of rail0 (eth1)", True),
-        ("network", "rail.mtu", "rail1 (eth2)", "MTU of rail0 (eth1)", False),
-        ("limits", "node.memlock", "systemd DefaultLimitMEMLOCK", "file /etc/security/limits.d/90-railwright.conf", False),
-        ("network", "rail.other", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
-        ("hca", "port.rate", "rail0 (eth1)", "MTU of rail0 (eth1)", False),
+        ("network", "rail.mtu", "mlx5_0", LABEL, MTU, True),
+        ("network", "rail.mtu", "mlx5_1", "rail1 (eth2)", MTU, False),
+        ("network", "rail.mtu", "mlx5_0", LABEL, MTU._replace(rail=None), False),
+        ("limits", "node.memlock", None, "systemd DefaultLimitMEMLOCK", MTU, False),
+        ("limits", "node.memlock", None, "systemd DefaultLimitMEMLOCK", MTU._replace(area="limits", rail=None), True),
+        ("hca", "port.rate", "mlx5_0", LABEL, MTU, False),
+        ("network", "rail.other", "mlx5_0", LABEL, MTU, False),
+        ("rxe", "rail.device", "rxe1", "rail1", MTU._replace(area="rxe"), False),
     ],
 )
-def test_a_verdict_that_a_change_of_its_area_settles(area: str, check: str, subject: str, what: str, expected: bool) -> None:
-    verdict = Verdict(check, "node", None, None, subject, "fail", 1, 2, "")
-    assert said_by_plan(area, verdict, [Change("network", what, 1, 2, "link", "", "", ())]) is expected
+def test_a_verdict_that_a_change_of_its_area_settles(
+    area: str, check: str, hca: str | None, subject: str, change: Change, expected: bool
+) -> None:
+    verdict = Verdict(check, "node", hca, 1 if hca else None, subject, "fail", 1, 2, "")
+    rail = Rail("rail0", 0, "mac", "02:00:00:00:00:01", None, None, 9000)
+    nic = Nic("eth1", "02:00:00:00:00:01", None, None, "ethernet", False)
+    assert said_by_plan(area, verdict, [change], [RailTarget(rail, nic, None, None)]) is expected
 
 
 @pytest.mark.parametrize(
-    ("area", "what", "severity"),
+    ("change", "severity"),
     [
-        ("network", "MTU of rail0 (eth1)", "critical"),
-        ("network", "file /etc/systemd/network/10-railwright-rail0.network", "major"),
-        ("opensm", "unit opensm.service enabled", "major"),
-        ("opensm", "unit opensm.service running", "critical"),
-        ("sysctl", "file /etc/sysctl.d/90-railwright.conf", "major"),
-        ("repositories", "file /etc/apt/sources.list.d/x.sources", "minor"),
+        (MTU, "critical"),
+        (file_of("network"), "major"),
+        (enabled_unit("opensm", "opensm.service", "", ""), "major"),
+        (running_unit("opensm", "opensm.service", "", ""), "critical"),
+        (file_of("sysctl"), "major"),
+        (file_of("repositories"), "minor"),
     ],
 )
-def test_what_only_the_next_boot_meets_is_not_critical(area: str, what: str, severity: str) -> None:
-    assert severities.of_change(Change(area, what, None, None, "none", "", "", ())) == severity
+def test_what_only_the_next_boot_meets_is_not_critical(change: Change, severity: str) -> None:
+    assert severities.of_change(change) == severity

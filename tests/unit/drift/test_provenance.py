@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.provenance import RPM, SHOW, UNKNOWN, Origin, origins
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Subject
 
 AT = time.mktime((2026, 11, 20, 13, 0, 7, 0, 0, -1))
 LOG = """2026-11-20 12:59:59 startup archives unpack
@@ -21,8 +21,8 @@ LOG = """2026-11-20 12:59:59 startup archives unpack
 """
 
 
-def change(what: str) -> Change:
-    return Change("area", what, None, None, "none", "", "", ())
+def change(kind: str, name: str) -> Change:
+    return Change("area", "it", None, None, "none", "", "", (), Subject(kind, name))
 
 
 def write(root: Path, path: str, text: str, at: float | None = None) -> None:
@@ -34,7 +34,8 @@ def write(root: Path, path: str, text: str, at: float | None = None) -> None:
 
 
 def origin(root: Path, what: str) -> Origin:
-    return origins(TreeHost(str(root)), [change(what)]).get(f"area: {what}", UNKNOWN)
+    kind, _blank, name = what.partition(" ")
+    return origins(TreeHost(str(root)), [change(kind, name)]).get("area: it", UNKNOWN)
 
 
 def test_a_file_has_its_time_and_nobody_where_no_package_was_set_up_then(tmp_path: Path) -> None:
@@ -75,4 +76,4 @@ def test_rpm_is_asked_where_there_is_no_dpkg_by_recorded_output(tmp_path: Path) 
 def test_a_unit_has_systemds_time_by_recorded_output(tmp_path: Path, answer: str, expected: Origin) -> None:
     write(tmp_path, "/proc/stat", "cpu 1 2\nbtime 1000\n")
     write(tmp_path, "/cmd/" + recording_name((*SHOW, "openibd.service")), f"StateChangeTimestampMonotonic={answer}\n")
-    assert origin(tmp_path, "unit openibd.service running") == expected
+    assert origin(tmp_path, "unit openibd.service") == expected

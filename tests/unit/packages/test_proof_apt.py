@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
@@ -17,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Identity, Platform
+from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Platform
 from apt_world import MISSING, AptNode, Signer, build, sign
 from field_specs import build_spec
 
@@ -172,7 +173,7 @@ def test_back_to_the_distribution(world: World) -> None:
     rows = (("doca-ofed", "3.2.3-019000", ""), ("rdma-core", CORE["3.2.3"], ""), ("libibverbs1", CORE["3.2.3"], ""))
     world.node.installed(*rows)
     wanted = {"doca-ofed": None, "rdma-core": "present", "libibverbs1": "present"}
-    changes = [Change("packages", "package " + name, version, wanted[name], "reload", "why", "source", ()) for name, version, _rest in rows]
+    changes = [package_change("packages", name, version, wanted[name], "why", "source", "reload") for name, version, _rest in rows]
     proof = world.prove(steps=package_steps(changes, "apt")["steps"], rdma_stack="inbox")
     assert changed(proof) == {
         "rdma-core": (CORE["3.2.3"], INBOX), "libibverbs1": (CORE["3.2.3"], INBOX), "doca-ofed": ("3.2.3-019000", None),

@@ -8,19 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import FileState, plan_file
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.modules import loaded_module
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import enabled_unit, running_unit
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.selection import CONSENT, NEEDS, NOT_ASKED, cut_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.types import (
-    PRESENT,
-    Change,
-    Identity,
-    Op,
-    Platform,
-    run,
-    set_value,
-    write_file,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Change, Identity, Op, Platform, run, set_value
 from field_specs import build_spec
 
 DEBIAN = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
@@ -28,35 +23,39 @@ IDENTITY = Identity("node1", DEBIAN, "6.1.0", "x86_64", "3.11", None, (), (), ()
 SYSTEM_CONF = "/etc/systemd/system.conf.d/90-railwright.conf"
 
 
-def change(area: str, what: str, *ops: Op, disruption: str = "none", before: object = None, after: object = "new") -> Change:
-    return Change(area, what, before, after, disruption, "why", "source", ops)
+def change(area: str, what: str, *ops: Op, disruption: str = "none", needs: tuple[str, ...] = ()) -> Change:
+    return Change(area, what, None, "new", disruption, "why", "source", ops, needs=needs)
 
 
 def package(name: str, area: str = "packages", disruption: str = "none") -> Change:
-    return change(area, "package " + name, disruption=disruption, after=PRESENT)
+    return package_change(area, name, None, PRESENT, "why", "source", disruption)
+
+
+def file(area: str, path: str) -> Change:
+    return plan_file(area, FileState(path, None, None), "x\n", "why", "source")[0]
 
 
 SYSCTL = change("sysctl", "sysctl net.x", set_value("/proc/sys/net/x", "1"))
-CONF = change("nccl", "file /etc/nccl.conf", write_file("/etc/nccl.conf", "x\n"))
-LIMITS = change("limits", "file " + SYSTEM_CONF, write_file(SYSTEM_CONF, ""))
+CONF = file("nccl", "/etc/nccl.conf")
+LIMITS = file("limits", SYSTEM_CONF)
 EFFECTIVE = change("limits", "systemd DefaultLimitMEMLOCK", run(("systemctl", "daemon-reexec")))
-UNIT = change("cpu", "file /etc/systemd/system/railwright-x.service", write_file("/etc/systemd/system/railwright-x.service", ""))
-ENABLED = change("cpu", "unit railwright-x.service enabled", run(("systemctl", "enable", "railwright-x.service")))
-MODULE = change("kernel_modules", "module rdma_rxe loaded", run(("modprobe", "rdma_rxe")))
-AT_BOOT = change("kernel_modules", "file /etc/modules-load.d/railwright.conf", write_file("/etc/modules-load.d/railwright.conf", ""))
-OPTIONS = change("erdma", "file /etc/modprobe.d/erdma.conf", write_file("/etc/modprobe.d/erdma.conf", ""))
-ERDMA = change("erdma", "module erdma loaded", run(("modprobe", "erdma")))
+UNIT = file("cpu", "/etc/systemd/system/railwright-x.service")
+ENABLED = enabled_unit("cpu", "railwright-x.service", "why", "source")
+MODULE = loaded_module("kernel_modules", "rdma_rxe", "why", "source")
+AT_BOOT = file("kernel_modules", "/etc/modules-load.d/railwright.conf")
+OPTIONS = file("erdma", "/etc/modprobe.d/erdma.conf")
+ERDMA = loaded_module("erdma", "erdma", "why", "source")
 MTU = change("network", "MTU of rail0 (eth1)", run(("ip", "link")), disruption="link")
 ADDRESS = change("network", "address of rail0 (eth1)", run(("ip", "addr")), disruption="link")
-RXE = change("rxe", "RDMA link rxe0 on rail0 (eth1)", run(("rdma", "link")))
-OTHER_RXE = change("rxe", "RDMA link rxe1 on rail1 (eth2)", run(("rdma", "link")))
-REPOSITORY = change("repositories", "file /etc/apt/sources.list.d/doca.sources", write_file("/etc/apt/sources.list.d/doca.sources", ""))
+RXE = change("rxe", "RDMA link rxe0 on rail0 (eth1)", run(("rdma", "link")), needs=("network: MTU of rail0 (eth1)",))
+OTHER_RXE = change("rxe", "RDMA link rxe1 on rail1 (eth2)", run(("rdma", "link")), needs=("network: MTU of rail1 (eth2)",))
+REPOSITORY = file("repositories", "/etc/apt/sources.list.d/doca.sources")
 BUILD = change("dkms", "DKMS modules for kernel 6.1.0")
 BURN = change("nic_firmware", "firmware X in flash on Y", run(("mstflint", "burn")), disruption="firmware")
 REBOOT = change("nic_firmware", "firmware X in effect on Y", disruption="reboot")
 QOS = change("roce_qos", "PFC of rail0 (eth1)", run(("systemctl", "start", "sys-kernel-config.mount")), set_value("/sys/x", "1"))
-QOS_FILE = change("roce_qos", "file /etc/railwright/qos/eth1", write_file("/etc/railwright/qos/eth1", ""))
-OPENSM = change("opensm", "unit opensm.service running", run(("systemctl", "start", "opensm.service")))
+QOS_FILE = file("roce_qos", "/etc/railwright/qos/eth1")
+OPENSM = running_unit("opensm", "opensm.service", "why", "source")
 
 
 @pytest.fixture
@@ -72,6 +71,7 @@ def host(tmp_path: Path) -> TreeHost:
 def cut(host: TreeHost, changes: tuple[Change, ...], *, without: Change) -> tuple[Plan, dict[str, tuple[str, str]]]:
     only = [item.key for item in changes if item is not without]
     plan, left = cut_plan(host, Plan(IDENTITY, changes, (), None), (), only)
+    assert all((item.needs != "") == (item.cause == NEEDS) for item in left)
     return plan, {item.change.key: (item.cause, item.reason) for item in left}
 
 

@@ -172,7 +172,7 @@ def test_the_same_command_with_consent_does_no_more_than_this_run(remediate: Any
     assert [row["command"].partition(" --limit ")[2] for row in json.loads(out)["nodes"]["n1"]["findings"]] == [wanted[8:]]
 
 
-NEEDS = {"key": "k", "area": "nccl", "severity": "major", "cause": "needs", "reason": "needs packages: package x first, which is left out"}
+NEEDS = {"key": "k", "area": "nccl", "severity": "major", "cause": "needs", "needs": "packages: package x"}
 GROUND = {"key": "packages: package x", "area": "packages", "severity": "minor", "disruption": "restart"}
 
 
@@ -193,7 +193,7 @@ def test_what_needs_another_change_has_the_command_that_mends_that_one(cause: st
 
 
 def test_rows_that_need_each_other_end() -> None:
-    other = {**NEEDS, "key": "packages: package x", "reason": "needs k first, which is left out"}
+    other = {**NEEDS, "key": "packages: package x", "needs": "k"}
     assert remedy(NEEDS, Asked(), [], [NEEDS, other]) == ("remediate", ())
 
 

@@ -78,14 +78,14 @@ def test_rounds_have_an_end() -> None:
 def test_what_the_node_left_out_is_no_failure() -> None:
     """Only the node sees what a change builds on."""
     first = choose(seen(SYSCTL, CONF), EVERYTHING, {}, {})
-    left = [{"key": CONF["key"], "cause": "needs", "reason": "needs packages: package x first, which is left out"},
+    left = [{"key": CONF["key"], "cause": "needs", "reason": "needs it first", "needs": "packages: package x"},
             {"key": MTU["key"], "cause": "not asked", "reason": "not asked for"}]
     second = choose(seen(CONF), EVERYTHING, first, {"left": left})
     assert second["mend"] == []
     end = judge(seen(SYSCTL, CONF), seen(CONF), EVERYTHING, second, "")
     assert end["clean"]
     assert keys(end["mended"]) == [SYSCTL["key"]]
-    assert end["left"][0]["reason"] == "needs packages: package x first, which is left out"
+    assert (end["left"][0]["reason"], end["left"][0]["needs"]) == ("needs it first", "packages: package x")
 
 
 def judged(before: dict[str, Any], after: dict[str, Any], scope: Scope = EVERYTHING, error: str = "") -> dict[str, Any]:

@@ -74,8 +74,8 @@ def test_without_a_run_nothing_is_asked() -> None:
 
 
 def test_a_record_gets_area_and_class_of_the_packages_alone() -> None:
-    changes = [{"what": "package perftest", "area": "packages", "disruption": "reload"},
-               {"what": "MTU of rail0 (eth1)", "area": "network", "disruption": "link"}]  # fmt: skip
+    changes = [{"subject": {"kind": "package", "name": "perftest"}, "area": "packages", "disruption": "reload"},
+               {"subject": {"kind": "interface", "name": "eth1"}, "area": "network", "disruption": "link"}]  # fmt: skip
     task = Task({}, mode="packages_before", plan={"plan": changes, "facts": {"large": 1}}, run_id="r1")
     task.result()
     assert task.calls == [("rdma_rollback", {"mode": "packages_before", "run_id": "r1", "rows": {"perftest": ["packages", "reload"]}})]

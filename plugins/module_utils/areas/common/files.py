@@ -5,10 +5,10 @@ Every such file starts with the same line, so that a person who opens it knows w
 writes it, and so that we can tell our own file from one that somebody put there first.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...host.host import Host
-from ...types import Change, Op, write_file
+from ...types import AT_BOOT, FILE, Change, Op, Subject, remove_file, write_file
 
 MARK = "# Managed by railwright"
 HEADER = MARK + " (railwright.rdma): the next apply overwrites changes made here.\n"
@@ -46,13 +46,28 @@ def plan_file(
     """
     if state.text == content and state.mode == mode:
         return []
-    what = "file " + state.path
+    before, after = ({"mode": octal(state.mode)}, {"mode": octal(mode)}) if state.text == content else (state.text, content)
     ops = (write_file(state.path, content, mode),) + tuple(then)
-    if state.text == content:
-        return [Change(area, what, {"mode": octal(state.mode)}, {"mode": octal(mode)}, disruption, why, source, ops)]
     if state.foreign:
         why += "; the file there was not written by railwright, its content is kept in the restore point"
-    return [Change(area, what, state.text, content, disruption, why, source, ops)]
+    return [_change(area, state.path, before, after, disruption, why, source, ops)]
+
+
+def removed_file(
+    area: str, path: str, before: Any, why: str, source: str, then: Tuple[Op, ...] = (), *, first: Tuple[Op, ...] = (),
+    disruption: str = "none",
+) -> Change:
+    """The change that takes a file away, between ``first`` and ``then``."""
+    return _change(area, path, before, None, disruption, why, source, first + (remove_file(path),) + then)
+
+
+def forget_file(area: str, state: FileState, why: str, source: str, then: Tuple[Op, ...] = ()) -> List[Change]:
+    """Take away what an earlier apply left. A file that somebody else wrote stays."""
+    return [removed_file(area, state.path, state.text, why, source, then)] if is_ours(state.text or "") else []
+
+
+def _change(area: str, path: str, before: Any, after: Any, disruption: str, why: str, source: str, ops: Tuple[Op, ...]) -> Change:
+    return Change(area, "file " + path, before, after, disruption, why, source, ops, Subject(FILE, path), AT_BOOT)
 
 
 def later_files(host: Host, directories: Sequence[str], name: str) -> List[str]:

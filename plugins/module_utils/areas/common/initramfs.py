@@ -9,7 +9,7 @@ from typing import List, Optional, Tuple
 
 from ...host.host import Host
 from ...observe.stack_modules import FOREIGN_PATH
-from ...types import Change, Identity, run
+from ...types import AT_BOOT, MODULE, Change, Identity, Subject, run
 
 SECONDS = 900.0
 LIST_SECONDS = 120.0
@@ -60,4 +60,5 @@ def plan_image(area: str, image: Optional[str], identity: Identity, module: str)
     command = TOOLS[identity.platform.family][2]
     argv: Tuple[str, ...] = tuple(image if word == "IMAGE" else identity.kernel if word == "KERNEL" else word for word in command)
     return [Change(area, "%s in %s" % (module, image), "another one than on disk", "the one on disk", "none",
-                   "the next boot would load it from there, before the one on disk is asked for", SOURCE, (run(argv, (), SECONDS),))]
+                   "the next boot would load it from there, before the one on disk is asked for", SOURCE, (run(argv, (), SECONDS),),
+                   Subject(MODULE, module), AT_BOOT)]

@@ -12,7 +12,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...formats.versions import direction
 from ...host.host import Host
 from ...observe.package_state import Hold
-from ...types import DISRUPTIONS, PACKAGE_WHAT, PRESENT, Change, Problem
+from ...types import DISRUPTIONS, PACKAGE, PRESENT, Change, Problem, Subject
+
+
+def package_change(
+    area: str, name: str, found: Optional[str], wanted: Optional[str], why: str, source: str, disruption: str = "none"
+) -> Change:
+    """A package in another version, or in any (PRESENT), or gone (``wanted`` None)."""
+    return Change(area, "package " + name, found, wanted, disruption, why, source, (), Subject(PACKAGE, name))
 
 
 def plan_packages(area: str, wanted: Sequence[Any], installed: Mapping[str, str], family: str, disruption: str = "none") -> List[Change]:
@@ -31,9 +38,8 @@ def plan_packages(area: str, wanted: Sequence[Any], installed: Mapping[str, str]
         if found is not None and (row.version is None or direction(found, row.version, family) == 0):
             continue
         own = getattr(row, "disruption", disruption)
-        changes.append(Change(
-            area, PACKAGE_WHAT + row.name, found, row.version or PRESENT, change_class(found, row.version, family, own),
-            row.why, row.source, ()))
+        changes.append(package_change(area, row.name, found, row.version or PRESENT, row.why, row.source,
+                                      change_class(found, row.version, family, own)))
     return changes
 
 
@@ -54,9 +60,7 @@ def plan_removals(
     area: str, names: Sequence[str], installed: Mapping[str, str], why: str, source: str, disruption: str = "none"
 ) -> List[Change]:
     """One change for each of ``names`` that is installed."""
-    return [
-        Change(area, PACKAGE_WHAT + name, installed[name], None, disruption, why, source, ())
-        for name in names if name in installed]
+    return [package_change(area, name, installed[name], None, why, source, disruption) for name in names if name in installed]
 
 
 def hold_conflicts(area: str, changes: Sequence[Change], holds: Sequence[Hold]) -> List[Problem]:

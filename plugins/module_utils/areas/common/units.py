@@ -1,20 +1,43 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemd units of our own: written whole, enabled, and optionally running.
+"""systemd units: enabled for the next boot, running now; those of our own are written whole.
 
 Whether a unit is enabled is read from its link below /etc/systemd/system, not from
 ``systemctl is-enabled``: one readlink instead of a process, the same answer in a
 captured tree. (A vendor unit that an alias enables is not looked at here.)
 """
 
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
-from ...types import Change, Problem, run
+from ...types import AT_BOOT, UNIT, Change, Op, Problem, Subject, remove_file, run
 from .files import FileState, observe_file, plan_file
 
 DIRECTORY = "/etc/systemd/system"
 # No undo: apply repeats commands without one after a roll back, so systemd sees the restored files.
 RELOAD = run(("systemctl", "daemon-reload"))
+_OPPOSITE = {"enable": "disable", "disable": "enable", "start": "stop", "stop": "start"}
+
+
+def systemctl(verb: str, unit: str, seconds: float = 120.0) -> Op:
+    """enable, disable, start or stop, with its opposite as the undo."""
+    return run(("systemctl", verb, unit), (("systemctl", _OPPOSITE[verb], unit),), seconds)
+
+
+def enabled_unit(area: str, unit: str, why: str, source: str, ops: Tuple[Op, ...] = ()) -> Change:
+    """``ops``: where it takes more than ``systemctl enable``."""
+    return Change(area, "unit %s enabled" % unit, False, True, "none", why, source, ops or (systemctl("enable", unit),),
+                  Subject(UNIT, unit), AT_BOOT)
+
+
+def running_unit(area: str, unit: str, why: str, source: str, seconds: float = 120.0) -> Change:
+    return Change(area, "unit %s running" % unit, False, True, "none", why, source, (systemctl("start", unit, seconds),),
+                  Subject(UNIT, unit))
+
+
+def removed_unit(area: str, unit: str, why: str, source: str, first: Tuple[Op, ...]) -> Change:
+    """A unit of our own that goes; ``first``: what stops or disables it."""
+    ops = first + (remove_file("%s/%s" % (DIRECTORY, unit)), RELOAD)
+    return Change(area, "unit %s removed" % unit, True, False, "none", why, source, ops, Subject(UNIT, unit))
 
 
 class Unit(NamedTuple):
@@ -46,15 +69,9 @@ def plan_unit(area: str, unit: Unit, state: UnitState, why: str, source: str) ->
     """One change for the file, one for boot, one for now: each only where it differs."""
     changes = plan_file(area, state.file, unit.content, why, source, then=(RELOAD,))
     if not state.enabled:
-        changes.append(Change(
-            area, "unit %s enabled" % unit.name, False, True, "none", why, source,
-            (run(("systemctl", "enable", unit.name), (("systemctl", "disable", unit.name),)),),
-        ))
+        changes.append(enabled_unit(area, unit.name, why, source))
     if unit.running and not state.active:
-        changes.append(Change(
-            area, "unit %s running" % unit.name, False, True, "none", why, source,
-            (run(("systemctl", "start", unit.name), (("systemctl", "stop", unit.name),)),),
-        ))
+        changes.append(running_unit(area, unit.name, why, source))
     return changes
 
 
@@ -99,13 +116,10 @@ def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running
     """``running`` False: only for the next boot (nothing that it needs is there yet)."""
     changes: List[Change] = []
     if not state.enabled:
-        changes.append(Change(
-            area, "unit %s enabled" % state.unit, False, True, "none", why, source,
-            (run(("systemctl", "add-wants", TARGET, state.unit), (("systemctl", "disable", state.unit),)),)))
+        wanted = run(("systemctl", "add-wants", TARGET, state.unit), (("systemctl", "disable", state.unit),))
+        changes.append(enabled_unit(area, state.unit, why, source, (wanted,)))
     if running and not state.active:
-        changes.append(Change(
-            area, "unit %s running" % state.unit, False, True, "none", why, source,
-            (run(("systemctl", "start", state.unit), (("systemctl", "stop", state.unit),), START_SECONDS),)))
+        changes.append(running_unit(area, state.unit, why, source, START_SECONDS))
     return changes
 
 

@@ -8,7 +8,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ...observe.dkms import INSTALLED, Build
 from ...observe.erdma_driver import FITS, OTHER_CORE
-from ...types import Change, Op, run, write_file
+from ...types import DRIVER, Change, Op, Subject, run, write_file
 from .source import BUILD_SCRIPT, build_script, directory, dkms_conf, dkms_name, has_mad
 
 AREA = "erdma"
@@ -40,7 +40,8 @@ def plan_dkms(version: str, kernel: str, mad: bool, builds: Sequence[Build], fil
     if not registered:
         ops = writes + [run(("dkms", "add", name), (("dkms", "remove", name, "--all"),)),
                         run(install_command(name, kernel), (("dkms", "uninstall", name, "-k", kernel),), BUILD_SECONDS)]
-        return [Change(AREA, "DKMS module %s for kernel %s" % (name, kernel), None, INSTALLED, "none", WHY_DRIVER, SOURCE, tuple(ops))]
+        return [Change(AREA, "DKMS module %s for kernel %s" % (name, kernel), None, INSTALLED, "none", WHY_DRIVER, SOURCE, tuple(ops),
+                       Subject(DRIVER, AREA))]
     if writes:  # where it is not built for this kernel yet, area dkms has done that before
         before = "compat mode" if has_mad(files.script) else "no compat mode" if files.script is not None else None
         after = "compat mode" if has_mad(script) else "no compat mode"

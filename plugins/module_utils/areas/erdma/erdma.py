@@ -12,16 +12,16 @@ from ...catalogue.drivers import Wanted
 from ...catalogue.stacks import VendorStack, vendor_stack
 from ...host.host import Host
 from ...observe.boot import Boot, has_headers, observe_boot
-from ...observe.erdma_driver import MODULE, Driver, observe_driver, references, users
+from ...observe.erdma_driver import FITS, MODULE, Driver, observe_driver, references, users
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...observe.stack_modules import FOREIGN_PATH, observe_modules
 from ...observe.storage import rdma_storage
 from ...rules.erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, mode_of
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, remove_file
+from ...types import Change, Identity, Problem
 from ..common import initramfs
-from ..common.files import FileState, observe_file, plan_file
+from ..common.files import FileState, forget_file, observe_file, plan_file
 from ..common.package_changes import plan_packages
 from ..kernel.kernel_guard import guard_problems, headers_package
 from ..kernel.kernel_modules import barred_modules
@@ -164,7 +164,7 @@ def _plan_driver(desired: Desired, observed: Observed, choice: Choice, driver: D
 
 def _new_driver(builds: List[Change]) -> bool:
     """Not one that only fits another RDMA core: that core may come into use with the next boot only, and the driver with it."""
-    return any(change.why != dkms.WHY_CORE for change in builds)
+    return any(change.after != FITS for change in builds)
 
 
 def _packages(desired: Desired, observed: Observed) -> List[Change]:
@@ -178,10 +178,7 @@ def _packages(desired: Desired, observed: Observed) -> List[Change]:
 
 
 def _forget(state: FileState) -> List[Change]:
-    """Take away what an earlier choice of ours left. A file that somebody else wrote stays."""
-    if state.text is None or state.foreign:
-        return []
-    return [Change(NAME, "file " + state.path, state.text, None, "none", WHY_FORGET, erdma_load.SOURCE, (remove_file(state.path),))]
+    return forget_file(NAME, state, WHY_FORGET, erdma_load.SOURCE)
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:

@@ -13,6 +13,7 @@ from ...observe.erdma_driver import MODULE, PARAMETER
 from ...rules.erdma_mode import WORDS
 from ...types import Change, Op, run
 from ..common.files import HEADER
+from ..common.modules import loaded_module
 from ..kernel.kernel_modules import MODPROBE_DIRS
 
 AREA = "erdma"
@@ -74,8 +75,7 @@ def _letters(options: str) -> List[str]:
 def plan_loaded(loaded: bool, before: Optional[str], after: Optional[str], exchanged: bool) -> List[Change]:
     """``before``/``after``: letters, None for a driver without modes. ``exchanged``: the loaded driver is not the one on disk."""
     if not loaded:
-        load = run(("modprobe", MODULE), (("modprobe", "-r", MODULE),), LOAD_SECONDS)
-        return [Change(AREA, "module %s loaded" % MODULE, False, True, "none", WHY_LOADED, SOURCE, (load,))]
+        return [loaded_module(AREA, MODULE, WHY_LOADED, SOURCE, LOAD_SECONDS)]
     if before == after and not exchanged:
         return []
     back = (COMES_BACK,) if exchanged else (load_command(before),)

@@ -4,13 +4,13 @@
 Installing a driver ends with depmod, which writes modules.dep: that file is watched. /var/run is empty after a boot.
 """
 
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple
 
 from ...catalogue.containers import CDI_SOURCE
 from ...host.host import Host
-from ...types import Change, Op, remove_file, run
+from ...types import Change, run
 from ..common.files import HEADER
-from ..common.units import DIRECTORY, RELOAD, DaemonState, Unit, UnitState, observe_daemon, observe_unit, plan_daemon, plan_unit
+from ..common.units import DaemonState, Unit, UnitState, observe_daemon, observe_unit, plan_daemon, plan_unit, removed_unit
 
 THEIR_PATH, THEIR_SERVICE = "nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service"
 PATH, SERVICE = "railwright-cdi.path", "railwright-cdi.service"
@@ -69,8 +69,6 @@ def _removal(area: str, units: CdiUnits) -> List[Change]:
     there = [(unit, state) for unit, state in zip(UNITS, (units.service, units.path)) if state.file.text is not None]
     changes: List[Change] = []
     for unit, state in reversed(there):  # the path first: it would start the service
-        off = ("systemctl", "disable", "--now", unit.name)
-        stop: Tuple[Op, ...] = (run(off, (("systemctl", "enable", "--now", unit.name),)),) if state.enabled else ()
-        ops = stop + (remove_file("%s/%s" % (DIRECTORY, unit.name)), RELOAD)
-        changes.append(Change(area, "unit %s removed" % unit.name, True, False, "none", "nothing needs it any more", CDI_SOURCE, ops))
+        off = run(("systemctl", "disable", "--now", unit.name), (("systemctl", "enable", "--now", unit.name),))
+        changes.append(removed_unit(area, unit.name, "nothing needs it any more", CDI_SOURCE, (off,) if state.enabled else ()))
     return changes

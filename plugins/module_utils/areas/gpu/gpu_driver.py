@@ -21,6 +21,7 @@ from ...observe.packages import all_installed
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
+from ..common.modules import load
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
 from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon
 from . import reload
@@ -160,7 +161,7 @@ def module_changes(desired: Desired, observed: Observed, packages: bool) -> List
             NAME, REBOOT, "nouveau", target, "reboot", "nouveau drives the GPUs and lets go of them only at a reboot", SOURCE, ())]
     if before is None:
         return [Change(NAME, LOADED, None, target, "none", "nothing can use the GPUs without it", SOURCE,
-                       (run(("modprobe", MODULE), (("modprobe", "-r", MODULE),), reload.LOAD_SECONDS),))]
+                       (load(MODULE, reload.LOAD_SECONDS),))]
     if target is None:
         return []
     if observed.standing.processes:

@@ -22,8 +22,9 @@ from ...observe.peermem_build import OTHER_STACK, WITHOUT_CLIENT
 from ...observe.stack import observe_stack
 from ...rules.gpudirect import DMABUF, NONE, NV_PEER_MEM, PEERMEM, Choice, choose
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, remove_file, run
-from ..common.files import HEADER, FileState, observe_file, plan_file
+from ...types import MODULE, Change, Identity, Problem, Subject, run
+from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
+from ..common.modules import load, loaded_module
 from ..common.units import RELOAD
 from .gpudirect_dkms import (
     ARTIFACTS,
@@ -135,12 +136,12 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 def _plan_module(module: str, observed: Observed) -> List[Change]:
     """Loaded, and known to ib_core: a module that was loaded before the stack was exchanged is only half there."""
     seen = observed.facts["gpudirect"]
-    load = run(("modprobe", module), (("modprobe", "-r", module),))
     if _loads(observed, module):
-        return [Change(NAME, "module %s loaded" % module, False, True, "none", WHY_LOADED, SOURCE, (load,))]
+        return [loaded_module(NAME, module, WHY_LOADED, SOURCE)]
     if seen["peermem_module"] == module and seen["peermem_registered"] is False:
         unload = run(("modprobe", "-r", module), (("modprobe", module),))
-        return [Change(NAME, "module %s registered with ib_core" % module, False, True, "reload", WHY_LOADED, SOURCE, (unload, load))]
+        return [Change(NAME, "module %s registered with ib_core" % module, False, True, "reload", WHY_LOADED, SOURCE,
+                       (unload, load(module)), Subject(MODULE, module))]
     return []
 
 
@@ -171,14 +172,9 @@ def _driver_on_disk(observed: Observed) -> Optional[str]:
 
 
 def _forget(desired: Desired, observed: Observed) -> List[Change]:
-    """Take away what an earlier choice of ours left. A file that somebody else wrote stays."""
-    changes: List[Change] = []
     why = "the choice fell on %s: it would load a module that nobody needs" % observed.choice.path
-    for state, then in ((observed.boot, ()), (observed.drop_in, (RELOAD,) if desired.systemd else ())):
-        if state.text is not None and not state.foreign:
-            ops = (remove_file(state.path),) + tuple(then)
-            changes.append(Change(NAME, "file " + state.path, state.text, None, "none", why, SOURCE, ops))
-    return changes
+    return forget_file(NAME, observed.boot, why, SOURCE) + forget_file(
+        NAME, observed.drop_in, why, SOURCE, (RELOAD,) if desired.systemd else ())
 
 
 def drop_in_text(module: str) -> str:

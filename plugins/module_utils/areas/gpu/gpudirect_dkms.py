@@ -10,7 +10,8 @@ from ...catalogue.artifacts import find, located, mirrored, pinned
 from ...observe.dkms import INSTALLED, Build, builds_for
 from ...observe.peermem_build import OTHER_STACK, WITHOUT_CLIENT
 from ...spec.model import Spec
-from ...types import Change, run
+from ...types import DRIVER, Change, Subject, run
+from ..common.modules import load, loaded_module
 
 AREA = "gpudirect"
 BUILD_SECONDS = 1800.0  # the open modules take 3 minutes on 16 cores
@@ -35,23 +36,22 @@ def nvidia_registered(builds: Sequence[Build]) -> Optional[str]:
     return "%s/%s" % (found[-1].module, found[-1].version) if found else None
 
 
-def plan_rebuild(build: Build, kernel: str, seen: Mapping[str, Any], load: bool) -> List[Change]:
+def plan_rebuild(build: Build, kernel: str, seen: Mapping[str, Any], loads: bool) -> List[Change]:
     """Build the driver's modules again. One that is loaded and works stays; one that is loaded and useless is exchanged."""
     name = "%s/%s" % (build.module, build.version)
     module = "nvidia_peermem"
-    add = run(("modprobe", module), (("modprobe", "-r", module),))
     ops = rebuild_ops(name, kernel)
     useless = seen["peermem_module"] == module and seen["peermem_registered"] is False
     if useless:
-        ops = ops + (run(("modprobe", "-r", module), (("modprobe", module),)), add)
+        ops = ops + (run(("modprobe", "-r", module), (("modprobe", module),)), load(module))
     elif seen["peermem_module"] == module:
         # Nothing to do while it is loaded; a restart of the stack in the same apply has unloaded it, and its old build does not come back.
         ops = ops + (run(("modprobe", module)),)
     before = (seen["peermem_build"] or {}).get("state")
     changes = [Change(AREA, "modules of the GPU driver built for this RDMA stack", before, "fits", "reload" if useless else "none",
                       WHY_ORDER, ORDER_SOURCE, ops)]
-    if load:
-        changes.append(Change(AREA, "module %s loaded" % module, False, True, "none", WHY_ORDER, ORDER_SOURCE, (add,)))
+    if loads:
+        changes.append(loaded_module(AREA, module, WHY_ORDER, ORDER_SOURCE))
     return changes
 
 
@@ -76,7 +76,7 @@ def plan_nv_peer_mem(release: str, kernel: str, builds: Sequence[Build], state: 
         ops = added + (run(("dkms", "install", name, "-k", kernel), (("dkms", "uninstall", name, "-k", kernel),), BUILD_SECONDS),)
     before = found[0].state if found else None
     return [Change(AREA, "DKMS module %s for kernel %s" % (name, kernel), state if unfit else before, INSTALLED, "none",
-                   WHY_ORDER if unfit else WHY_SOURCE, SOURCE, ops)]
+                   WHY_ORDER if unfit else WHY_SOURCE, SOURCE, ops, Subject(DRIVER, "nv_peer_mem"))]
 
 
 # Where the source of nv_peer_mem comes from and goes to: the catalogue's archive, through the site's mirror, held to a pin. Pure.

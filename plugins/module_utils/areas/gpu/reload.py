@@ -14,6 +14,8 @@ from ...formats.outside import is_digits
 from ...host.host import Host
 from ...observe.modules import running_modules
 from ...types import Op, run
+from ..common.modules import load
+from ..common.units import systemctl
 
 MODULE = "nvidia"
 # The units that hold the driver and may be stopped for a moment, with the name that their process shows (15 characters).
@@ -73,13 +75,12 @@ def reload_ops(loaded: Loaded) -> Tuple[Op, ...]:
 
     Not by modprobe -r: with nvidia_peermem it would take modules of the RDMA stack that nothing else uses.
     """
-    stop = [run(("systemctl", "stop", unit), (("systemctl", "start", unit),), LOAD_SECONDS) for unit in loaded.units]
+    stop = [systemctl("stop", unit, LOAD_SECONDS) for unit in loaded.units]
     gone = loaded.modules + (MODULE,)
     back = gone[::-1]
     unload = run(("rmmod",) + gone, tuple(("modprobe", name) for name in back), LOAD_SECONDS)
-    load = [run(("modprobe", name), (("modprobe", "-r", name),), LOAD_SECONDS) for name in back]
-    start = [run(("systemctl", "start", unit), (("systemctl", "stop", unit),), LOAD_SECONDS) for unit in loaded.units[::-1]]
-    return tuple(stop + [unload] + load + start)
+    start = [systemctl("start", unit, LOAD_SECONDS) for unit in loaded.units[::-1]]
+    return tuple(stop + [unload] + [load(name, LOAD_SECONDS) for name in back] + start)
 
 
 # Which installed driver packages cannot stay beside the wanted ones: another branch's, or the other kind of kernel module. Pure.

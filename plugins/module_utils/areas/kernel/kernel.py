@@ -15,7 +15,8 @@ from ...observe.boot import BOOT, Boot, has_headers, observe_boot
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...spec.model import Spec
-from ...types import PACKAGE_WHAT, PRESENT, Change, Identity, Platform, Problem
+from ...types import PRESENT, Change, Identity, Platform, Problem
+from ..common.package_changes import package_change
 from . import kernel_boot, kernel_modules
 from .kernel_guard import headers_package
 
@@ -115,8 +116,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     rows = ((desired.image, observed.here, WHY), (desired.headers, observed.headers, WHY_HEADERS),
             (desired.extra, observed.extra, WHY_EXTRA))
-    changes = [Change(NAME, PACKAGE_WHAT + name, None, PRESENT, "none", why, SOURCE, ())
-               for name, there, why in rows if name is not None and not there]
+    changes = [package_change(NAME, name, None, PRESENT, why, SOURCE) for name, there, why in rows if name is not None and not there]
     changes += kernel_boot.plan(NAME, release, boot, state, observed.here, WHY)
     if boot.running != release:
         changes.append(Change(NAME, "kernel %s runs" % release, boot.running, release, "reboot", WHY, SOURCE, ()))

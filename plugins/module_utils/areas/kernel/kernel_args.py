@@ -11,14 +11,13 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
 from ...observe.iommu import TABLES, command_line
-from ...types import Change, Problem, remove_file, run, write_file
+from ...types import AT_BOOT, Change, Op, Problem, remove_file, run, write_file
 from ..common.files import HEADER, FileState, observe_file
 
 GRUB_FILE = "/etc/default/grub.d/railwright.cfg"
 GRUB_CFG = "/boot/grub/grub.cfg"
 RECORD = "/etc/railwright/kernel-arguments"
-AT_BOOT = "kernel arguments at boot"
-IN_EFFECT = "kernel arguments in effect"
+WHAT = "kernel arguments at boot"
 SOURCE = "grub-mkconfig reads /etc/default/grub.d/*.cfg; grubby(8)"
 MKCONFIG_SECONDS = 600.0  # os-prober looks into every disk
 _LINUX_LINE = re.compile(r"^[ \t]*linux(?:efi|16)?[ \t]+\S+[ \t]+(.*)$", re.MULTILINE)
@@ -120,7 +119,7 @@ def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     missing = [word for word in words if word not in state.running]
     if missing:
         changes.append(Change(
-            area, IN_EFFECT, [word for word in words if word in state.running], list(words), "reboot",
+            area, "kernel arguments in effect", [word for word in words if word in state.running], list(words), "reboot",
             why + "; the kernel reads its arguments when it starts", SOURCE, ()))
     return changes
 
@@ -131,8 +130,9 @@ def _settled(state: State, need: Tuple[str, ...]) -> bool:
     return not gone and ours(state) == need and all(word in state.boot for word in need)
 
 
-def _before(state: State) -> List[str]:
-    return [word for word in ours(state) if word in state.boot]
+def _at_boot(area: str, state: State, need: Tuple[str, ...], why: str, ops: List[Op]) -> Change:
+    before = [word for word in ours(state) if word in state.boot]
+    return Change(area, WHAT, before, list(need), "none", why, SOURCE, tuple(ops), when=AT_BOOT)
 
 
 def _plan_grub(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
@@ -142,7 +142,7 @@ def _plan_grub(area: str, wanted: Wanted, state: State, why: str) -> List[Change
         return []
     generate = run(("update-grub",), seconds=MKCONFIG_SECONDS)  # no undo of its own: repeated after a roll back
     effect = write_file(GRUB_FILE, text) if text is not None else remove_file(GRUB_FILE)
-    return [Change(area, AT_BOOT, _before(state), list(need), "none", why, SOURCE, (effect, generate))]
+    return [_at_boot(area, state, need, why, [effect, generate])]
 
 
 def _plan_grubby(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
@@ -159,7 +159,7 @@ def _plan_grubby(area: str, wanted: Wanted, state: State, why: str) -> List[Chan
             ops.append(run(("grubby", "--update-kernel=ALL", "%s=%s" % (do, joined)),
                            (("grubby", "--update-kernel=ALL", "%s=%s" % (undo, joined)),)))
     ops.append(write_file(RECORD, text) if text is not None else remove_file(RECORD))
-    return [Change(area, AT_BOOT, _before(state), list(need), "none", why, SOURCE, tuple(ops))]
+    return [_at_boot(area, state, need, why, ops)]
 
 
 def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:
@@ -170,7 +170,7 @@ def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:
     if state.loader is None:
         if all(word in state.running for word in words):
             return []
-        return [Problem(area, AT_BOOT, "%s cannot be set: the boot loader is %s; railwright knows GRUB through update-grub "
+        return [Problem(area, WHAT, "%s cannot be set: the boot loader is %s; railwright knows GRUB through update-grub "
                         "(Debian, Ubuntu) and through grubby (EL). Set them by hand, or empty pci_tuning_kernel_args and pci_tuning_iommu"
                         % (" ".join(words), state.other))]
     found: List[Problem] = []
@@ -179,6 +179,6 @@ def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:
         name = word.partition("=")[0]
         against = [other for other in others if other.partition("=")[0] == name and other != word]
         if against and word not in others and name not in _REPEATED:
-            found.append(Problem(area, AT_BOOT, "%s is wanted, but the boot loader's configuration has %s already, which is not ours; "
+            found.append(Problem(area, WHAT, "%s is wanted, but the boot loader's configuration has %s already, which is not ours; "
                                  "take it out there (/etc/default/grub, or grubby --remove-args)" % (word, " and ".join(against))))
     return found

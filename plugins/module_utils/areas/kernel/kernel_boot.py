@@ -11,7 +11,7 @@ from ...formats import sysfs_values
 from ...host.host import Host
 from ...observe.boot import GRUB_DEFAULTS, GRUB_ENV, Boot
 from ...observe.grub import entry_of, observe_menu
-from ...types import Change, Op, Problem, run, write_file
+from ...types import AT_BOOT, Change, Op, Problem, run, write_file
 from ..common.files import HEADER, FileState, observe_file
 from .kernel_args import MKCONFIG_SECONDS
 
@@ -60,7 +60,7 @@ def plan(area: str, release: str, boot: Boot, state: State, here: bool, why: str
     if boot.next == release:
         return []
     ops = _ops(release, state) if here else ()
-    return [Change(area, WHAT, boot.next, release, "none", why, SOURCE, tuple(ops))]
+    return [Change(area, WHAT, boot.next, release, "none", why, SOURCE, tuple(ops), when=AT_BOOT)]
 
 
 def _ops(release: str, state: State) -> List[Op]:

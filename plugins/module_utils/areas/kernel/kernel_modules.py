@@ -12,8 +12,9 @@ from ...catalogue.inbox import package_of_module
 from ...host.host import Host
 from ...observe.modules import available_modules, module_index, running_modules
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import Change, Identity, Problem
 from ..common.files import HEADER, FileState, observe_file, plan_file
+from ..common.modules import loaded_module
 
 NAME = "kernel_modules"
 BOOT_FILE = "/etc/modules-load.d/railwright.conf"
@@ -95,10 +96,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return changes
     for module in desired.modules:
         if module.name not in observed.loaded:
-            changes.append(Change(
-                NAME, "module %s loaded" % module.name, False, True, "none", module.why, SOURCE,
-                (run(("modprobe", module.name), (("modprobe", "-r", module.name),)),),
-            ))
+            changes.append(loaded_module(NAME, module.name, module.why, SOURCE))
     return changes
 
 

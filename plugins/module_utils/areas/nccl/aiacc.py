@@ -33,9 +33,9 @@ from ...observe.nccl_libraries import LoadableNccl, Places, loadable_nccl, place
 from ...observe.package_state import Hold, held
 from ...observe.packages import all_installed
 from ...spec.model import Spec
-from ...types import PACKAGE_WHAT, Change, Identity, Problem, run
+from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
-from ..common.package_changes import change_class, hold_conflicts, missing_database
+from ..common.package_changes import change_class, hold_conflicts, missing_database, package_change
 
 NAME = "aiacc"
 LD_CONF = "/etc/ld.so.conf.d/railwright-aiacc.conf"
@@ -101,7 +101,7 @@ def _package(desired: Desired, package: AiaccPackage, found: Optional[str]) -> L
         return []
     family = desired.identity.platform.family
     disruption = change_class(found, package.version, family, "none")
-    return [Change(NAME, PACKAGE_WHAT + PACKAGE, found, package.version, disruption, WHY, SOURCE, ())]
+    return [package_change(NAME, PACKAGE, found, package.version, WHY, SOURCE, disruption)]
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:

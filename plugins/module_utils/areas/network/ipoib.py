@@ -9,11 +9,12 @@ here they are set on the live interface.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
-from ...spec.match import match_rails
+from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run, set_value
+from ..common.modules import load
 from . import network
-from .model import RailWish
+from .model import RailWish, rail_change
 
 NAME = "ipoib"
 MAX_MTU = {"datagram": 4092, "connected": 65520}  # kernel: IB MTU 4096 less the 4 byte header; IPOIB_CM_MTU less the header
@@ -21,15 +22,9 @@ WHY_MODE = "both ends of a fabric need the same IPoIB transport"
 SOURCE = "kernel Documentation/infiniband/ipoib.rst; inventory: ipoib_mode, rdma_mtu"
 
 
-class Missing(NamedTuple):
-    """A rail whose port has no IPoIB interface yet."""
-
-    label: str
-
-
 class Desired(NamedTuple):
     rails: Tuple[RailWish, ...]
-    missing: Tuple[Missing, ...]
+    missing: Tuple[RailTarget, ...]  # without an IPoIB interface yet
 
 
 class Observed(NamedTuple):
@@ -45,7 +40,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
         return Desired((), ())
     rails = tuple(rail for rail in network.desired(spec, identity).rails if rail.kind == "infiniband")
     targets, _problems = match_rails(spec, identity)
-    return Desired(rails, tuple(Missing(target.label) for target in targets if target.nic is None and target.rail.address is not None))
+    return Desired(rails, tuple(target for target in targets if target.nic is None and target.rail.address is not None))
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -63,7 +58,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = [Change(
         NAME, "IPoIB interface of " + item.label, None, "present", "none",
         "the rail has an address, and only an IPoIB interface can carry it; the next plan then sets its mode, MTU and address", SOURCE,
-        (run(("modprobe", "ib_ipoib"), (("modprobe", "-r", "ib_ipoib"),)),),
+        (load("ib_ipoib"),), rail=item.rail.name,
     ) for item in desired.missing]
     for rail in desired.rails:
         mtu = observed.mtus[rail.netdev]
@@ -73,8 +68,8 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         mode = observed.modes[rail.netdev]
         switch = mode is not None and mode != rail.mode
         if switch and rail.mode is not None:
-            changes.append(Change(NAME, "mode of " + rail.label, mode, rail.mode, disruption, WHY_MODE, SOURCE,
-                                  (set_value("/sys/class/net/%s/mode" % rail.netdev, rail.mode),)))
+            changes.append(rail_change(NAME, "mode", rail, mode, rail.mode, disruption, WHY_MODE, SOURCE,
+                                       (set_value("/sys/class/net/%s/mode" % rail.netdev, rail.mode),)))
         if mtu != str(rail.mtu):
             changes.append(network.mtu_change(NAME, rail, int(mtu), disruption))
         elif switch:

@@ -6,8 +6,9 @@ they and the ownership rules may look at, so that all of them stay pure.
 """
 
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ...types import INTERFACE, Change, Op, Subject
 from ..common.files import HEADER, FileState, is_ours
 
 TABLE_BASE = 47910  # routing table of rail 0: free for local use (rt_tables names 0 and 253 to 255); 4791 is RoCE v2's UDP port
@@ -38,6 +39,14 @@ class RailWish(NamedTuple):
     def table(self) -> int:
         """The rail's own routing table, used only when the rail is source-routed."""
         return TABLE_BASE + self.number
+
+
+def rail_change(
+    area: str, what: str, rail: RailWish, before: Any, after: Any, disruption: str, why: str, source: str, ops: Tuple[Op, ...]
+) -> Change:
+    """One property of a rail's live interface."""
+    return Change(area, "%s of %s" % (what, rail.label), before, after, disruption, why, source, ops, Subject(INTERFACE, rail.netdev),
+                  rail=rail.rail)
 
 
 class LinkState(NamedTuple):

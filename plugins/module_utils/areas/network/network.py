@@ -24,7 +24,7 @@ from . import route_metrics as metrics
 from .foreign_routes import put_back, reachable
 from .manager import fights, owner
 from .managers import nm
-from .model import LinkState, Observed, RailWish, recorded_addresses
+from .model import LinkState, Observed, RailWish, rail_change, recorded_addresses
 from .persistent import Owned, carrying
 from .routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
 
@@ -127,12 +127,12 @@ def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> Lis
     if moving:
         kept = [address for address in link.addresses if address not in stale and address != rail.address]
         after = ([rail.address] if rail.address is not None else []) + kept
-        changes.append(Change(NAME, "address of " + rail.label, ", ".join(link.addresses) or None, ", ".join(after) or None,
-                              disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link, found)))
+        changes.append(rail_change(NAME, "address", rail, ", ".join(link.addresses) or None, ", ".join(after) or None,
+                                   disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link, found)))
     if route_words(found) != route_words(wanted_routes(rail)):
         ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
-        changes.append(Change(NAME, "route of " + rail.label, route_words(found) or None, route_words(wanted_routes(rail)) or None,
-                              disruption, WHY_ROUTE, "inventory: rdma_rails (gateway), network_source_routing", ops))
+        changes.append(rail_change(NAME, "route", rail, route_words(found) or None, route_words(wanted_routes(rail)) or None,
+                                   disruption, WHY_ROUTE, "inventory: rdma_rails (gateway), network_source_routing", ops))
     return changes + metrics.changes(rail, observed, disruption)
 
 
@@ -150,14 +150,14 @@ def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
 
 def link_change(rail: RailWish) -> Change:
     device = ("ip", "link", "set", "dev", rail.netdev)
-    return Change(NAME, "link of " + rail.label, "down", "up", "management" if rail.management else "none",
-                  "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
+    return rail_change(NAME, "link", rail, "down", "up", "management" if rail.management else "none",
+                       "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
 
 
 def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Change:
     device = ("ip", "link", "set", "dev", rail.netdev, "mtu")
-    return Change(area, "MTU of " + rail.label, before, rail.mtu, disruption, WHY_MTU, SOURCE,
-                  (run(device + (str(rail.mtu),), (device + (str(before),),)),))
+    return rail_change(area, "MTU", rail, before, rail.mtu, disruption, WHY_MTU, SOURCE,
+                       (run(device + (str(rail.mtu),), (device + (str(before),),)),))
 
 
 def foreign_ops(rail: RailWish, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
@@ -204,9 +204,9 @@ def broadcast_change(rail: RailWish, link: LinkState, disruption: str) -> Change
         run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
         run(add_address(address, rail.netdev, own_metric(rail)), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
     )
-    return Change(NAME, "broadcast address of " + rail.label, None, "of " + address, disruption,
-                  "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
-                  first + ops + last)
+    return rail_change(NAME, "broadcast address", rail, None, "of " + address, disruption,
+                       "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
+                       first + ops + last)
 
 
 def own_metric(rail: RailWish) -> Optional[str]:

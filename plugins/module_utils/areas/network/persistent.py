@@ -4,8 +4,9 @@
 import re
 from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
 
-from ...types import DISRUPTIONS, Change, Nic, Op, remove_file, run, write_file
-from ..common.files import HEADER, is_ours, plan_file
+from ...types import AT_BOOT, DISRUPTIONS, FILE, Change, Nic, Op, Subject, run, write_file
+from ..common.files import HEADER, is_ours, plan_file, removed_file
+from ..common.units import enabled_unit, running_unit, systemctl
 from .evidence import UDEV_DIRECTORY
 from .managers import ifupdown, netplan, networkd, nm
 from .model import Observed, RailWish, Wanted, by_name
@@ -13,6 +14,7 @@ from .model import Observed, RailWish, Wanted, by_name
 AREA = "network"
 MODULES = {networkd.NAME: networkd, ifupdown.NAME: ifupdown, nm.NAME: nm, netplan.NAME: netplan}
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "indirect", "generated")
+WHY_UNIT = "it configures the rails at boot"
 WHY_FILE = "%s owns the interface: its file makes the settings hold after a reboot (%s)"
 SOURCES = {
     networkd.NAME: "systemd.network(5)",
@@ -93,9 +95,8 @@ def stale_files(wanted: Set[str], management: Set[str], observed: Observed) -> L
         elif path == netplan.PATH:
             then = netplan.tell((), observed)
         touched = "management" if management.intersection(words(state.text or "")) else "link"
-        changes.append(Change(AREA, "file " + path, state.text, None, touched if then else "none",
-                              "no rail of this host is configured by this file any more", "inventory: rdma_rails, network_backend",
-                              (remove_file(path),) + then))
+        changes.append(removed_file(AREA, path, state.text, "no rail of this host is configured by this file any more",
+                                    "inventory: rdma_rails, network_backend", then, disruption=touched if then else "none"))
     return changes
 
 
@@ -104,22 +105,22 @@ def before_files(owned: Sequence[Owned], observed: Observed) -> List[Change]:
     changes: List[Change] = []
     backends = [group.backend for group in owned]
     if networkd.NAME in backends and observed.unit(networkd.UNIT).enabled not in ENABLED:
-        ops = [run(("systemctl", "enable", networkd.UNIT), (("systemctl", "disable", networkd.UNIT),))]
+        ops = [systemctl("enable", networkd.UNIT)]
         if observed.unit(networkd.WAIT_UNIT).enabled == "disabled":
             # Enabling networkd enables this too. It waits two minutes at boot for a link that must be online, and rails need not be.
             ops.append(run(("systemctl", "disable", networkd.WAIT_UNIT), (("true",),)))
-        changes.append(_unit_change(networkd.UNIT, "enabled", "none", tuple(ops)))
+        changes.append(enabled_unit(AREA, networkd.UNIT, WHY_UNIT, SOURCES[networkd.NAME], tuple(ops)))
     if ifupdown.NAME in backends:
         if observed.unit(ifupdown.UNIT).enabled not in ENABLED:
-            changes.append(_unit_change(ifupdown.UNIT, "enabled", "none", (
-                run(("systemctl", "enable", ifupdown.UNIT), (("systemctl", "disable", ifupdown.UNIT),)),)))
+            changes.append(enabled_unit(AREA, ifupdown.UNIT, WHY_UNIT, SOURCES[ifupdown.NAME]))
         if not ifupdown.sourced(observed):
             main = observed.state(ifupdown.MAIN)
             text = (main.text or "").rstrip("\n") + "\n" if main.text else ""
             mode = main.mode if main.mode is not None else 0o644
             changes.append(Change(AREA, "source line in " + ifupdown.MAIN, None, ifupdown.SOURCE_LINE, "none",
                                   "ifupdown reads the rails' files only when its main file names their directory", "interfaces(5)",
-                                  (write_file(ifupdown.MAIN, text + ifupdown.SOURCE_LINE + "\n", mode),)))
+                                  (write_file(ifupdown.MAIN, text + ifupdown.SOURCE_LINE + "\n", mode),),
+                                  Subject(FILE, ifupdown.MAIN), AT_BOOT))
     return changes
 
 
@@ -137,19 +138,15 @@ def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observe
                 if networkd.file_of(nic.name, nic.mac, nic.kind, observed) is not None]
     # Its socket listens to the kernel: the next change of an interface would start it again, with the files that are still there.
     stop = ("systemctl", "stop", networkd.SOCKET, networkd.UNIT)
-    start = (run(("systemctl", "start", networkd.UNIT), (stop,)),)
-    return [_unit_change(networkd.UNIT, "running", highest(classes), start + networkd.settled(rails, observed))]
+    ops = (run(("systemctl", "start", networkd.UNIT), (stop,)),) + networkd.settled(rails, observed)
+    change = running_unit(AREA, networkd.UNIT, WHY_UNIT, SOURCES[networkd.NAME])
+    return [change._replace(disruption=highest(classes), ops=ops)]
 
 
 def uses_networkd(group: Owned, observed: Observed) -> bool:
     if group.backend == netplan.NAME:
         return netplan.renderer(group.rails, observed) == "networkd"
     return group.backend == networkd.NAME
-
-
-def _unit_change(unit: str, what: str, disruption: str, ops: Tuple[Op, ...]) -> Change:
-    return Change(AREA, "unit %s %s" % (unit, what), False, True, disruption, "it configures the rails at boot", "systemd.network(5)"
-                  if unit == networkd.UNIT else "interfaces(5)", ops)
 
 
 def udev_changes(rails: Sequence[RailWish], others: Sequence[Nic], observed: Observed) -> List[Change]:

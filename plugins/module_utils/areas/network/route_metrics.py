@@ -16,7 +16,7 @@ from typing import Any, List, NamedTuple, Sequence, Tuple
 from ...formats.outside import rows as objects
 from ...formats.outside import whole
 from ...types import Change, run
-from .model import Connected, LinkState, Observed, RailWish
+from .model import Connected, LinkState, Observed, RailWish, rail_change
 
 AREA = "network"
 QUERY = ("ip", "-j", "-4", "route", "show", "table", "main")
@@ -70,7 +70,7 @@ def changes(rail: RailWish, observed: Observed, disruption: str) -> List[Change]
 
 
 def _change(rail: RailWish, before: Any, disruption: str, ops: Any) -> List[Change]:
-    return [Change(AREA, "route metric of " + rail.label, before, rail.metric, disruption, WHY, SOURCE, tuple(ops))]
+    return [rail_change(AREA, "route metric", rail, before, rail.metric, disruption, WHY, SOURCE, tuple(ops))]
 
 
 def _of_address(rail: RailWish, link: LinkState, disruption: str) -> List[Change]:

@@ -84,6 +84,7 @@ class RxeLink(NamedTuple):
     netdev: str
     mac: str
     label: str
+    rail: str
     by_name: bool  # a bond shares its MAC with its members; its name comes from configuration
 
 
@@ -110,7 +111,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 
 def link_of(target: RailTarget, nic: Nic) -> RxeLink:
-    return RxeLink("rxe%d" % target.rail.index, nic.name, nic.mac, target.label, nic.kind == "virtual")
+    return RxeLink("rxe%d" % target.rail.index, nic.name, nic.mac, target.label, target.rail.name, nic.kind == "virtual")
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -170,8 +171,9 @@ def link_changes(link: RxeLink, parents: Dict[str, str], there: Dict[str, str]) 
     found = [name for name in sorted(parents) if name == link.name or parents[name] == link.netdev]
     before = ", ".join("%s on %s" % (name, parents[name]) for name in found) or None
     disruption = "link" if found else "none"
+    # The MTU of a link is that of its interface at the time when it is made.
     return [Change(NAME, "RDMA link %s on %s" % (link.name, link.label), before, "%s on %s" % (link.name, link.netdev), disruption,
-                   WHY, SOURCE, tuple(ops))]
+                   WHY, SOURCE, tuple(ops), rail=link.rail, needs=("network: MTU of " + link.label,))]
 
 
 def add(name: str, netdev: str) -> Tuple[str, ...]:

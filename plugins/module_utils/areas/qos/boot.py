@@ -12,9 +12,9 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 from ...errors import RailwrightError
 from ...host.host import Host
 from ...observe.qos_boot import DIRECTORY, MAC, MKDIR, PROFILE, RUN, TEMPLATE, UNIT_DIRECTORY, VALUE, enable_link, settings_path, unit_of
-from ...types import Change, Op, remove_file, run
-from ..common.files import HEADER, FileState, observe_file, plan_file
-from ..common.units import RELOAD
+from ...types import Change
+from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file, removed_file
+from ..common.units import RELOAD, enabled_unit, running_unit, systemctl
 from .boot_script import SCRIPT, SCRIPT_TEXT
 from .settings import Setting
 
@@ -99,9 +99,9 @@ def boot_changes(area: str, nics: Sequence[BootNic], state: BootState) -> List[C
     """In the order of apply: what is no longer wanted goes, then the parts that all share, then each NIC's own."""
     changes = [stale_change(area, name, boot) for name, boot in sorted(state.stale.items())]
     if not nics:
-        return changes + [removed(area, "file " + item.path, item, then)
-                          for item, then in ((state.rules, ()), (state.unit, (RELOAD,)), (state.script, ()))
-                          if item.text and not item.foreign]
+        for item, then in ((state.rules, ()), (state.unit, (RELOAD,)), (state.script, ())):
+            changes += forget_file(area, item, "no NIC of this node has settings any more", SOURCE, then)
+        return changes
     changes += plan_file(area, state.script, SCRIPT_TEXT, WHY + "; the unit of each NIC runs this", SOURCE, mode=0o755)
     changes += plan_file(area, state.unit, UNIT_TEXT, WHY, SOURCE, then=(RELOAD,))
     changes += plan_file(area, state.rules, rules_text(nics, state.systemctl), WHY + "; udev tells when it is made again", SOURCE)
@@ -115,31 +115,19 @@ def nic_changes(area: str, nic: BootNic, boot: NicBoot, udev: bool) -> List[Chan
     unit = unit_of(nic.netdev)
     changes = plan_file(area, boot.file, settings_text(nic), "%s: %s" % (nic.label, WHY), SOURCE)
     if not boot.enabled:
-        changes.append(Change(area, "unit %s enabled" % unit, False, True, "none", "%s: %s" % (nic.label, WHY), SOURCE,
-                              (run(("systemctl", "enable", unit), (("systemctl", "disable", unit),)),)))
+        changes.append(enabled_unit(area, unit, "%s: %s" % (nic.label, WHY), SOURCE))
     if udev and not boot.active:
-        changes.append(Change(area, "unit %s running" % unit, False, True, "none",
-                              "%s: what sets it at boot must have worked" % nic.label, SOURCE,
-                              (run(("systemctl", "start", unit), (("systemctl", "stop", unit),), START_SECONDS),)))
+        changes.append(running_unit(area, unit, "%s: what sets it at boot must have worked" % nic.label, SOURCE, START_SECONDS))
     return changes
 
 
 def stale_change(area: str, netdev: str, boot: NicBoot) -> Change:
     """What the NIC has now stays; it would not at the next boot."""
     unit = unit_of(netdev)
-    ops: List[Op] = []
-    if boot.active:
-        ops.append(run(("systemctl", "stop", unit), (("systemctl", "start", unit),), START_SECONDS))
-    if boot.enabled:
-        ops.append(run(("systemctl", "disable", unit), (("systemctl", "enable", unit),)))
-    return removed(area, "file " + boot.file.path, boot.file, (), tuple(ops), "%s is no NIC of a rail any more" % netdev)
-
-
-def removed(
-    area: str, what: str, file: FileState, then: Tuple[Op, ...], first: Tuple[Op, ...] = (),
-    why: str = "no NIC of this node has settings any more",
-) -> Change:
-    return Change(area, what, file.text, None, "none", why, SOURCE, first + (remove_file(file.path),) + then)
+    ops = [systemctl("stop", unit, START_SECONDS)] if boot.active else []
+    ops += [systemctl("disable", unit)] if boot.enabled else []
+    why = "%s is no NIC of a rail any more" % netdev
+    return removed_file(area, boot.file.path, boot.file.text, why, SOURCE, first=tuple(ops))
 
 
 def rules_text(nics: Sequence[BootNic], systemctl: str) -> str:

@@ -4,7 +4,8 @@
 from typing import List, NamedTuple, Tuple
 
 from ...host.host import Host
-from ...types import Change, Op, Problem, run
+from ...types import Change, Problem
+from ..common.units import systemctl
 from ..network import evidence
 from ..network.model import NO_UNIT, UnitState
 
@@ -40,8 +41,7 @@ def plan(area: str, state: State) -> List[Change]:
     runs, boots = active(state), enabled(state)
     if not runs and not boots:
         return []
-    ops: List[Op] = [run(("systemctl", "stop", name), (("systemctl", "start", name),)) for name in runs]
-    ops += [run(("systemctl", "disable", name), (("systemctl", "enable", name),)) for name in boots]
+    ops = [systemctl("stop", name) for name in runs] + [systemctl("disable", name) for name in boots]
     before = ", ".join(["%s active" % name for name in runs] + ["%s enabled" % name for name in boots])
     return [Change(area, "lldpad stopped", before, "stopped and disabled", "restart", WHY, "inventory: roce_qos_dcbx; lldpad(8)",
                    tuple(ops))]

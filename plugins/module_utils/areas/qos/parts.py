@@ -40,23 +40,23 @@ class Words(NamedTuple):
 
 
 WORDS: Dict[str, Words] = {
-    "dcbx": Words("DCBX owner of", "another owner takes what the switch sends and writes it over what is set here", "IEEE 802.1Qaz (DCBX)",
+    "dcbx": Words("DCBX owner", "another owner takes what the switch sends and writes it over what is set here", "IEEE 802.1Qaz (DCBX)",
                   True),
-    "trust": Words("DSCP trust of", "a NIC that trusts PCP puts untagged traffic on priority 0, whatever its DSCP",
+    "trust": Words("DSCP trust", "a NIC that trusts PCP puts untagged traffic on priority 0, whatever its DSCP",
                    "NVIDIA doroce-linux (trust dscp)", True),
-    "pfc": Words("PFC of", "a priority that PFC does not pause is dropped under load; one that it pauses besides takes its buffers",
+    "pfc": Words("PFC", "a priority that PFC does not pause is dropped under load; one that it pauses besides takes its buffers",
                  "inventory: rdma_qos_profile (lossless)", True),
-    "dscp_priority": Words("DSCP map of", "RoCE traffic and its CNPs reach their queues by their DSCPs",
+    "dscp_priority": Words("DSCP map", "RoCE traffic and its CNPs reach their queues by their DSCPs",
                            "inventory: rdma_qos_profile (DSCP, CNP)", True),
-    "ets": Words("ETS of", "a priority has its share only in a traffic class of its own", "inventory: rdma_qos_custom.ets", True),
-    "buffers": Words("receive buffers of", "what is on its way when PFC pauses must fit", "inventory: roce_qos_buffers", True),
-    "ecn": Words("ECN of", "without it marks are neither answered nor heeded, and only PFC is left",
+    "ets": Words("ETS", "a priority has its share only in a traffic class of its own", "inventory: rdma_qos_custom.ets", True),
+    "buffers": Words("receive buffers", "what is on its way when PFC pauses must fit", "inventory: roce_qos_buffers", True),
+    "ecn": Words("ECN", "without it marks are neither answered nor heeded, and only PFC is left",
                  "inventory: rdma_qos_profile (priority)", False),
-    "cnp": Words("CNP marking of", "a CNP that waits in the queue that it is about comes too late",
+    "cnp": Words("CNP marking", "a CNP that waits in the queue that it is about comes too late",
                  "inventory: rdma_qos_profile (CNP)", False),
-    "rdma_cm": Words("RDMA-CM default of", "connections by RDMA-CM that ask for nothing must ride NCCL's queue; a reboot forgets it",
+    "rdma_cm": Words("RDMA-CM default", "connections by RDMA-CM that ask for nothing must ride NCCL's queue; a reboot forgets it",
                      "inventory: rdma_qos_profile (ToS); cma_configfs", False),
-    "forced_tc": Words("forced traffic class of", "the driver puts it on every queue pair, whatever NCCL asked for",
+    "forced_tc": Words("forced traffic class", "the driver puts it on every queue pair, whatever NCCL asked for",
                        "inventory: roce_qos_force_tc, rdma_qos_profile", False),
 }
 

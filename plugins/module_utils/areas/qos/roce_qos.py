@@ -16,7 +16,7 @@ from ...observe.qos_dcb import dcbx_flags
 from ...observe.qos_mlnx import TOOL as MLNX_TOOL
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
-from ...types import Change, Hca, Identity, Nic, Problem
+from ...types import INTERFACE, Change, Hca, Identity, Nic, Problem, Subject
 from ..network import evidence, network, rxe
 from ..network.model import RailWish
 from ..network.persistent import carrying
@@ -137,7 +137,8 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         nic = place.nic
         seen = observed.nics[nic.netdev, nic.hca]
         tools = tools_of(nic, seen.told, desired.backend, observed.present)
-        changes += [part_change(part, nic, tools[part], seen) for part in PARTS if part in tools and differs(part, nic, tools[part], seen)]
+        changes += [part_change(part, place, tools[part], seen)
+                    for part in PARTS if part in tools and differs(part, nic, tools[part], seen)]
     if observed.boot is not None:
         changes += boot_changes(NAME, boot_nics(desired, observed.nics, observed.present), observed.boot)
     return changes
@@ -160,11 +161,12 @@ def by_address(nic: NicWish, seen: Seen) -> bool:
     return bool(seen.told["forced_tc"]) and not seen.forced_global and not nic.force_tc
 
 
-def part_change(part: str, nic: NicWish, tool: str, seen: Seen) -> Change:
-    words = WORDS[part]
+def part_change(part: str, place: Place, tool: str, seen: Seen) -> Change:
+    words, nic = WORDS[part], place.nic
     disruption = seen.disruption if words.cuts else "none"
-    return Change(NAME, "%s %s" % (words.what, nic.label), before(part, nic, seen.told), after(part, nic, seen.told), disruption,
-                  "%s (set by %s)" % (words.why, tool), words.source, ops_of(part, nic, tool, seen))
+    return Change(NAME, "%s of %s" % (words.what, nic.label), before(part, nic, seen.told), after(part, nic, seen.told), disruption,
+                  "%s (set by %s)" % (words.why, tool), words.source, ops_of(part, nic, tool, seen), Subject(INTERFACE, nic.netdev),
+                  rail=place.rail.rail)
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -195,7 +197,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         reasons: Dict[str, List[str]] = {}
         for part in unset_parts(nic, seen.told, tools, wanted_parts(nic)):
             reason = (seen.told.get("missing") or {}).get(part) or "roce_qos_backend is %s, and that cannot set it here" % desired.backend
-            reasons.setdefault(reason, []).append(WORDS[part].what.rpartition(" ")[0])
+            reasons.setdefault(reason, []).append(WORDS[part].what)
         said += ["%s: %s left alone: %s" % (nic.label, ", ".join(names), reason) for reason, names in reasons.items()]
         if nic.first and by_address(nic, seen) and not fits("forced_tc", nic, seen.told):
             said.append("%s: rules by address in %s put another class on some queue pairs; they are not railwright's to take off" % (

@@ -16,8 +16,8 @@ from ...host.host import Host
 from ...observe.package_state import VERSIONLOCK, Hold, held
 from ...observe.packages import all_installed
 from ...spec.model import Spec
-from ...types import PACKAGE_WHAT, PRESENT, Change, Identity, Problem
-from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, plan_packages
+from ...types import PRESENT, Change, Identity, Problem
+from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, package_change, plan_packages
 from ..kernel import kernel_modules
 from . import repositories
 from .stack_packages import Leaving, build_path, headers_package, in_the_way, leaving, other_stack
@@ -177,11 +177,10 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     rows = [_asked(row, desired, observed) for row in desired.packages if not needless(row, observed, left)]
     for row in rows:
         if row.name in left.replaced and row.version is None and not any(change.package == row.name for change in changes):
-            changes.append(Change(NAME, PACKAGE_WHAT + row.name, observed.installed[row.name], PRESENT, "reload",
-                                  UNINSTALL_WHY + "; the distribution's comes in its place", row.source, ()))
-    changes += [
-        Change(NAME, PACKAGE_WHAT + row.name, observed.installed[row.name], PRESENT, row.disruption, NO_PROVIDER, row.source, ())
-        for row in rows if wrong_one(row, observed)]
+            changes.append(package_change(NAME, row.name, observed.installed[row.name], PRESENT,
+                                          UNINSTALL_WHY + "; the distribution's comes in its place", row.source, "reload"))
+    changes += [package_change(NAME, row.name, observed.installed[row.name], PRESENT, NO_PROVIDER, row.source, row.disruption)
+                for row in rows if wrong_one(row, observed)]
     present = {name: version for name, version in observed.installed.items() if name not in left.removed}
     return changes + plan_packages(NAME, rows, present, family)
 
@@ -206,7 +205,7 @@ def _asked(row: Package, desired: Desired, observed: Observed) -> Package:
 
 def _removal(desired: Desired, observed: Observed, name: str, disruption: str, why: str) -> Change:
     source = desired.vendor.source if desired.vendor is not None else "domain B3 (uninstall before another stack is installed)"
-    return Change(NAME, PACKAGE_WHAT + name, (observed.installed or {}).get(name), None, disruption, why, source, ())
+    return package_change(NAME, name, (observed.installed or {}).get(name), None, why, source, disruption)
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:

@@ -19,14 +19,13 @@ from ...observe.package_locks import lock_holder
 from ...observe.package_state import CONFIGURE, LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, cannot_finish, unfinished, without_ours
 from ...observe.packages import all_installed
 from ...spec.model import Spec
-from ...types import Change, Identity, Op, Problem, remove_file, run, write_file
-from ..common.files import FileState, is_ours, observe_file, plan_file
+from ...types import AT_BOOT, KEYRING, Change, Identity, Op, Problem, Subject, run, write_file
+from ..common.files import FileState, forget_file, observe_file, plan_file, removed_file
 from . import repository_files as text
 from .repository_files import Held
 
 NAME = "repositories"
 MANAGERS = ("apt", "dnf")
-KEY_WHAT = "signing key of repository "
 UNWANTED = {"erdma": "erdma_repository: false"}  # what to say instead, where it is not the stack or the GPU driver
 KERNEL_PREF, CUDA_PREF, NCCL_PREF = (
     "%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, name) for name in ("kernel", "cuda-hold", "nccl-hold"))
@@ -135,9 +134,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     if desired.manager == "dnf":
         changes += _plan_streams(observed) + _plan_locks(desired, observed)
     for path, state in observed.files.items():
-        if path not in wanted and state.text is not None and is_ours(state.text):
-            changes.append(_removal(path, state.text))
-    return changes + [_removal(path, "a signing key") for path in observed.stray_keyrings]
+        if path not in wanted:
+            changes += forget_file(NAME, state, WHY_STALE, "inventory")
+    return changes + [removed_file(NAME, path, "a signing key", WHY_STALE, "inventory") for path in observed.stray_keyrings]
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -169,11 +168,6 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
     return []
-
-
-def key_change(name: str) -> str:
-    """The key of the change that puts a repository's keyring into place."""
-    return "%s: %s%s" % (NAME, KEY_WHAT, name)
 
 
 def fingerprint_key(name: str) -> str:
@@ -260,8 +254,8 @@ def _plan_key(manager: str, repository: Repository, observed: Observed) -> List[
     # Without the key there is nothing to write; the command's failure says what is missing (the proof before it says it better).
     ops.append(write_file(path, key) if key is not None else run(("test", "-s", (text.STAGED % repository.name) + " (the pinned key)")))
     before = list(there) if observed.keyrings.get(repository.name) is not None else None
-    return [Change(NAME, KEY_WHAT + repository.name, before, [repository.fingerprint], "none", WHY_KEY,
-                   repository.source, tuple(ops))]
+    return [Change(NAME, "signing key of repository " + repository.name, before, [repository.fingerprint], "none", WHY_KEY,
+                   repository.source, tuple(ops), Subject(KEYRING, repository.name))]
 
 
 def _plan_streams(observed: Observed) -> List[Change]:
@@ -287,14 +281,10 @@ def _plan_locks(desired: Desired, observed: Observed) -> List[Change]:
     held = ((observed.kernels, WHY_KERNEL), (desired.cuda, WHY_CUDA), (desired.nccl, WHY_NCCL))
     why = "; ".join(why for rows, why in held if rows) or "nothing is held any more"
     return [Change(NAME, "version locks in " + path, _block_of(observed.locks), lines or None, "none", why, "LSR (versionlock)",
-                   (write_file(path, content),))]
+                   (write_file(path, content),), when=AT_BOOT)]
 
 
 def _block_of(locks: str) -> Optional[List[str]]:
     if LOCK_BEGIN not in locks:
         return None
     return locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0].splitlines()
-
-
-def _removal(path: str, before: str) -> Change:
-    return Change(NAME, "file " + path, before, None, "none", WHY_STALE, "inventory", (remove_file(path),))

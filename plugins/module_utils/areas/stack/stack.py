@@ -17,10 +17,10 @@ from ...observe.packages import query_packages
 from ...observe.stack_modules import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
 from ...observe.storage import RdmaStorage, rdma_storage
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, remove_file, run
+from ...types import Change, Identity, Problem
 from ..common import initramfs
-from ..common.files import HEADER, FileState, observe_file, plan_file
-from ..common.units import RELOAD
+from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
+from ..common.units import RELOAD, enabled_unit
 from . import stack_reload
 from .dkms import STACK_MODULES, stack_installed
 
@@ -114,9 +114,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     text = dropin_text(observed.systemd)
     changes = plan_file(NAME, observed.dropin, text, "openibd starts before udev has found the devices", DROPIN_SOURCE, then=(RELOAD,))
     if not observed.enabled and (observed.unit or not observed.installed):
-        enable = run(("systemctl", "enable", unit), (("systemctl", "disable", unit),))
-        why = "it loads the stack's modules at boot"
-        changes.append(Change(NAME, "unit %s enabled" % unit, False, True, "none", why, SOURCE, (enable,)))
+        changes.append(enabled_unit(NAME, unit, "it loads the stack's modules at boot", SOURCE))
     changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
     return changes + _in_use(desired, desired.stack, observed)
 
@@ -159,10 +157,7 @@ def state_of(observed: Any, package_name: Optional[str]) -> str:
 
 def _without(desired: Desired, observed: Observed) -> List[Change]:
     """Back to the kernel's own modules: nothing unloads a vendor's cleanly once its scripts are gone, so a reboot does it."""
-    changes: List[Change] = []
-    if observed.dropin.text is not None and not observed.dropin.foreign:
-        changes.append(Change(NAME, "file " + DROPIN, observed.dropin.text, None, "none", "no vendor's stack is wanted here", DROPIN_SOURCE,
-                              (remove_file(DROPIN), RELOAD)))
+    changes = forget_file(NAME, observed.dropin, "no vendor's stack is wanted here", DROPIN_SOURCE, (RELOAD,))
     changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
     running = origin(observed.modules)
     if running in (None, INBOX):
@@ -177,8 +172,9 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """GPU memory that is registered with an HCA right now: peer memory cannot be unloaded, and openibd would fail half-way."""
-    restarts = [change for change in plan(desired, observed) if not change.external and change.what.startswith(stack_reload.WHAT)]
-    if not restarts or observed.peermem is None or observed.peermem[1] == 0:
+    if not desired.live or desired.stack is None or observed.peermem is None or observed.peermem[1] == 0:
+        return []
+    if all(change.external for change in _in_use(desired, desired.stack, observed)):
         return []
     return [Problem(NAME, "module " + observed.peermem[0], "is in use (reference count %d), so the stack under it cannot be restarted: "
                     "stop what uses GPUs over RDMA on this node, or set rdma_stack_activation: reboot" % observed.peermem[1])]

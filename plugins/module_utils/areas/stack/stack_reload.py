@@ -11,7 +11,6 @@ from ...formats import sysfs_values
 from ...host.host import Host
 from ...types import Change, Identity, Op, run
 
-WHAT = "kernel modules of "
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late")
 PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 RESTART_SECONDS = 600.0  # sixteen functions, each loads its firmware pages
@@ -23,7 +22,7 @@ NOTHING_TO_UNDO = (("true",),)
 def plan_reload(
     area: str, identity: Identity, stack: VendorStack, by_reboot: bool, observed: Any, before: str, source: str
 ) -> List[Change]:
-    what = "%s%s in use" % (WHAT, stack.name)
+    what = "kernel modules of %s in use" % stack.name
     after = "%s %s" % (stack.name, stack.release)
     if by_reboot:
         return [Change(area, what, before, after, "reboot", "rdma_stack_activation: the new modules come into use by a reboot", source, ())]

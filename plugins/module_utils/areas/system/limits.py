@@ -17,7 +17,7 @@ from ...host.host import Host
 from ...observe.limits import SHOW
 from ...rules.comparisons import Inspection, Where, equal
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, Verdict, run
+from ...types import LIMIT, Change, Identity, Problem, Subject, Verdict, run
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "limits"
@@ -88,7 +88,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         found = observed.manager.get(name, value)  # an old systemd that does not show it cannot be judged
         if found != value:
             why = "the running systemd does not apply it yet; services started from now on will"
-            changes.append(Change(NAME, "systemd " + name, found, value, "none", why, SOURCE, (REEXEC,)))
+            changes.append(Change(NAME, "systemd " + name, found, value, "none", why, SOURCE, (REEXEC,), Subject(LIMIT, name)))
     return changes
 
 
@@ -109,7 +109,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 def notes(desired: Desired, observed: Observed) -> List[str]:
     """Whom the limits do not reach."""
     said: List[str] = []
-    if any(change.what == "file " + SYSTEM_FILE or change.what.startswith("systemd ") for change in plan(desired, observed)):
+    if any(change.subject.name == SYSTEM_FILE or change.subject.kind == LIMIT for change in plan(desired, observed)):
         said.append("limits: services that run already (sshd, slurmd, kubelet, user managers) keep the limits they were started with; "
                     "restart them when it suits, or reboot")
     if not observed.pam:

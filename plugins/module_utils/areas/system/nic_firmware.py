@@ -25,7 +25,8 @@ from ...observe.firmware import (
     same_value,
 )
 from ...spec.model import Spec
-from ...types import PACKAGE_WHAT, Change, Identity, Problem, run, write_file
+from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, run, write_file
+from ..common.package_changes import package_change
 from .pci import rail_functions
 
 # Flashing a NIC: only to the version that the inventory names for its board, only from the image that it vouches for.
@@ -37,11 +38,22 @@ FLASH_SECONDS = 1800.0  # minutes over PCIe configuration cycles, more on a busy
 FLASH_SOURCE = "mstflint(1): burn, ri"
 
 
+class Target(NamedTuple):
+    """One NIC: its first function that carries a rail."""
+
+    pci: str
+    label: str
+    rail: str
+
+    @property
+    def text(self) -> str:
+        return "NIC %s of %s" % (device_of(self.pci), self.label)
+
+
 class Board(NamedTuple):
     """``flash``: None where nobody could be asked (no tool yet)."""
 
-    pci: str
-    where: str
+    nic: Target
     psid: str
     running: Optional[str]
     flash: Optional[str]
@@ -53,23 +65,32 @@ def image_path(psid: str, version: str) -> str:
     return "%s/%s-%s.bin" % (IMAGES, psid, version)
 
 
-def plan_flash(area: str, board: Board, tool: str) -> List[Change]:
+def plan_flash(board: Board, tool: str) -> List[Change]:
     if board.wanted is None or (board.running == board.wanted and board.flash in (None, board.wanted)):
         return []
     changes: List[Change] = []
     if board.flash != board.wanted:
         if board.image is None:
             return []  # judged, not flashed; see notes and the verdict firmware.version
-        kept = "%s/%s-%s.before.bin" % (IMAGES, board.pci.replace(":", "-"), board.flash or board.running or "unknown")
-        start = (tool, "-d", board.pci)
+        kept = "%s/%s-%s.before.bin" % (IMAGES, board.nic.pci.replace(":", "-"), board.flash or board.running or "unknown")
+        start = (tool, "-d", board.nic.pci)
         read = run(start + ("ri", kept), (("rm", "-f", kept),), FLASH_SECONDS)
         burn = run(start + ("-i", image_path(board.psid, board.wanted), "-y", "burn"), (start + ("-i", kept, "-y", "burn"),), FLASH_SECONDS)
-        changes.append(Change(area, "firmware %s in flash on %s" % (board.psid, board.where), board.flash or board.running, board.wanted,
-                              "firmware", "nic_firmware_versions", FLASH_SOURCE, (read, burn)))
+        changes.append(_change(board.nic, "firmware %s in flash" % board.psid, board.flash or board.running, board.wanted,
+                               "nic_firmware_versions", FLASH_SOURCE, (read, burn), Subject(FIRMWARE, board.psid)))
     if board.running != board.wanted:
-        changes.append(Change(area, "firmware %s in effect on %s" % (board.psid, board.where), board.running, board.wanted, "reboot",
-                              "nic_firmware_versions; the NIC runs what is in flash after a reset", FLASH_SOURCE, ()))
+        changes.append(_change(board.nic, "firmware %s in effect" % board.psid, board.running, board.wanted,
+                               "nic_firmware_versions; the NIC runs what is in flash after a reset", FLASH_SOURCE))
     return changes
+
+
+def _change(
+    nic: Target, what: str, before: Optional[str], after: str, why: str, source: str, ops: Tuple[Op, ...] = (),
+    subject: Optional[Subject] = None,
+) -> Change:
+    """With ``ops`` what the next boot finds, without them that boot."""
+    return Change(NAME, "%s on %s" % (what, nic.text), before, after, "firmware" if ops else "reboot", why, source, ops,
+                  subject or Subject(PCI, nic.pci), AT_BOOT if ops else NOW, nic.rail)
 
 
 NAME = "nic_firmware"
@@ -80,13 +101,6 @@ SET_SECONDS = 120.0
 SOURCE = "mstconfig(1): set changes the next boot's value"
 WHY = "nic_firmware_config"
 HIDDEN = "Some show only while ADVANCED_PCI_SETTINGS is 1 and loaded."
-
-
-class Target(NamedTuple):
-    """One NIC: its first function that carries a rail."""
-
-    pci: str
-    label: str
 
 
 class Desired(NamedTuple):
@@ -123,7 +137,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     nics: Dict[str, Target] = {}
     for rail in rail_functions(spec, identity):
         if wanted and drivers.get(rail.pci) in DRIVERS:
-            nics.setdefault(device_of(rail.pci), Target(rail.pci, rail.label))
+            nics.setdefault(device_of(rail.pci), Target(*rail))
     notes: List[str] = []
     if wanted and identity.has("container"):
         notes.append("firmware of NICs is left alone: in a container they belong to the machine below")
@@ -159,10 +173,6 @@ def record_path(address: str, name: str) -> str:
     return "%s/%s_%s" % (STATE, device_of(address).replace(":", "-"), name.replace("[", "-").replace("]", ""))
 
 
-def where(nic: Nic) -> str:
-    return "NIC %s of %s" % (device_of(nic.target.pci), nic.target.label)
-
-
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes: List[Change] = []
     for nic in observed.nics:
@@ -170,9 +180,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
             continue
         for name, wanted in desired.config:
             changes += _plan_parameter(nic, name, wanted, observed)
-        changes += plan_flash(NAME, _board(nic, desired), observed.flash_tool or FLASH_TOOLS[0])
+        changes += plan_flash(_board(nic, desired), observed.flash_tool or FLASH_TOOLS[0])
     if _asks(changes) and (observed.config_tool is None or observed.flash_tool is None):
-        changes.insert(0, Change(NAME, PACKAGE_WHAT + "mstflint", None, "present", "none", "brings mstconfig and mstflint", "mstflint", ()))
+        changes.insert(0, package_change(NAME, "mstflint", None, PRESENT, "brings mstconfig and mstflint", "mstflint"))
     return changes
 
 
@@ -183,7 +193,7 @@ def _asks(changes: List[Change]) -> bool:
 def _board(nic: Nic, desired: Desired) -> Board:
     psid = nic.psid or ""
     flash = nic.flash.flash if nic.flash is not None else None
-    return Board(nic.target.pci, where(nic), psid, nic.running, flash, desired.versions.get(psid), desired.images.get(psid))
+    return Board(nic.target, psid, nic.running, flash, desired.versions.get(psid), desired.images.get(psid))
 
 
 def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> List[Change]:
@@ -202,13 +212,12 @@ def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> Lis
         # first, and what is applied is planned again, with the old value.
         undo = (start + ("%s=%s" % (name, old),),) if old is not None else ()
         record = write_file(record_path(nic.target.pci, name), "%s %s\n" % (observed.boot, written), 0o600)
-        changes.append(Change(NAME, "%s at next boot on %s" % (name, where(nic)), before, written, "firmware", WHY, SOURCE,
-                              (run(start + ("%s=%s" % (name, written),), undo, SET_SECONDS), record)))
+        changes.append(_change(nic.target, name + " at next boot", before, written, WHY, SOURCE,
+                               (run(start + ("%s=%s" % (name, written),), undo, SET_SECONDS), record)))
     elif _rebooted_in_vain(nic, name, written, observed):
         return []  # another reboot would not help either; see notes, and the verdict firmware.config
     if changes or (current is not None and not same_value(wanted, current)):
-        changes.append(Change(NAME, "%s in effect on %s" % (name, where(nic)), current, written, "reboot",
-                              WHY + "; the firmware loads it at the next boot", SOURCE, ()))
+        changes.append(_change(nic.target, name + " in effect", current, written, WHY + "; the firmware loads it at the next boot", SOURCE))
     return changes
 
 
@@ -232,24 +241,24 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
             found += _config_conflicts(nic, nic.config, desired)
         image = desired.images.get(nic.psid or "")
         if image is not None and nic.image is not None and nic.image != image["sha256"]:
-            found.append(Problem(NAME, where(nic), "the image for %s in %s has the SHA-256 %s, not %s of nic_firmware_images; remove it" % (
-                nic.psid, IMAGES, nic.image, image["sha256"])))
+            found.append(Problem(NAME, nic.target.text, "the image for %s in %s has the SHA-256 %s, not %s of nic_firmware_images; "
+                                 "remove it" % (nic.psid, IMAGES, nic.image, image["sha256"])))
     return found
 
 
 def _config_conflicts(nic: Nic, config: Config, desired: Desired) -> List[Problem]:
     if config.failure is not None:
-        return [Problem(NAME, where(nic), "its configuration cannot be read: %s" % config.failure)]
+        return [Problem(NAME, nic.target.text, "its configuration cannot be read: %s" % config.failure)]
     found: List[Problem] = []
     for name, _wanted in desired.config:
         value = config.values.get(name)
         if name in config.errors or value is None or value.next is None:
             firmware = "%s %s" % (nic.psid or "PSID unknown", nic.running or "version unknown")
             said = " (%s)" % config.errors[name] if name in config.errors else ""
-            found.append(Problem(NAME, where(nic), "its firmware, %s, has no parameter %s%s; take it out of nic_firmware_config, or update "
-                                 "the firmware. %s" % (firmware, name, said, HIDDEN)))
+            found.append(Problem(NAME, nic.target.text, "its firmware, %s, has no parameter %s%s; take it out of nic_firmware_config, or "
+                                 "update the firmware. %s" % (firmware, name, said, HIDDEN)))
         elif value.next.startswith("Array["):
-            found.append(Problem(NAME, where(nic), "%s is an array, %s; name its elements: %s[0] …" % (name, value.next, name)))
+            found.append(Problem(NAME, nic.target.text, "%s is an array, %s; name its elements: %s[0] …" % (name, value.next, name)))
     return found
 
 
@@ -257,15 +266,16 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     said = list(desired.left_out)
     for nic in observed.nics:
         if nic.guest:
-            said.append("firmware of %s is left alone: it is a virtual function, and the NIC's firmware is the hypervisor's" % where(nic))
+            said.append("firmware of %s is left alone: it is a virtual function, and the NIC's firmware is the hypervisor's" % (
+                nic.target.text))
             continue
         for name, wanted in desired.config:
             if nic.config is not None and name in nic.config.values and _rebooted_in_vain(nic, name, argument_of(wanted), observed):
                 said.append("%s on %s is set to %s and still %s after a reboot: it needs the power off (a cold start), or mstfwreset" % (
-                    name, where(nic), argument_of(wanted), nic.config.values[name].current))
+                    name, nic.target.text, argument_of(wanted), nic.config.values[name].current))
         version = desired.versions.get(nic.psid or "")
         if version is not None and version != nic.running and nic.psid not in desired.images and (
                 nic.flash is None or nic.flash.flash != version):
             said.append("firmware of %s is %s, not %s: nic_firmware_images has no image for %s, so it is judged and not flashed" % (
-                where(nic), nic.running, version, nic.psid))
+                nic.target.text, nic.running, version, nic.psid))
     return said

@@ -13,7 +13,8 @@ from typing import List, NamedTuple
 
 from ...host.host import Host
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import Change, Identity, Problem
+from ..common.units import enabled_unit, running_unit
 from ..network.evidence import observe_units
 from ..network.model import UnitState
 from ..network.persistent import ENABLED
@@ -52,11 +53,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     changes: List[Change] = []
     if observed.unit.enabled not in ENABLED:
-        changes.append(Change(NAME, "unit %s enabled" % UNIT, False, True, "none", WHY, SOURCE,
-                              (run(("systemctl", "enable", UNIT), (("systemctl", "disable", UNIT),)),)))
+        changes.append(enabled_unit(NAME, UNIT, WHY, SOURCE))
     if observed.unit.active not in ("active", "activating", "reloading") and can_run(desired, observed):
-        changes.append(Change(NAME, "unit %s running" % UNIT, False, True, "none", WHY, SOURCE,
-                              (run(("systemctl", "start", UNIT), (("systemctl", "stop", UNIT),)),)))
+        changes.append(running_unit(NAME, UNIT, WHY, SOURCE))
     return changes
 
 

@@ -14,9 +14,10 @@ from ...observe.pci import bridges_above, config_of, passed_through, path_above
 from ...observe.pci_config import DEVCTL_READ_REQUEST, DEVCTL_RELAXED, ConfigSpace, acs_names, read_request_code
 from ...spec.match import match_rails
 from ...spec.model import Spec
-from ...types import PACKAGE_WHAT, Change, Identity, Problem, remove_file, run
+from ...types import PCI, PRESENT, Change, Identity, Problem, Subject, run
 from ..common.files import HEADER
-from ..common.units import DIRECTORY, RELOAD, Unit, UnitState, observe_unit, plan_unit
+from ..common.package_changes import package_change
+from ..common.units import DIRECTORY, Unit, UnitState, observe_unit, plan_unit, removed_unit, systemctl
 from ..kernel import kernel_args
 
 # The unit that sets PCI registers again at every boot, and takes itself away when nothing is to be set any more.
@@ -52,12 +53,10 @@ def plan_boot(area: str, lines: Sequence[str], family: str, setpci: Optional[str
     if lines:
         text = unit_text(lines, setpci or _PLACE.get(family, "/usr/sbin/setpci"))
         return plan_unit(area, Unit(UNIT, text, "multi-user.target", True), state, WHY, SOURCE)
-    path = "%s/%s" % (DIRECTORY, UNIT)
     if state.file.text is None and not state.enabled:
         return []
-    ops = (run(("systemctl", "disable", UNIT), (("systemctl", "enable", UNIT),)), remove_file(path), RELOAD)
-    return [Change(area, "unit %s removed" % UNIT, True, False, "none",
-                   "nothing is left that it would set; live values stay until the next reset", SOURCE, ops)]
+    return [removed_unit(area, UNIT, "nothing is left that it would set; live values stay until the next reset", SOURCE,
+                         (systemctl("disable", UNIT),))]
 
 
 NAME = "pci_tuning"
@@ -74,6 +73,7 @@ class Rail(NamedTuple):
 
     pci: str
     label: str
+    name: str  # of the rail
 
 
 class Desired(NamedTuple):
@@ -139,7 +139,7 @@ def rail_functions(spec: Spec, identity: Identity) -> List[Rail]:
             own = target.nic.pci
         for address in [own] + members:
             if address is not None and address not in [rail.pci for rail in found]:
-                found.append(Rail(address, target.label))
+                found.append(Rail(address, target.label, target.rail.name))
     return found
 
 
@@ -172,7 +172,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         changes += found
         lines += more
     if (changes or lines) and observed.setpci is None:
-        changes.insert(0, Change(NAME, PACKAGE_WHAT + "pciutils", None, "present", "none", "brings setpci", "pciutils", ()))
+        changes.insert(0, package_change(NAME, "pciutils", None, PRESENT, "brings setpci", "pciutils"))
     changes += plan_boot(NAME, lines, desired.family, observed.setpci, observed.unit)
     if desired.arguments is not None and observed.arguments is not None:
         changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, ARGUMENTS_WHY)
@@ -194,10 +194,12 @@ class Register(NamedTuple):
         """For the unit. The device's id is given too: after a change of hardware another function may have this address."""
         return "-s %s -d %04x:%04x %s" % (self.pci, self.config.vendor, self.config.device, self.argument(value))
 
-    def change(self, what: str, before: object, after: object, old: int, new: int, why: str, source: str) -> Change:
+    def change(
+        self, what: str, before: object, after: object, old: int, new: int, why: str, source: str, rail: Optional[str] = None
+    ) -> Change:
         start = SETPCI + ("-s", self.pci)
-        return Change(NAME, what, before, after, "none", why, source,
-                      (run(start + (self.argument(new),), (start + (self.argument(old & self.mask),),)),))
+        op = run(start + (self.argument(new),), (start + (self.argument(old & self.mask),),))
+        return Change(NAME, what, before, after, "none", why, source, (op,), Subject(PCI, self.pci), rail=rail)
 
 
 def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]:
@@ -214,13 +216,13 @@ def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tu
         lines.append(register.line(code))
         if express.max_read_request != desired.read_request:
             changes.append(register.change("MaxReadReq of " + where, express.max_read_request, desired.read_request, express.control, code,
-                                           READ_WHY, READ_SOURCE))
+                                           READ_WHY, READ_SOURCE, rail.name))
     if desired.relaxed:
         register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_RELAXED)
         lines.append(register.line(DEVCTL_RELAXED))
         if not express.relaxed_ordering:
             changes.append(register.change("relaxed ordering of " + where, False, True, express.control, DEVCTL_RELAXED, RELAXED_WHY,
-                                           "PCI Express Base Specification (Device Control)"))
+                                           "PCI Express Base Specification (Device Control)", rail.name))
     return changes, lines
 
 

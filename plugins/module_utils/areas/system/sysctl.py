@@ -15,7 +15,7 @@ from ...formats.outside import is_digits
 from ...host.host import Host
 from ...spec.match import match_rails
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, set_value
+from ...types import SYSCTL, Change, Identity, Problem, Subject, set_value
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
 
 NAME = "sysctl"
@@ -84,10 +84,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = plan_file(NAME, observed.file, file_text(present), "the kernel forgets its parameters at reboot", "sysctl.d(5)")
     for row in present:
         if observed.values[row.name] != row.value and writable(row, desired, observed):
-            changes.append(Change(
-                NAME, "sysctl " + dotted(row.name), observed.values[row.name], row.value, "none", row.why, row.source,
-                (set_value(row.path, row.value),),
-            ))
+            name = dotted(row.name)
+            changes.append(Change(NAME, "sysctl " + name, observed.values[row.name], row.value, "none", row.why, row.source,
+                                  (set_value(row.path, row.value),), Subject(SYSCTL, name)))
     return changes
 
 

@@ -26,7 +26,7 @@ from ...host.host import Host
 from ...observe.identity import observe_identity
 from ...observe.package_locks import wait_for_locks
 from ...spec.model import Spec
-from ...types import Change, Identity
+from ...types import KEYRING, Change, Identity, Subject
 
 CACHE = "/var/cache/railwright"
 COPY_SECONDS = 300.0
@@ -81,9 +81,9 @@ def make_case(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]]) -> Case:
 
 def check_keys(case: Case) -> None:
     """Every key that will be put into place is the pinned one."""
-    planned = [change.key for change in case.changes]
+    planned = [change.subject for change in case.changes]
     for row in case.repositories:
-        if repositories.key_change(row.name) not in planned:
+        if Subject(KEYRING, row.name) not in planned:
             continue
         found = fingerprints(case.staged.get(row.name) or b"")
         if row.fingerprint in found:
