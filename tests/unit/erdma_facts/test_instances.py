@@ -82,7 +82,8 @@ def test_a_type_without_jumbo_frames_refuses_8500_on_any_rail(monkeypatch: pytes
     one = [{**rails(1)[0], "mtu": 8500}]
     spec, findings = built(rails=one, erdma_instance_type=EBMGN7EX)
     assert spec is None
-    assert [(item.key, item.severity, item.allowed) for item in findings if item.key.endswith("mtu")] == [("rdma_rails[0].mtu", "error", "1400")]
+    said = [(item.key, item.severity, item.allowed) for item in findings if item.key.endswith("mtu")]
+    assert said == [("rdma_rails[0].mtu", "error", "1400")]
 
 
 @pytest.mark.parametrize(("key", "value"), [("erdma_instance_type", EBMGN7EX), ("erdma_route_metric", 300)])
