@@ -185,7 +185,7 @@ def test_pypis_own_version_is_that_of_the_wheel(site: MakeSite, tmp_path: Path) 
 def test_nccl_against_the_profile(site: MakeSite, tmp_path: Path) -> None:
     aiacc = {"fabric": "erdma", "mtu": 8500, "nccl_profile": "erdma-aiacc", "aiacc_install": False}
     assert proven(site, tmp_path, "2.9.1+cu128", {}, **aiacc) == (
-        "torch 2.9.1+cu128 brings NCCL 2.27.5, and AIACC's plugin (nccl_profile erdma-aiacc) is for NCCL 2.8 to 2.16")
+        "torch 2.9.1+cu128 brings NCCL 2.27.5, and AIACC's plugin (rdma_nccl_profile erdma-aiacc) is for NCCL 2.8 to 2.16")
     wish = site(**locked(tmp_path, "2.9.1+cu128", "12.8"), **aiacc).wish()
     for fitting in ("2.8.3", "2.14.3", "2.16.5"):
         verify.judge(wish, {"torch": "2.9.1+cu128", "cuda": "12.8", "distributed": True, "packages": {}, "nccl": fitting})

@@ -14,7 +14,7 @@ from railwright.documents import bench_document
 from railwright.events import Collector, RunOutcome
 from railwright.runs import load, stored
 
-SITE = {"fabric": "roce", "mtu": 9000}
+SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000}
 JUDGE, TRAINING, LOOK = "railwright.rdma.rdma_nccl_tests", "railwright.rdma.rdma_ddp", "railwright.rdma.rdma_nccl_tests"
 
 
@@ -73,7 +73,7 @@ def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Runner) ->
     def call(*words: str, site: Mapping[str, Any] | None = None, hosts: Mapping[str, Any] | None = None) -> Ran:
         rails = {name: [{"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{name[1]}"}, "address": f"10.10.0.{name[1]}/24"}]
                  for name in ("n1", "n2")}
-        members = {name: {"rails": own} | dict((hosts or {}).get(name, {})) for name, own in rails.items()}
+        members = {name: {"rdma_rails": own} | dict((hosts or {}).get(name, {})) for name, own in rails.items()}
         path = tmp_path / "hosts.yml"
         path.write_text(json.dumps({"all": {"vars": SITE | dict(site or {}), "children": {"rdma": {"hosts": members}}}}))
         capsys.readouterr()

@@ -16,7 +16,7 @@ from railwright.exitcodes import ExitCode
 
 FINGERPRINT = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 SHA256 = "0a" * 32
-SITE = {"fabric": "roce", "mtu": 9000, "nccl_tests_archive": "/srv/nccl-tests.tar.gz"}
+SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000, "nccl_tests_archive": "/srv/nccl-tests.tar.gz"}
 MIRROR = "http://mirror.example.com/rw"
 INDEX = "https://index.example.com/pypi"
 
@@ -61,7 +61,7 @@ def test_text_names_every_artifact_on_a_line(capsys: pytest.CaptureFixture[str])
     for row in ARTIFACTS:
         assert sum(line.split()[:1] == [row.name] for line in lines) == 1
     assert f"{len(ARTIFACTS)} artifacts" in said.err
-    assert "refused until artifact_pins vouches for them" in said.err
+    assert "refused until rdma_artifact_pins names them" in said.err
 
 
 def test_an_inventory_needs_only_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_an_inventory_that_needs_nothing(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_the_source_of_nccl_tests_is_needed_by_whoever_builds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pins = {"nccl-tests": "a" * 64}
-    built = inventory(tmp_path / "built", nccl_tests_archive=None, nccl_tests_version="2.19.5", rdma_stack="inbox", artifact_pins=pins)
+    built = inventory(tmp_path / "built", nccl_tests_archive=None, nccl_tests_version="2.19.5", rdma_stack="inbox", rdma_artifact_pins=pins)
     (row,) = listed(capsys, "-i", str(built))
     assert (row["name"], row["version"], row["sha256"]) == ("nccl-tests", "2.19.5", "a" * 64)
     assert row["url"].endswith("/v2.19.5.tar.gz")
@@ -100,7 +100,7 @@ def test_hosts_may_need_different_things(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_mirror_says_where_each_row_lies_and_is_taken_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = listed(capsys, "-i", str(inventory(tmp_path, artifact_mirror=MIRROR, rdma_stack_version="3.2.1")))
+    rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_artifact_mirror=MIRROR, rdma_stack_version="3.2.1")))
     row = named(rows, "doca-ubuntu24.04-x86_64")
     assert row["url"] == "https://linux.mellanox.com/public/repo/doca/3.2.1/ubuntu24.04/x86_64/"
     assert row["version"] == "3.2.1"
@@ -115,7 +115,7 @@ def test_without_a_mirror_they_come_from_the_vendor(tmp_path: Path, capsys: pyte
 
 
 def test_a_pin_of_the_operators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = listed(capsys, "-i", str(inventory(tmp_path, artifact_pins={"doca-key-rhel9-x86_64": FINGERPRINT})))
+    rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_artifact_pins={"doca-key-rhel9-x86_64": FINGERPRINT})))
     row = named(rows, "doca-key-rhel9-x86_64")
     assert (row["pin"], row["fingerprint"]) == ("fingerprint", FINGERPRINT)
     assert row["source"].endswith("; the fingerprint is the inventory's")
@@ -129,7 +129,7 @@ def test_the_operators_own_urls_are_no_ones_mirror(tmp_path: Path, capsys: pytes
         str(
             inventory(
                 tmp_path,
-                artifact_mirror=MIRROR,
+                rdma_artifact_mirror=MIRROR,
                 rdma_stack_repository_url="http://own.example.com/doca/",
                 rdma_stack_repository_key_url="http://own.example.com/key.asc",
                 rdma_stack_repository_fingerprint=FINGERPRINT,
@@ -163,7 +163,7 @@ def test_a_copy_of_the_vendors_repository_still_needs_the_vendors_key(tmp_path: 
 
 @pytest.mark.parametrize(("values", "names"), [
     ({"nccl_install": "wheel", "nccl_wheel_index": INDEX, "cuda_version": "13.0"}, {"nccl-wheel-cu13-x86_64", "nccl-wheel-cu13-aarch64"}),
-    ({"nccl_install": "wheel", "artifact_mirror": MIRROR},
+    ({"nccl_install": "wheel", "rdma_artifact_mirror": MIRROR},
      {f"nccl-wheel-cu{cuda}-{arch}" for cuda in (12, 13) for arch in ("x86_64", "aarch64")}),
     ({"nccl_install": "source"}, {"nccl-source"}),
     ({"nccl_install": "wheel", "nccl_archive": "/srv/n.whl"}, set()),
@@ -183,7 +183,7 @@ def test_where_a_wheel_is_and_is_taken_from(
     index: str | None, mirror: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The loop that fills a mirror (docs/bench.md) needs a url and a path that do not depend on the mirror being named already."""
-    path = inventory(tmp_path, nccl_install="wheel", cuda_version="13.0", nccl_wheel_index=index, artifact_mirror=mirror)
+    path = inventory(tmp_path, nccl_install="wheel", cuda_version="13.0", nccl_wheel_index=index, rdma_artifact_mirror=mirror)
     if index is None and mirror is None:
         assert run(["artifacts", "-i", str(path)]) == ExitCode.USAGE
         assert "nccl_install: wheel: needs nccl_wheel_index" in capsys.readouterr().err
@@ -199,7 +199,7 @@ def test_where_a_wheel_is_and_is_taken_from(
 
 def test_a_source_of_another_release_has_its_own_url(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pins = {"nccl-source": "0123" * 16}
-    rows = listed(capsys, "-i", str(inventory(tmp_path, nccl_install="source", nccl_version="2.29.7", artifact_pins=pins)))
+    rows = listed(capsys, "-i", str(inventory(tmp_path, nccl_install="source", nccl_version="2.29.7", rdma_artifact_pins=pins)))
     (row,) = (row for row in rows if row["name"] == "nccl-source")
     assert (row["version"], row["sha256"]) == ("2.29.7", "0123" * 16)
     assert row["url"].endswith("/v2.29.7-1.tar.gz")

@@ -86,7 +86,7 @@ def test_what_cannot_be_read_never_passes() -> None:
 @pytest.mark.parametrize(
     ("change", "values", "reason"),
     [
-        (lambda facts: None, {"qos_profile": "none"}, "the inventory expects nothing (qos_profile)"),
+        (lambda facts: None, {"qos_profile": "none"}, "the inventory expects nothing (rdma_qos_profile)"),
         (lambda facts: None, {"roce_qos_manage": False}, "somebody else sets the NICs (roce_qos_manage is false)"),
         (lambda facts: facts.update(virtual="container"), {}, "in a container"),
         (lambda facts: None, {"fabric": "erdma", "mtu": 8500}, "eRDMA has no DCB"),

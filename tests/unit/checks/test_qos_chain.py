@@ -324,7 +324,7 @@ def test_a_software_device_whose_interface_has_a_dcb_without_apptrust_hides_only
         ("rxe", {"rdma_stack": "soft_roce"}, {"mac": "52:54:00:bb:00:01"}, "Soft-RoCE has no DCB"),
         ("ib8", {"fabric": "infiniband", "mtu": 4092}, {"guid": "b8ce:f603:00ab:0000"}, "InfiniBand has credit-based flow control"),
         ("erdma2", {"fabric": "erdma", "mtu": 8500}, {"mac": "00:16:3e:11:22:01"}, "eRDMA has no DCB"),
-        ("roce8-bond", {"qos_profile": "none"}, {"pci": "0000:30:00.0"}, "the inventory expects nothing (qos_profile)"),
+        ("roce8-bond", {"qos_profile": "none"}, {"pci": "0000:30:00.0"}, "the inventory expects nothing (rdma_qos_profile)"),
     ],
 )
 def test_what_has_no_chain_is_skipped_with_its_reason(

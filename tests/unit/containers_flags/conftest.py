@@ -115,7 +115,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
     def write(site: str = "rdma_fabric: roce\nrdma_mtu: 9000\n") -> str:
         rails = "[{{name: rail0, match: {{pci: '0000:18:00.0'}}, address: 198.51.100.{0}/25}}]"
-        hosts = "".join(f"        {name}:\n          ansible_host: 192.0.2.{last}\n          rails: {rails.format(last)}\n"
+        hosts = "".join(f"        {name}:\n          ansible_host: 192.0.2.{last}\n          rdma_rails: {rails.format(last)}\n"
                         for name, last in (("zeta", 11), ("alpha", 12)))  # fmt: skip
         (tmp_path / "inv/group_vars").mkdir(parents=True, exist_ok=True)
         (tmp_path / "inv/hosts.yml").write_text("all:\n  children:\n    rdma:\n      hosts:\n" + hosts, encoding="utf-8")

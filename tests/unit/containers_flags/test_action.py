@@ -11,8 +11,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 
 RAIL = {"name": "rail0", "match": {"pci": "0000:18:00.0"}, "address": "198.51.100.11/25"}
 HOSTS = {
-    "zeta": {"ansible_host": "192.0.2.11", "rails": [RAIL]},
-    "lab": {"ansible_host": "127.0.0.1", "ssh_mesh_addresses": ["203.0.113.5"], "rails": []},
+    "zeta": {"ansible_host": "192.0.2.11", "rdma_rails": [RAIL]},
+    "lab": {"ansible_host": "127.0.0.1", "ssh_mesh_addresses": ["203.0.113.5"], "rdma_rails": []},
     "named": {"ansible_host": "zeta.example.com"},
 }
 

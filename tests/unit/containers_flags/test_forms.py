@@ -290,7 +290,7 @@ def test_aiacc_where_the_profile_wants_it(captured: Captured, spec: Callable[...
     both = {"aiacc_nccl_plugin_deb": "a" * 64, "aiacc_nccl_plugin_rpm": "a" * 64}
     other = {name: value for name, value in both.items() if name != pin}
     (said,) = made(captured, image_os=system, **erdma(spec, **values, artifact_pins=other)).problems
-    assert f"set artifact_pins: {{{pin}: SHA256}}" in said, "the node's package is not the image's"
+    assert f"set rdma_artifact_pins: {{{pin}: SHA256}}" in said, "the node's package is not the image's"
     pinned = erdma(spec, **values, artifact_pins=both)
     text = rendered("containerfile", [made(captured, image_os=system, **pinned)])
     assert text.index("https://ali-perseus-release") < text.index(f"{'a' * 64}  /root/aiacc") < text.index(tool) < text.index("ldconfig")

@@ -18,7 +18,7 @@ from ansible.template import Templar
 from ansible_collections.railwright.rdma.plugins.action import rdma_state
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 
-SITE: dict[str, Any] = {"inventory_hostname": "n1", "fabric": "roce", "mtu": 9000, "confirm_timeout_s": 20}
+SITE: dict[str, Any] = {"inventory_hostname": "n1", "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_confirm_timeout_s": 20}
 KEY = "network: address of rail0 (eth1)"
 CHANGE = {"key": KEY, "before": "192.0.2.1/24", "after": "198.18.0.1/24", "disruption": "link"}
 WAITS = {"changed": True, "plan": [CHANGE], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r1"}}

@@ -13,7 +13,7 @@ from ansible.template import Templar
 from ansible_collections.railwright.rdma.plugins.action import rdma_drift
 
 pytestmark = pytest.mark.core
-SITE = {"inventory_hostname": "node1", "fabric": "roce", "mtu": 9000}
+SITE = {"inventory_hostname": "node1", "rdma_fabric": "roce", "rdma_mtu": 9000}
 NEEDS_TTY = {"failed": True, "msg": "MODULE FAILURE: see stdout/stderr", "module_stderr": "sudo: sorry, you must have a tty to run sudo\n"}
 CLEAN = {"changed": False, "findings": [], "unknown": []}
 

@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.action import rdma_hpcx, rdma_n
 from ansible_collections.railwright.rdma.plugins.plugin_utils.prefix_action import PrefixAction
 
 pytestmark = pytest.mark.core
-SITE = {"inventory_hostname": "node1", "fabric": "roce", "mtu": 9000}
+SITE = {"inventory_hostname": "node1", "rdma_fabric": "roce", "rdma_mtu": 9000}
 KINDS = [
     (rdma_hpcx.ActionModule, "railwright.rdma.rdma_hpcx", "hpcx", {"mpi_install": "hpcx"}, "mpi_archive", "mpi"),
     (rdma_nccl_library.ActionModule, "railwright.rdma.rdma_nccl_library", "library", {"nccl_install": "source"}, "nccl_archive", "nccl"),

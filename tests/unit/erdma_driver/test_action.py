@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.action.rdma_erdma import MODULE
 from ansible_collections.railwright.rdma.plugins.modules import rdma_erdma
 
 pytestmark = pytest.mark.core
-SITE = {"inventory_hostname": "node1", "fabric": "erdma", "mtu": 8500, "erdma_mode": "compat"}
+SITE = {"inventory_hostname": "node1", "rdma_fabric": "erdma", "rdma_mtu": 8500, "erdma_mode": "compat"}
 
 
 def act(patch: pytest.MonkeyPatch, **arguments: Any) -> list[dict[str, Any]]:

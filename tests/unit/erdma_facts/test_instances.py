@@ -41,11 +41,11 @@ def rails(count: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("wishes", "key", "severity", "words"),
     [
-        ({"mtu": 9000}, "mtu", "error", "8500"),
-        ({"mtu": 1500, "erdma_instance_type": EBMGN7EX}, "mtu", "error", "8500"),
-        ({"mtu": 8500, "erdma_instance_type": EBMGN7EX}, "mtu", "warning", "JumboFrameSupport"),
-        ({"rails": rails(3), "erdma_instance_type": EBMGN7EX}, "rails", "error", "at most 2 rails"),
-        ({"expect": {"hcas": 1}, "erdma_instance_type": EBMGN7EX}, "expect.hcas", "warning", "2"),
+        ({"mtu": 9000}, "rdma_mtu", "error", "8500"),
+        ({"mtu": 1500, "erdma_instance_type": EBMGN7EX}, "rdma_mtu", "error", "8500"),
+        ({"mtu": 8500, "erdma_instance_type": EBMGN7EX}, "rdma_mtu", "warning", "JumboFrameSupport"),
+        ({"rails": rails(3), "erdma_instance_type": EBMGN7EX}, "rdma_rails", "error", "at most 2 rails"),
+        ({"expect": {"hcas": 1}, "erdma_instance_type": EBMGN7EX}, "rdma_expect.hcas", "warning", "2"),
         ({KEY: 81, "erdma_instance_type": EBMGN7EX}, KEY, "error", "at most 80"),
         ({KEY: 101, "erdma_instance_type": "ecs.gn8v-8x.48xlarge"}, KEY, "error", "at most 100"),
         ({"erdma_instance_type": "ecs.ebmgn7ex.64xlarge"}, "erdma_instance_type", "warning", EBMGN7EX),
@@ -70,7 +70,7 @@ def test_rules(wishes: dict[str, Any], key: str, severity: str, words: str) -> N
     ],
 )
 def test_what_is_right_is_not_remarked_on(wishes: dict[str, Any]) -> None:
-    named = ("mtu", "rails", "expect.hcas", KEY, "erdma_instance_type", "erdma_route_metric")
+    named = ("rdma_mtu", "rdma_rails", "rdma_expect.hcas", KEY, "erdma_instance_type", "erdma_route_metric")
     spec, findings = built(**wishes)
     assert spec is not None
     assert [item for item in findings if item.key in named] == []
@@ -82,7 +82,8 @@ def test_a_type_without_jumbo_frames_refuses_8500_on_any_rail(monkeypatch: pytes
     one = [{**rails(1)[0], "mtu": 8500}]
     spec, findings = built(rails=one, erdma_instance_type=EBMGN7EX)
     assert spec is None
-    assert [(item.key, item.severity, item.allowed) for item in findings if item.key.endswith("mtu")] == [("rails[0].mtu", "error", "1400")]
+    said = [(item.key, item.severity, item.allowed) for item in findings if item.key.endswith("mtu")]
+    assert said == [("rdma_rails[0].mtu", "error", "1400")]
 
 
 @pytest.mark.parametrize(("key", "value"), [("erdma_instance_type", EBMGN7EX), ("erdma_route_metric", 300)])

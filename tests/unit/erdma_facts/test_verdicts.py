@@ -138,10 +138,10 @@ def test_a_provider_that_is_missing_says_what_to_do(nodes: Path, provider: dict[
     [
         ({"erdma_instance_type": EBMGN7EX}, "pass", 2, EBMGN7EX),
         ({"erdma_instance_type": "ecs.ebmgn8i.32xlarge"}, "fail", 4, "switched on for every network interface"),
-        ({"erdma_instance_type": "ecs.ebmgn8i.32xlarge", "expect": {"hcas": 2}}, "pass", 2, "expect.hcas"),
+        ({"erdma_instance_type": "ecs.ebmgn8i.32xlarge", "expect": {"hcas": 2}}, "pass", 2, "rdma_expect.hcas"),
         ({"erdma_instance_type": "ecs.gn8v.4xlarge"}, "skipped", None, "is not known here; set expect.hcas"),
         ({"erdma_instance_type": "ecs.c8i.large"}, "skipped", None, "is not known here; set expect.hcas"),
-        ({}, "skipped", None, "expects nothing (erdma_instance_type, expect.hcas)"),
+        ({}, "skipped", None, "expects nothing (erdma_instance_type, rdma_expect.hcas)"),
         ({"expect": {"hcas": 3}}, "fail", 3, "the PCI bus has 2"),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_served_system_without_security_updates_is_refused_unless_accepted(sys
         return [row.message for row in preflight_problems(erdma(**VOUCHED, **values), on(system), evidence) if row.subject == "system"]
 
     assert len(said()) == 1
-    assert "set accept_eol: true" in said()[0]
+    assert "set rdma_accept_eol: true" in said()[0]
     assert said(accept_eol=True) == []
 
 

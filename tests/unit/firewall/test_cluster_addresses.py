@@ -15,8 +15,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses 
 
 def test_what_counts() -> None:
     found = derive({
-        "node1": {"ansible_host": "192.0.2.11", "rails": [{"name": "rail0", "address": "198.18.0.11/24"}], "ssh_mesh_addresses": None},
-        "node2": {"ansible_host": "node2.example.com", "rails": [{"name": "rail0", "address": "198.18.0.12/24"}, {"name": "rail1"}]},
+        "node1": {"ansible_host": "192.0.2.11", "rdma_rails": [{"name": "rail0", "address": "198.18.0.11/24"}], "ssh_mesh_addresses": None},
+        "node2": {"ansible_host": "node2.example.com", "rdma_rails": [{"name": "rail0", "address": "198.18.0.12/24"}, {"name": "rail1"}]},
         "192.0.2.13": {"ansible_host": None},
         "node4": {"ansible_host": "2001:db8::4", "ssh_mesh_addresses": ["192.0.2.14", "192.0.2.11"]},
     })
@@ -26,7 +26,7 @@ def test_what_counts() -> None:
 
 @pytest.mark.parametrize("host", ["node1", "127.0.0.1", "localhost", "fe80::1%eth0", "fe80::1", "::", "224.0.0.1"])
 def test_what_is_no_address_of_a_node(host: str) -> None:
-    assert derive({"node1": {"ansible_host": host, "rails": "none", "ssh_mesh_addresses": "x"}}) == {"peers": [], "unknown": ["node1"]}
+    assert derive({"node1": {"ansible_host": host, "rdma_rails": "none", "ssh_mesh_addresses": "x"}}) == {"peers": [], "unknown": ["node1"]}
 
 
 class Hosts(dict[str, Any]):

@@ -266,7 +266,7 @@ def test_nv_peer_mem_without_a_pin_is_refused(planner: MakePlanner) -> None:
     """Nobody here has computed the checksum of that archive."""
     [problem] = old_driver(planner).problems()
     assert problem.startswith("nv_peer_mem: nobody here vouches for https://")
-    assert problem.endswith("set artifact_pins: {nv_peer_mem-1.3: its sha256}")
+    assert problem.endswith("set rdma_artifact_pins: {nv_peer_mem-1.3: its sha256}")
 
 
 def test_nv_peer_mem_whose_source_is_there_needs_no_pin(planner: MakePlanner) -> None:

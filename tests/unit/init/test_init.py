@@ -9,7 +9,7 @@ import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS
-from field_specs import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from railwright.exitcodes import InputError
 from railwright.init import files, write_inventory
 from railwright.inventory import load
@@ -38,16 +38,18 @@ def test_the_examples_are_what_it_writes(fabric: str, repository: Path) -> None:
 def test_every_key_is_explained(fabric: str) -> None:
     site = files(fabric)[SITE]
     for key in KEYS:
-        if key.name != "rails":
+        if key.name != "rdma_rails":
             assert len(re.findall(rf"^(?:# )?{key.name}: ", site, re.MULTILINE)) == 1, key.name
     assert site.count("Allowed: ") == len(KEYS) - 1
-    assert re.search(r"^mtu: \d+$", site, re.MULTILINE), "the MTU is set, at top level"
-    assert set(yaml.safe_load(site)) == {"fabric", "mtu"}
+    assert re.search(r"^rdma_mtu: \d+$", site, re.MULTILINE), "the MTU is set, at top level"
+    assert set(yaml.safe_load(site)) == {"rdma_fabric", "rdma_mtu"}
 
 
 # A version says of what: these keys are refused without the one above them in the file.
 ABOVE = {"gpu_driver_version": "gpu_driver_branch", "cuda_cudnn_version": "cuda_version"}
-AIACC = {"fabric": "erdma", "mtu": 1400, "nccl_profile": "erdma-aiacc", "artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64}}
+AIACC = {
+    "rdma_fabric": "erdma", "rdma_mtu": 1400, "rdma_nccl_profile": "erdma-aiacc", "rdma_artifact_pins": {"aiacc_nccl_plugin_rpm": "0" * 64},
+}  # fmt: skip
 # And these say how something is brought that is not brought by default.
 WITH = {
     "nccl_version": {"nccl_install": "wheel", "nccl_wheel_index": "https://mirror.example.com/pypi"},
@@ -72,7 +74,7 @@ WITH |= {f"ai_environment_conda_{name}": CONDA for name in ("installer", "instal
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
-@pytest.mark.parametrize("key", [key.name for key in KEYS if key.name != "rails"])
+@pytest.mark.parametrize("key", [key.name for key in KEYS if key.name != "rdma_rails"])
 def test_every_key_can_be_uncommented(fabric: str, key: str) -> None:
     """Taking the # away from one line gives a value that is right for this fabric."""
     site = files(fabric)[SITE]

@@ -164,12 +164,12 @@ def test_a_boot_that_is_too_small_is_refused_with_numbers(node: Node, pinned: Pi
 
 @pytest.mark.parametrize("release", [EL_NEW, "6.1.0-26-arm64", "6.8.0-85-generic"])
 def test_a_release_of_another_system_or_architecture_is_refused(pinned: Pinned, release: str) -> None:
-    said = [problem.message for problem in pinned(release).problems() if problem.subject == "kernel_version"]
+    said = [problem.message for problem in pinned(release).problems() if problem.subject == "rdma_kernel_version"]
     assert said == [f"{release} is no kernel release of Debian GNU/Linux 12 (bookworm) on x86_64: there `uname -r` prints one like {OLD}"]
 
 
 def test_a_release_of_debian_is_refused_on_el(el: Node) -> None:
-    assert [problem.subject for problem in Planner(el, kernel_version=NEW).problems()] == ["kernel_version"]
+    assert [problem.subject for problem in Planner(el, kernel_version=NEW).problems()] == ["rdma_kernel_version"]
     assert Planner(el, kernel_version=EL_OLD).problems() == []
 
 

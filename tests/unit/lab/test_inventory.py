@@ -21,7 +21,7 @@ def test_hosts(tmp_path: Path) -> None:
     assert group["hosts"]["node2"] == {
         "ansible_host": "127.0.0.1",
         "ansible_port": 2202,
-        "rails": [
+        "rdma_rails": [
             {"name": "rail0", "match": {"mac": "52:54:00:4d:01:02"}, "address": "10.77.0.12/24"},
             {"name": "rail1", "match": {"mac": "52:54:00:4d:02:02"}, "address": "10.77.1.12/24"},
         ],
@@ -48,7 +48,7 @@ def test_a_path_with_spaces_and_quotes_survives(tmp_path: Path) -> None:
 def test_site(state: LabState) -> None:
     inventory.write(state)
     site = yaml.safe_load((state.inventory / "group_vars/all/site.yml").read_text())
-    assert (site["fabric"], site["rdma_stack"], site["mtu"]) == ("roce", "soft_roce", 9000)
+    assert (site["rdma_fabric"], site["rdma_stack"], site["rdma_mtu"]) == ("roce", "soft_roce", 9000)
 
 
 def test_an_edited_site_is_the_operators(state: LabState) -> None:

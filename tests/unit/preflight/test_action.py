@@ -20,7 +20,7 @@ GOOD = {
     "free": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 9 9 9000000 1% /\n/dev/vda 9 9 9000000 1% /\n",
     "python": "3.11.2 /usr/bin/python3\n",
 }  # fmt: skip
-SITE = {"inventory_hostname": "node1", "fabric": "roce", "mtu": 9000}
+SITE = {"inventory_hostname": "node1", "rdma_fabric": "roce", "rdma_mtu": 9000}
 
 
 class Preflight(rdma_preflight.ActionModule):
@@ -101,7 +101,7 @@ def test_warnings_do_not_fail() -> None:
 def test_a_wrong_inventory_fails_before_the_node_is_contacted() -> None:
     action = Preflight("", {})
     with pytest.raises(AnsibleActionFail) as caught:
-        action.run(task_vars={**SITE, "mtu": "big", "nccl_env_overides": {}})
-    assert "mtu" in str(caught.value)
+        action.run(task_vars={**SITE, "rdma_mtu": "big", "nccl_env_overides": {}})
+    assert "rdma_mtu" in str(caught.value)
     assert "nccl_env_overides" in str(caught.value)
     assert action.commands == []

@@ -156,7 +156,7 @@ def test_another_profile_in_place_of_the_inventorys(explain: Explain, inventory:
     assert json.loads(explain("oci-h100", "-i", path, "--format", "json")[1])["n1"]["profile"] == "oci-h100"
     code, text, err = explain("scnet", "-i", path)
     assert (code, text) == (ExitCode.USAGE, "")
-    assert "explain scnet: nccl_profile: scnet: is for a fabric with TC 136" in err
+    assert "explain scnet: rdma_nccl_profile: scnet: is for a fabric with TC 136" in err
     assert "no node was contacted" in err
 
 

@@ -168,7 +168,7 @@ def test_a_batch_that_lost_a_node_is_told() -> None:
 
 
 def test_the_consent_is_the_inventorys() -> None:
-    assert run({"consent": ["link"]}, drift=seen(MTU))["remediation"]["mend"] == [MTU["key"]]
+    assert run({"rdma_consent": ["link"]}, drift=seen(MTU))["remediation"]["mend"] == [MTU["key"]]
     assert run({}, drift=seen(MTU))["remediation"]["mend"] == []
 
 

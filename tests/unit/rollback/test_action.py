@@ -17,7 +17,7 @@ from ansible.template import Templar
 from ansible_collections.railwright.rdma.plugins.action import rdma_rollback
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 
-SITE: dict[str, Any] = {"inventory_hostname": "n1", "fabric": "roce", "mtu": 9000, "confirm_timeout_s": 20}
+SITE: dict[str, Any] = {"inventory_hostname": "n1", "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_confirm_timeout_s": 20}
 CONFIRM = {"state": "applied", "run": "r2", "changes": [], "troubles": [], "restore_point": "/var/lib/railwright/restore/r2/journal.json"}
 WAITS = {"changed": True, "plan": [], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r2"}}
 

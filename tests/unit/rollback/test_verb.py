@@ -85,9 +85,9 @@ Rollback = Callable[..., Ran]
 @pytest.fixture
 def rollback(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Runner) -> Rollback:
     def call(*words: str) -> Ran:
-        members = {name: {"rails": []} for name in ("n1", "n2")}
+        members = {name: {"rdma_rails": []} for name in ("n1", "n2")}
         path = tmp_path / "hosts.yml"
-        site = {"fabric": "roce", "mtu": 9000}
+        site = {"rdma_fabric": "roce", "rdma_mtu": 9000}
         path.write_text(json.dumps({"all": {"vars": site, "children": {"rdma": {"hosts": members}}}}))
         capsys.readouterr()
         code = railwright(["rollback", "-i", str(path), *words])
@@ -101,7 +101,7 @@ def test_it_rolls_back_then_validates_and_says_the_restore_point(rollback: Rollb
     assert ran.code == 0, ran
     assert runner.playbooks == ["rollback", "validate"]
     variables = runner.calls[0][1]
-    assert (variables["rdma_rollback_to"], variables["consent"]) == ("r1", ["link"])
+    assert (variables["rdma_rollback_to"], variables["rdma_consent"]) == ("r1", ["link"])
     assert variables["rdma_rollback_force"] == ["/etc/x", "pkg"]
     assert JOURNAL in ran.out
     assert "2 nodes: 2 changes (link 2), 2 put back" in ran.out

@@ -108,7 +108,7 @@ def test_every_playbook_that_is_imported_exists(name: str) -> None:
 
 def test_a_node_that_mends_itself_has_no_consent() -> None:
     first = yaml.safe_load((PLACE / "pull_remediate.yml").read_text(encoding="utf-8"))[0]
-    assert first["vars"] == {"consent": []}
+    assert first["vars"] == {"rdma_consent": []}
 
 
 def test_drift_is_a_finding_and_no_failure() -> None:

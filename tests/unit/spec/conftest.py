@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
-from field_specs import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 RAIL = {"name": "rail0", "match": {"mac": "02:00:00:00:01:00"}, "address": "198.51.100.11/25"}
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]

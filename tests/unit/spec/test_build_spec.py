@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
-from field_specs import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
 IB_RAIL = {"name": "rail0", "match": {"pci": "1a:00.0"}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import PROFILES
-from field_specs import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 FINGERPRINT = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 RAILS = [{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.1/24"}]

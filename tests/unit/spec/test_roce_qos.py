@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from field_specs import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 BUFFERS = {"bytes": ["130944", 130944, 0, 0, 0, 0, 0, 0], "priorities": [0, 0, 0, 1, 0, 0, 0, 0]}
 

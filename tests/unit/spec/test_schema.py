@@ -14,8 +14,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import SITE_PREFIX
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS, ROLE_KEYS, ROLES, SITE
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, check_key
-from field_specs import build_spec
 
 
 def test_names_are_unique_and_owned() -> None:

@@ -4,7 +4,7 @@
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
-from field_specs import build_spec, validate_site
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 
 
 def host(number: int, count: int = 1, **keys: Any) -> Spec:

@@ -19,9 +19,9 @@ HOSTS = """all:
     rdma:
       hosts:
         n1:
-          rails: [{name: rail0, match: {pci: "0000:18:00.0"}, address: 198.51.100.11/25}]
+          rdma_rails: [{name: rail0, match: {pci: "0000:18:00.0"}, address: 198.51.100.11/25}]
         n2:
-          rails: [{name: rail0, match: {pci: "0000:18:00.0"}, address: 198.51.100.12/25}]
+          rdma_rails: [{name: rail0, match: {pci: "0000:18:00.0"}, address: 198.51.100.12/25}]
 """
 Write = Callable[..., str]
 
@@ -85,7 +85,7 @@ def test_each_of_several_profiles(write: Write, capsys: pytest.CaptureFixture[st
     where = write("rdma_fabric: roce\nrdma_mtu: 9000\n", n2="rdma_qos_profile: oci-dscp10\n")
     out, err = told(capsys, "-i", where, "--os", "nxos")
     assert out == text("nxos", "dscp26-prio3") + "\n" + text("nxos", "oci-dscp10")
-    assert "qos_profile" in err
+    assert "rdma_qos_profile" in err
     assert "n2" in err
     out, err = told(capsys, "-i", where, "--os", "nxos", "--limit", "n2")
     assert (out, err) == (text("nxos", "oci-dscp10"), "")
@@ -96,7 +96,7 @@ def test_two_of_the_sites_own(write: Write, capsys: pytest.CaptureFixture[str]) 
     out, err = told(capsys, "-i", write(site, n2="rdma_qos_custom: {dscp: 34}\n"), "--os", "sonic", "--format", "json")
     found = [switch_text.sonic(item["lines"]).pfc for item in json.loads(out)["hints"]]
     assert found == [{3}, {4}]
-    assert "qos_custom" in err
+    assert "rdma_qos_custom" in err
 
 
 FABRICS = {
@@ -119,7 +119,7 @@ def test_one_line_where_there_is_no_profile(fabric: str, system: str, write: Wri
 
 WRONG: dict[str, tuple[str, str]] = {
     "an unknown profile": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: dscp26\n", "is no QoS profile"),
-    "nodes that disagree": ("rdma_fabric: roce\nrdma_mtu: \"{{ 9000 if inventory_hostname == 'n1' else 4200 }}\"\n", "mtu"),
+    "nodes that disagree": ("rdma_fabric: roce\nrdma_mtu: \"{{ 9000 if inventory_hostname == 'n1' else 4200 }}\"\n", "rdma_mtu"),
     "no switch has it": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: custom\nrdma_qos_custom: {dscp: 56}\n", "priority 7"),
     "misspelt": ("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profil: none\n", "rdma_qos_profile"),
 }

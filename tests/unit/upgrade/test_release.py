@@ -14,7 +14,7 @@ Read = Callable[[str], Release]
 GOOD = """\
 name: "2026-11"
 pins:
-  kernel_version: 6.1.0-48-amd64
+  rdma_kernel_version: 6.1.0-48-amd64
   rdma_stack: doca
   rdma_stack_version: "3.2.3"
   rdma_stack_pins: {rdma-core: "52.0-1"}
@@ -42,7 +42,7 @@ def test_a_good_one(reading: Read) -> None:
     release = reading(GOOD)
     assert release.name == "2026-11"
     assert release.pins == {
-        "kernel_version": "6.1.0-48-amd64",
+        "rdma_kernel_version": "6.1.0-48-amd64",
         "rdma_stack": "doca",
         "rdma_stack_version": "3.2.3",
         "rdma_stack_pins": {"rdma-core": "52.0-1"},
@@ -74,7 +74,7 @@ BAD = {
     "misspelt-pin": (PIN + "rdma_stak_version: '3.2.3'\n", "3: rdma_stak_version: is no pin; did you mean rdma_stack_version?" + ALLOWED),
     "a-key-that-is-no-pin": (
         PIN + "rdma_mtu: 9000\n",
-        "3: mtu: is the inventory's: a release holds versions and where they come from" + ALLOWED,
+        "3: rdma_mtu: is the inventory's: a release holds versions and where they come from" + ALLOWED,
     ),
     "pin-outside": ('name: "1"\nnccl_version: "2.30.7"\n', "2: nccl_version: stands outside of pins; allowed: the same line below pins:"),
     "unquoted-version": (
@@ -95,7 +95,7 @@ BAD = {
     ),
     "unknown-artifact": (
         PIN + "rdma_artifact_pins:\n    nccl-sorce: aa\n",
-        "4: artifact_pins.nccl-sorce: aa: is no artifact of the catalogue; did you mean nccl-source?" + ARTIFACT,
+        "4: rdma_artifact_pins.nccl-sorce: aa: is no artifact of the catalogue; did you mean nccl-source?" + ARTIFACT,
     ),
 }
 
@@ -129,7 +129,7 @@ def test_no_release_at_all(text: str, line: str, reading: Read) -> None:
 
 def test_every_mistake_has_its_line(reading: Read) -> None:
     with pytest.raises(ReleaseError) as caught:
-        reading("name: 7.50\npins:\n  mtu: 9000\n  cuda_version: 13.0\n")
+        reading("name: 7.50\npins:\n  rdma_mtu: 9000\n  cuda_version: 13.0\n")
     assert [finding.line for finding in caught.value.findings] == [1, 3, 4]
     assert str(caught.value) == "release.yml: 3 errors; no node was contacted"
 

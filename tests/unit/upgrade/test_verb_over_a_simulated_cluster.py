@@ -110,7 +110,7 @@ def test_from_the_old_set_to_the_new_one(plays: Plays, run: Run) -> None:
     step, limit, variables = plays.asked[1]
     assert (step, limit) == ("drain", "n1")
     assert variables["rdma_stack_pins"] == {"rdma-core": "52.0-1"}
-    assert variables["consent"] == ["restart"]
+    assert variables["rdma_consent"] == ["restart"]
     assert variables["rdma_upgrade_run"] == variables["rdma_run_id"] == found["run"]
     assert "upgrade: n1: draining (0 of 3 done" in err
 
@@ -185,7 +185,7 @@ def test_stopped_and_resumed(plays: Plays, run: Run) -> None:
         ("change", "n1"),  # who knows what became of it meanwhile
     ]
     assert again[3][:2] == ("validate", "n1")
-    assert again[0][2]["consent"] == ["restart"]
+    assert again[0][2]["rdma_consent"] == ["restart"]
     assert again[0][2]["rdma_stack_pins"] == {"rdma-core": "52.0-1"}
     assert "3 nodes: 3 done" in out
 
@@ -225,7 +225,7 @@ def test_a_dry_run_takes_nothing(plays: Plays, run: Run, state_home: Path) -> No
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (RELEASE + "  mtu: 9000\n", "release.yml:4: mtu: is the inventory's"),
+        (RELEASE + "  rdma_mtu: 9000\n", "release.yml:4: rdma_mtu: is the inventory's"),
         ('name: "1"\npins:\n  rdma_stack_version: "3.2.3"\n', "release.yml:3: rdma_stack_version: 3.2.3: is for a vendor's stack"),
     ],
 )

@@ -83,7 +83,8 @@ def test_a_node_that_did_not_come_back_is_unreachable_and_named_with_the_time() 
     step = Step(away=True, mode="after_reboot", error=TIMED_OUT, waited_s=30)
     with pytest.raises(AnsibleConnectionFailure) as lost:
         step.result()
-    said = "n1 did not come back from its reboot within 30 s (reboot_timeout_s): Failed to connect to the host via ssh: No route to host"
+    said = ("n1 did not come back from its reboot within 30 s (rdma_reboot_timeout_s): "
+            "Failed to connect to the host via ssh: No route to host")
     assert str(lost.value) == said
     assert step.resets == 1, "a connection that is still open proves nothing"
     step.cleanup()
