@@ -28,6 +28,11 @@ DISRUPTION_MEANING = {
 }
 
 
+def heaviest(classes: Sequence[str]) -> str:
+    """Of these classes, ``none`` where there is none."""
+    return max(classes, key=DISRUPTIONS.index) if classes else "none"
+
+
 def needs_consent(disruption: str, consent: Sequence[str]) -> bool:
     """Whether a change of this class is refused under this consent list."""
     return disruption != "none" and disruption not in consent
@@ -229,19 +234,8 @@ def run(argv: Tuple[str, ...], undo: Tuple[Tuple[str, ...], ...] = (), seconds: 
 
 def change_as_dict(change: Change) -> Dict[str, Any]:
     """The JSON form of a change: everything a reader needs, no commands."""
-    return {
-        "key": change.key,
-        "area": change.area,
-        "what": change.what,
-        "before": change.before,
-        "after": change.after,
-        "disruption": change.disruption,
-        "why": change.why,
-        "source": change.source,
-        "subject": dict(change.subject._asdict()),
-        "when": change.when,
-        "rail": change.rail,
-    }
+    fields = dict(change._asdict(), key=change.key, subject=dict(change.subject._asdict()))
+    return {name: value for name, value in fields.items() if name not in ("ops", "needs")}
 
 
 def as_dicts(items: Any) -> List[Dict[str, Any]]:

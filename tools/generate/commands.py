@@ -89,7 +89,8 @@ and `message` says why
 `subject` has a `kind` (file, package, unit, module, driver, sysctl, limit, keyring, interface, pci, firmware or setting) and a `name`;
 `when` is `now`, or `boot` for what only the next boot meets; `rail` is null for what is no rail's.
 A problem is `{area, subject, message}`.
-A summary counts nodes by status, changes by disruption class, verdicts by status, and has `exit_code`.
+A summary counts nodes by status, changes by disruption class, verdicts by status, and has
+`exit_code`.
 """
 
 

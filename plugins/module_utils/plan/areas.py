@@ -23,6 +23,11 @@ from ..spec.model import Spec
 from ..types import CRITICAL, MAJOR, MINOR, Change, Identity, Problem
 
 
+def no_problems(spec: Spec, identity: Identity, desired: Any) -> List[Problem]:
+    """For an area that no node is unfit for."""
+    return []
+
+
 def no_conflicts(desired: Any, observed: Any) -> List[Problem]:
     """For an area that nothing found on a node can make impossible."""
     return []
@@ -51,8 +56,8 @@ class Area(NamedTuple):
 def area(module: ModuleType, severity: str, *, needs: Tuple[str, ...] = (), confirmed: bool = False) -> Area:
     made: Any = module
     return Area(
-        made.NAME, severity, needs, confirmed, made.desired, made.observe, made.plan, made.problems,
-        getattr(made, "conflicts", no_conflicts), getattr(made, "notes", no_notes))
+        made.NAME, severity, needs, confirmed, made.desired, made.observe, made.plan,
+        getattr(made, "problems", no_problems), getattr(made, "conflicts", no_conflicts), getattr(made, "notes", no_notes))
 
 
 # What breaks jobs now is critical, what slows them or breaks at the next boot is major.

@@ -47,7 +47,7 @@ def package_steps(changes: Sequence[Change], manager: str) -> Dict[str, Any]:
     if removed:
         steps.append({"area": "packages", "state": "absent", "names": removed})
     done: List[str] = []
-    for area in _areas([change for change, _name in named]):
+    for area in dict.fromkeys(change.area for change, _name in named):
         rows = [(change, name) for change, name in named if change.area == area and change.after is not None and name not in done]
         done += [name for _change, name in rows]
         for state, group in _grouped(rows):
@@ -67,14 +67,6 @@ def _grouped(rows: Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[C
     build = [row for row in rows if _BUILD.match(row[1]) and row not in replaced]
     rest = [row for row in rows if row not in replaced + offline + unsigned + build]
     return [("present", build), ("replaced", replaced), ("file", offline), ("present", rest), ("unsigned", unsigned)]
-
-
-def _areas(changes: Sequence[Change]) -> List[str]:
-    found: List[str] = []
-    for change in changes:
-        if change.area not in found:
-            found.append(change.area)
-    return found
 
 
 # What the role must download before packages are proved: signing keys, and the vendor's repository as one package.

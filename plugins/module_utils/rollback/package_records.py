@@ -11,12 +11,12 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.journal import PACKAGES, ROOT, Journal, Point, next_number, unused
-from ..areas.common.package_changes import heavier, package_change
+from ..areas.common.package_changes import package_change
 from ..errors import RailwrightError
 from ..formats.versions import compare
 from ..host.host import Host
 from ..observe.packages import DPKG_LIMIT, DPKG_STATUS
-from ..types import Change
+from ..types import Change, heaviest
 
 RPM_QUERY = ("rpm", "-qa", "--qf", "%{NAME}.%{ARCH} %|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\n")
 RPM_SECONDS = 120.0
@@ -148,7 +148,7 @@ def package_rows(undone: Sequence[Point], history: Sequence[Point], now: Mapping
             plain = name if point.packages.get("manager") == "apt" else name.rpartition(".")[0]
             area, disruption = (point.packages.get("plan") or {}).get(plain) or ("packages", "none")
             row = found.get(name) or Row(name, "", after.get(name, ""), now.get(name, ""), area, disruption, point.name, assumed)
-            found[name] = row._replace(wanted=before.get(name, ""), disruption=heavier(row.disruption, disruption))
+            found[name] = row._replace(wanted=before.get(name, ""), disruption=heaviest((row.disruption, disruption)))
     for row in found.values():
         words = [row.name] + row.wanted.split() + row.now.split()
         if not _NAME.fullmatch(row.name) or not all(_VERSION.fullmatch(word) for word in words[1:]):
@@ -163,7 +163,7 @@ def goes_back(row: Row, manager: str) -> bool:
 
 
 def row_change(row: Row, manager: str) -> Change:
-    disruption = heavier(row.disruption, "downgrade") if goes_back(row, manager) else row.disruption
+    disruption = heaviest((row.disruption, "downgrade")) if goes_back(row, manager) else row.disruption
     why = "run %s changed it%s" % (row.run, " (assumed: it has not written down how it left the packages)" if row.assumed else "")
     return package_change(row.area, row.name, row.now or None, row.wanted or None, why, record_path(row.run), disruption)
 

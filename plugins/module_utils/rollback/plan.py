@@ -8,14 +8,13 @@ the command line take them as they take an apply's; what carries them out is ``r
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.journal import BOOT_ID, Point, document_path, points, snapshot_of
-from ..areas.common.package_changes import heavier
 from ..areas.stack.repositories import WHY_REPAIR
 from ..areas.stack.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
 from ..errors import RailwrightError
 from ..formats.masking import masked_change
 from ..host.host import Host
 from ..observe.package_state import VERSIONLOCK, Unfinished, unfinished
-from ..types import FILE, SETTING, Change, Identity, Op, Problem, Subject
+from ..types import FILE, SETTING, Change, Identity, Op, Problem, Subject, heaviest
 from .package_records import MANAGERS, Row, keeping, observe_packages, package_rows, row_change, stays
 from .points import Found, effective, entries_of, judge, look, since, targets, waits
 
@@ -117,14 +116,12 @@ def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, Found]]) -> Li
     for key, rows in grouped.items():
         area, _colon, what = key.partition(": ")
         words = [pair for pair in dict.fromkeys(_words(entry, known) for _point, entry in rows) if pair[0] != pair[1]]
-        disruption = "none"
-        for _point, entry in rows:
-            disruption = heavier(disruption, entry.get("disruption", "none"))
         if words:
             ops = tuple(Op(entry["kind"], entry["path"], "", 0, tuple(entry["argv"]), ()) for _point, entry in rows)
             names = list(dict.fromkeys(point.name for point, _entry in rows))
             found.append(masked_change(Change(
-                area, what, "; ".join(pair[0] for pair in words), "; ".join(pair[1] for pair in words), disruption,
+                area, what, "; ".join(pair[0] for pair in words), "; ".join(pair[1] for pair in words),
+                heaviest([entry.get("disruption", "none") for _point, entry in rows]),
                 "changed by run %s" % ", ".join(names), document_path(names[0]), ops, _subject(ops))))
     return found
 

@@ -63,7 +63,7 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
     """The findings of one text. ``qos``: the QoS profile that NCCL_IB_TC is held against, None: none."""
     found: list[NcclFinding] = []
     for setting in source.settings:
-        found += [NcclFinding(source.file, setting.line, setting.name, slip.severity, slip.message, slip.fix) for slip in setting.slips]
+        found += [NcclFinding(source.file, setting.line, setting.name, *slip) for slip in setting.slips]
         option = judge_option(setting.name, setting.value) if source.grammar is Grammar.SHELL and setting.value else None
         found += [NcclFinding(source.file, setting.line, setting.name, *option)] if option else []
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything

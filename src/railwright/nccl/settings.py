@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import NamedTuple
 
 from railwright.nccl.programs import options_of
 
@@ -28,14 +27,6 @@ class Grammar(StrEnum):
     SHELL = "shell"
 
 
-class Slip(NamedTuple):
-    """What of a line NCCL takes otherwise than it looks."""
-
-    message: str
-    fix: str  # what to write
-    severity: str = "error"
-
-
 @dataclass(frozen=True)
 class Setting:
     """One variable at one place. ``value`` None: named without a value, or with one that only a shell can compute."""
@@ -43,7 +34,8 @@ class Setting:
     line: int
     name: str
     value: str | None
-    slips: tuple[Slip, ...] = field(default=())  # conf only
+    # conf only: what of the line NCCL takes otherwise than it looks, as (severity, problem, what to write)
+    slips: tuple[tuple[str, str, str], ...] = field(default=())
 
 
 def grammar_of(path: str) -> Grammar:
@@ -65,37 +57,38 @@ def _conf(text: str) -> Iterator[Setting]:
         if line.startswith("#") or not line.strip():
             continue
         name, equals, value = line.partition("=")
-        slips: list[Slip] = []
+        slips: list[tuple[str, str, str]] = []
         bare = re.sub(r"^\s*export\s+", "", name).strip()
         if not equals:
-            yield Setting(number, bare, None, (Slip("has no =: NCCL passes over the line", "NAME=VALUE, or # in the first column"),))
+            yield Setting(number, bare, None, (("error", "has no =: NCCL passes over the line", "NAME=VALUE, or # in the first column"),))
             continue
         if name.lstrip().startswith("#"):
-            yield Setting(number, name.strip(), None, (Slip("is no comment: # counts in the first column only", "# in the first column"),))
+            slip = ("error", "is no comment: # counts in the first column only", "# in the first column")
+            yield Setting(number, name.strip(), None, (slip,))
             continue
         if marked and number == 1:
-            slips.append(Slip("the file begins with a byte order mark, which NCCL takes for a part of this name",
-                              "the file as plain UTF-8"))
+            problem = "the file begins with a byte order mark, which NCCL takes for a part of this name"
+            slips.append(("error", problem, "the file as plain UTF-8"))
         if name != bare:
-            slips.append(Slip(f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
+            slips.append(("error", f"sets a variable named {name!r}: nccl.conf is not shell", f"{bare}={value.strip()}"))
         slips += _value_slips(bare, value)
         yield Setting(number, bare, value.rstrip("\r"), tuple(slips))
 
 
-def _value_slips(name: str, value: str) -> list[Slip]:
+def _value_slips(name: str, value: str) -> list[tuple[str, str, str]]:
     plain = re.split(r"\s#", value.rstrip("\r"), maxsplit=1)[0].strip().strip("\"'")
     fixed = f"{name}={plain}"
     if value.endswith("\r"):
-        message = "ends in a carriage return, which NCCL before 2.30 keeps as part of the value"
-        return [Slip(message, fixed, "warning" if value.rstrip("\r") else "error")]
+        severity = "warning" if value.rstrip("\r") else "error"
+        return [(severity, "ends in a carriage return, which NCCL before 2.30 keeps as part of the value", fixed)]
     if len(value) > 1023:
-        return [Slip("is longer than the 1023 characters that NCCL keeps", "")]
+        return [("error", "is longer than the 1023 characters that NCCL keeps", "")]
     if re.search(r"\s#", value):
-        return [Slip("the comment is part of the value: nccl.conf has none behind a value", fixed)]
+        return [("error", "the comment is part of the value: nccl.conf has none behind a value", fixed)]
     if value[:1] in "\"'" and value[:1]:
-        return [Slip("the quotes are part of the value: nccl.conf is not shell", fixed)]
+        return [("error", "the quotes are part of the value: nccl.conf is not shell", fixed)]
     if value != value.strip():
-        return [Slip("the blanks around the value are part of it", fixed)]
+        return [("error", "the blanks around the value are part of it", fixed)]
     return []
 
 

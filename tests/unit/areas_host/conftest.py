@@ -3,17 +3,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_modules
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import packages
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import cpu, limits, sysctl
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import limits
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import BY_NAME, Area
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Hca, Nic
 from field_specs import build_spec
@@ -73,7 +70,6 @@ class Node(TreeHost):
                 assert self.run(op.argv).ok
 
 
-AREAS: dict[str, ModuleType] = {area.NAME: area for area in (packages, kernel_modules, limits, sysctl, cpu, environment)}
 
 
 @pytest.fixture
@@ -134,14 +130,14 @@ class Planner:
     def __init__(self, node: Node, spec: Spec, nics: tuple[Nic, ...], hcas: tuple[Hca, ...] = ()) -> None:
         self.node, self.spec, self.nics, self.hcas = node, spec, nics, hcas
 
-    def _observed(self, area: ModuleType) -> tuple[Any, Any, Any]:
+    def _observed(self, area: Area) -> tuple[Any, Any, Any]:
         identity = observe_identity(self.node)._replace(nics=self.nics, hcas=self.hcas)
         wanted = area.desired(self.spec, identity)
         return identity, wanted, area.observe(self.node, wanted)
 
     def plan(self, name: str) -> list[Change]:
-        _identity, wanted, observed = self._observed(AREAS[name])
-        changes: list[Change] = AREAS[name].plan(wanted, observed)
+        _identity, wanted, observed = self._observed(BY_NAME[name])
+        changes: list[Change] = BY_NAME[name].plan(wanted, observed)
         assert all(change.area == name and change.why and change.source for change in changes)
         return changes
 
@@ -149,16 +145,14 @@ class Planner:
         return [change.what for change in self.plan(name)]
 
     def problems(self, name: str) -> list[str]:
-        area = AREAS[name]
+        area = BY_NAME[name]
         identity, wanted, observed = self._observed(area)
-        found = area.problems(self.spec, identity, wanted)
-        if hasattr(area, "conflicts"):
-            found = found + area.conflicts(wanted, observed)
+        found = area.problems(self.spec, identity, wanted) + area.conflicts(wanted, observed)
         return [f"{problem.subject}: {problem.message}" for problem in found]
 
     def notes(self, name: str) -> list[str]:
-        _identity, wanted, observed = self._observed(AREAS[name])
-        said: list[str] = AREAS[name].notes(wanted, observed)
+        _identity, wanted, observed = self._observed(BY_NAME[name])
+        said: list[str] = BY_NAME[name].notes(wanted, observed)
         return said
 
     def converge(self, name: str) -> None:

@@ -76,8 +76,8 @@ def test_lines_are_counted_from_one() -> None:
 def test_the_grammar_of_nccl_conf(line: str, value: str | None, words: str | None) -> None:
     (found,) = settings_of(line, Grammar.CONF)
     assert found.value == value
-    assert [slip.message for slip in found.slips if words is not None and words in slip.message] == [
-        slip.message for slip in found.slips]
+    assert [message for _severity, message, _fix in found.slips if words is not None and words in message] == [
+        message for _severity, message, _fix in found.slips]
     assert bool(found.slips) == (words is not None)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...formats.versions import direction
 from ...host.host import Host
 from ...observe.package_state import Hold
-from ...types import DISRUPTIONS, PACKAGE, PRESENT, Change, Problem, Subject
+from ...types import PACKAGE, PRESENT, Change, Problem, Subject, heaviest
 
 
 def package_change(
@@ -48,12 +48,8 @@ def change_class(found: Optional[str], wanted: Optional[str], family: str, disru
     if found is None:
         return "none"
     if wanted is not None and direction(found, wanted, family) < 0:
-        return heavier(disruption, "downgrade")
+        return heaviest((disruption, "downgrade"))
     return disruption
-
-
-def heavier(one: str, other: str) -> str:
-    return max((one, other), key=DISRUPTIONS.index)
 
 
 def plan_removals(

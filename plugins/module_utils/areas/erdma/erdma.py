@@ -181,10 +181,6 @@ def _forget(state: FileState) -> List[Change]:
     return forget_file(NAME, state, WHY_FORGET, erdma_load.SOURCE)
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     choice, driver = observed.choice, observed.driver
     if choice is None or driver is None or choice.kind == LEAVE:

@@ -79,10 +79,6 @@ def _chosen(desired: Desired) -> Tuple[str, ...]:
     return MANAGED if desired.backend == "auto" else (desired.backend,)
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if not desired.manage:
         return []

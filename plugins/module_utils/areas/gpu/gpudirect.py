@@ -182,10 +182,6 @@ def drop_in_text(module: str) -> str:
     return HEADER + "[Service]\nExecStartPost=-/sbin/modprobe %s\n" % module
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A path that the inventory asks for and that cannot work here, or one that cannot be set up."""
     if desired.idle is not None or observed.unbuilt is not None:

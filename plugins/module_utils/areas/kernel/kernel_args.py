@@ -113,9 +113,7 @@ def record_text(words: Tuple[str, ...]) -> str:
 
 def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     words = arguments(wanted, state)
-    changes: List[Change] = []
-    if state.loader is not None:
-        changes = _plan_grub(area, wanted, state, why) if state.loader == "grub" else _plan_grubby(area, wanted, state, why)
+    changes = _at_boot(area, state, needed(wanted, state), why) if state.loader is not None else []
     missing = [word for word in words if word not in state.running]
     if missing:
         changes.append(Change(
@@ -124,42 +122,24 @@ def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     return changes
 
 
-def _settled(state: State, need: Tuple[str, ...]) -> bool:
-    """Our file and the boot loader's configuration agree with what is wanted."""
-    gone = [word for word in ours(state) if word not in need]
-    return not gone and ours(state) == need and all(word in state.boot for word in need)
-
-
-def _at_boot(area: str, state: State, need: Tuple[str, ...], why: str, ops: List[Op]) -> Change:
+def _at_boot(area: str, state: State, need: Tuple[str, ...], why: str) -> List[Change]:
+    """What our file and the boot loader's configuration say, where they do not agree with what is wanted."""
+    text = (grub_text if state.loader == "grub" else record_text)(need) if need else None
+    if state.file.text == text and ours(state) == need and all(word in state.boot for word in need):
+        return []
     before = [word for word in ours(state) if word in state.boot]
-    return Change(area, WHAT, before, list(need), "none", why, SOURCE, tuple(ops), when=AT_BOOT)
+    file = write_file(state.file.path, text) if text is not None else remove_file(state.file.path)
+    if state.loader == "grub":
+        ops = [file, run(("update-grub",), seconds=MKCONFIG_SECONDS)]  # no undo of its own: repeated after a roll back
+    else:
+        ops = _grubby([word for word in need if word not in state.boot], "--args", "--remove-args")
+        ops += _grubby([word for word in before if word not in need], "--remove-args", "--args") + [file]
+    return [Change(area, WHAT, before, list(need), "none", why, SOURCE, tuple(ops), when=AT_BOOT)]
 
 
-def _plan_grub(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
-    need = needed(wanted, state)
-    text = grub_text(need) if need else None
-    if state.file.text == text and _settled(state, need):
-        return []
-    generate = run(("update-grub",), seconds=MKCONFIG_SECONDS)  # no undo of its own: repeated after a roll back
-    effect = write_file(GRUB_FILE, text) if text is not None else remove_file(GRUB_FILE)
-    return [_at_boot(area, state, need, why, [effect, generate])]
-
-
-def _plan_grubby(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
-    need = needed(wanted, state)
-    text = record_text(need) if need else None
-    if state.file.text == text and _settled(state, need):
-        return []
-    added = [word for word in need if word not in state.boot]
-    gone = [word for word in ours(state) if word not in need and word in state.boot]
-    ops = []
-    for words, do, undo in ((added, "--args", "--remove-args"), (gone, "--remove-args", "--args")):
-        if words:
-            joined = " ".join(words)
-            ops.append(run(("grubby", "--update-kernel=ALL", "%s=%s" % (do, joined)),
-                           (("grubby", "--update-kernel=ALL", "%s=%s" % (undo, joined)),)))
-    ops.append(write_file(RECORD, text) if text is not None else remove_file(RECORD))
-    return [_at_boot(area, state, need, why, ops)]
+def _grubby(words: List[str], do: str, undo: str) -> List[Op]:
+    start, joined = ("grubby", "--update-kernel=ALL"), " ".join(words)
+    return [run(start + ("%s=%s" % (do, joined),), (start + ("%s=%s" % (undo, joined),),))] if words else []
 
 
 def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:

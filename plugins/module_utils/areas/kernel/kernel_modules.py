@@ -100,10 +100,6 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     return changes
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Modules that this kernel does not have, or that the node forbids to load."""
     found: List[Problem] = []

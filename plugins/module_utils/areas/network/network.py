@@ -18,7 +18,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ...host.host import Host
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Rail, Spec
-from ...types import Change, Identity, Nic, Op, Problem, run
+from ...types import Change, Identity, Nic, Op, Problem, heaviest, run
 from . import duplicates, evidence, persistent
 from . import route_metrics as metrics
 from .foreign_routes import put_back, reachable
@@ -144,7 +144,7 @@ def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
     classes = ["none" if rule.netdev is None else "management" if rule.netdev in management else "link" for rule in observed.stale_rules]
     rules = [(rule.address, str(rule.table)) for rule in observed.stale_rules]
     ops = tuple(run(del_rule(*rule), (add_rule(*rule),)) for rule in rules)
-    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, persistent.highest(classes),
+    return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, heaviest(classes),
                    "no rail of this host has this table any more", "inventory: rdma_rails", ops)]
 
 

@@ -4,7 +4,7 @@
 import re
 from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
 
-from ...types import AT_BOOT, DISRUPTIONS, FILE, Change, Nic, Op, Subject, run, write_file
+from ...types import AT_BOOT, FILE, Change, Nic, Op, Subject, heaviest, run, write_file
 from ..common.files import HEADER, is_ours, plan_file, removed_file
 from ..common.units import enabled_unit, running_unit, systemctl
 from .evidence import UDEV_DIRECTORY
@@ -44,10 +44,6 @@ def carrying(rail: RailWish, observed: Observed) -> str:
     return "link" if link.up and (link.addresses or rail.address is None) else "none"
 
 
-def highest(classes: Sequence[str]) -> str:
-    return max(classes, key=DISRUPTIONS.index) if classes else "none"
-
-
 def wanted_files(owned: Sequence[Owned], observed: Observed) -> Dict[str, Tuple[Wanted, Owned]]:
     found: Dict[str, Tuple[Wanted, Owned]] = {}
     for group in owned:
@@ -64,7 +60,7 @@ def file_changes(owned: Sequence[Owned], others: Sequence[Nic], observed: Observ
     for path in sorted(wanted):
         content, group = wanted[path]
         then = MODULES[group.backend].tell(group.rails, observed)
-        disruption = highest([carrying(rail, observed) for rail in group.rails]) if then else "none"
+        disruption = heaviest([carrying(rail, observed) for rail in group.rails]) if then else "none"
         changes += plan_file(AREA, observed.state(path), content.content, WHY_FILE % (group.backend, group.why), SOURCES[group.backend],
                              content.mode, then, disruption)
     return changes
@@ -140,7 +136,7 @@ def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observe
     stop = ("systemctl", "stop", networkd.SOCKET, networkd.UNIT)
     ops = (run(("systemctl", "start", networkd.UNIT), (stop,)),) + networkd.settled(rails, observed)
     change = running_unit(AREA, networkd.UNIT, WHY_UNIT, SOURCES[networkd.NAME])
-    return [change._replace(disruption=highest(classes), ops=ops)]
+    return [change._replace(disruption=heaviest(classes), ops=ops)]
 
 
 def uses_networkd(group: Owned, observed: Observed) -> bool:

@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Tuple
 from ...host.host import Host
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
-from ...types import Change, Identity, Nic, Op, Problem, run
+from ...types import Change, Identity, Nic, Op, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.units import Unit, UnitState, observe_unit, plan_unit
 
@@ -182,7 +182,3 @@ def add(name: str, netdev: str) -> Tuple[str, ...]:
 
 def delete(name: str) -> Tuple[str, ...]:
     return ("rdma", "link", "delete", name)
-
-
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []  # a rail without an interface is the network area's problem already

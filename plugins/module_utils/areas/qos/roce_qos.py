@@ -169,10 +169,6 @@ def part_change(part: str, place: Place, tool: str, seen: Seen) -> Change:
                   rail=place.rail.rail)
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []  # a rail without an interface is the network area's problem already
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Another owner of DCBX, where the inventory leaves it in place, or nothing of systemd's starts it."""
     found: List[Problem] = []

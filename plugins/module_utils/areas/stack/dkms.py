@@ -227,10 +227,6 @@ def _removed(desired: Desired, observed: Observed) -> Change:
                   "the next boot would load them in place of the kernel's own, with libraries that do not fit", SOURCE, tuple(ops))
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """The kernel guard, where there is something to build; and modules that cannot be built at all."""
     if not desired.live:

@@ -166,10 +166,6 @@ def _without(desired: Desired, observed: Observed) -> List[Change]:
                              "the modules of %s stay loaded until a reboot, without the libraries that fit them" % running, SOURCE, ())]
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """GPU memory that is registered with an HCA right now: peer memory cannot be unloaded, and openibd would fail half-way."""
     if not desired.live or desired.stack is None or observed.peermem is None or observed.peermem[1] == 0:

@@ -24,10 +24,9 @@ def plan_reload(
 ) -> List[Change]:
     what = "kernel modules of %s in use" % stack.name
     after = "%s %s" % (stack.name, stack.release)
-    if by_reboot:
-        return [Change(area, what, before, after, "reboot", "rdma_stack_activation: the new modules come into use by a reboot", source, ())]
-    if not observed.unit and observed.installed:
-        why = "%s is not on this node, so only a reboot brings them in" % stack.unit
+    if by_reboot or (not observed.unit and observed.installed):
+        why = "rdma_stack_activation: the new modules come into use by a reboot" if by_reboot else \
+            "%s is not on this node, so only a reboot brings them in" % stack.unit
         return [Change(area, what, before, after, "reboot", why, source, ())]
     disruption, why = risk(identity, observed.storage)
     ops: List[Op] = []

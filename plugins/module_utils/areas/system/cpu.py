@@ -83,10 +83,6 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     return changes + plan_unit(NAME, desired.unit, observed.unit, WHY + " (after a reboot)", SOURCE)
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A governor that the CPU's driver does not offer."""
     lacking = [policy for policy in observed.policies if policy.available and desired.governor not in policy.available]

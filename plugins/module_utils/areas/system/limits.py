@@ -92,10 +92,6 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     return changes
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Files that win over ours, and a nofile above fs.nr_open: setrlimit fails then, and PAM refuses every login."""
     found = [Problem(NAME, path, "has %r and is read after our file; remove the line, or set the limit in the inventory" % line)

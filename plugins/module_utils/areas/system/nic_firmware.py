@@ -229,10 +229,6 @@ def _rebooted_in_vain(nic: Nic, name: str, written: str, observed: Observed) -> 
                 and not same_value(written, current))
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """What a NIC's firmware does not know, what the tool could not do, and an image that is not the one that was vouched for."""
     found: List[Problem] = []

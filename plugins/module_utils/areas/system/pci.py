@@ -233,10 +233,6 @@ def _cleared(desired: Desired, observed: Observed) -> List[Bridge]:
     return [bridge for bridge in observed.bridges if not bridge.passes]
 
 
-def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    return []
-
-
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     found: List[Problem] = []
     wrong = [change.what for change in plan(desired, observed) if change.ops and change.ops[0].argv[:1] == SETPCI]
