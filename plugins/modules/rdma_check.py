@@ -106,7 +106,6 @@ def main() -> None:
         module.fail_json(msg="rdma_check got no spec: its action plugin did not run; call it as railwright.rdma.rdma_check from a playbook")
     try:
         host = Host()
-        # Not through the adapter: it would bring apply and its journal, which nothing that only looks has a use for.
         management = ancestors_connection_address(host)
         result = check_node(host, params["node"], Spec(params["spec"]), management, params["now"])
     except RailwrightError as error:

@@ -41,10 +41,10 @@ container:
 """
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.facts import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 ARGUMENTS = {
@@ -61,7 +61,8 @@ def main() -> None:
         module.fail_json(
             msg="rdma_containers got no spec: its action plugin did not run; call it as railwright.rdma.rdma_containers from a playbook")
     try:
-        found = look(Host(), Spec(spec), module.params["image"], connection_address())
+        host = Host()
+        found = look(host, Spec(spec), module.params["image"], ancestors_connection_address(host))
     except (RailwrightError, OSError) as error:
         module.fail_json(msg="rdma_containers: %s" % error)
     module.exit_json(changed=False, container=found)

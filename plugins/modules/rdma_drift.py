@@ -111,10 +111,10 @@ notes:
 """
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.facts import connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 
@@ -127,7 +127,8 @@ def main() -> None:
     if params["spec"] is None or params["node"] is None:
         module.fail_json(msg="rdma_drift got no spec: its action plugin did not run; call it as railwright.rdma.rdma_drift from a playbook")
     try:
-        result = observe_drift(Host(), params["node"], Spec(params["spec"]), connection_address(), params["now"])
+        host = Host()
+        result = observe_drift(host, params["node"], Spec(params["spec"]), ancestors_connection_address(host), params["now"])
     except RailwrightError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, **result)

@@ -144,6 +144,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     qos_mlnx,
     stack,
     storage,
+    tcp_ports,
     traffic_counters,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -526,7 +527,7 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "routes and interfaces of /proc",
-        lambda host: (nics.observe_nics(host), nics.netdevs_with_address(host, "10.0.0.1"), perftest_node.listening(host)),
+        lambda host: (nics.observe_nics(host), nics.netdevs_with_address(host, "10.0.0.1"), tcp_ports.listening(host)),
         "Iface Destination Gateway Flags RefCnt Use Metric Mask\neth1 00000000 0100000A 0003 0 0 100 00000000 0 0 0\n",
         "fe800000000000000000000000000001 02 40 20 80 eth1\n",
         "  0: 0100007F:1F90 00000000:0000 0A 0 0 0\n",

@@ -16,7 +16,7 @@ from ..observe.gpu_driver import loaded_driver
 from ..observe.hca import observe_hcas
 from ..observe.identity import observe_identity
 from ..observe.nics import observe_addresses
-from ..spec.match import match_rails
+from ..spec.match import management_interface, match_rails
 from ..spec.model import Spec
 from ..types import Identity
 
@@ -83,7 +83,7 @@ def _addresses(host: Host, spec: Optional[Spec], identity: Identity, variables: 
     """Of the interface that NCCL's bootstrap uses: where other ranks reach this node."""
     name = variables.get(environment.SOCKET, "").lstrip("=")
     if name not in [nic.name for nic in identity.nics] and spec is not None:
-        name = spec["bootstrap_interface"] or environment.management_interface(spec, identity) or ""
+        name = spec["bootstrap_interface"] or management_interface(spec, identity) or ""
     return [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]
 
 

@@ -10,6 +10,7 @@ from ..apply.watchdog_units import TIMER
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
 from ..observe.identity import observe_identity
+from ..observe.nics import ancestors_connection_address
 from ..observe.package_locks import wait_for_locks
 from ..rollback.apply import carry_out
 from ..rollback.package_records import MANAGERS, names_for, observe_packages, record_after, record_before
@@ -18,7 +19,6 @@ from ..rollback.plan import Rollback, plan_rollback, refused, repository_changes
 from ..rollback.points import runs
 from ..spec.model import Spec
 from ..types import Identity, as_dicts, change_as_dict, needs_consent
-from .facts import connection_address
 
 
 def run_rollback(module: Any) -> None:
@@ -68,7 +68,7 @@ def roll_back(module: Any, host: Host) -> Dict[str, Any]:
     params = module.params
     if params["spec"] is None or not params["to"]:
         raise RailwrightError("rdma_rollback got no spec or no run: its action plugin did not run; call it by its full name")
-    spec, identity = Spec(params["spec"]), observe_identity(host, connection_address())
+    spec, identity = Spec(params["spec"]), observe_identity(host, ancestors_connection_address(host))
     applying = params["mode"] == "apply" and not module.check_mode
     with exclusive(host, wanted=applying):
         if params["mode"] != "plan" and not module.check_mode:  # apt may still be at work for a rollback that was killed

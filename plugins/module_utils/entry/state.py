@@ -11,13 +11,13 @@ from ..areas.erdma.driver_choice import planned_wire
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
 from ..host.inspected import InspectedHost
+from ..observe.nics import ancestors_connection_address
 from ..observe.summary import observe_summary
 from ..plan.package_steps import downloads, needs_proof, package_steps
 from ..plan.plan import Plan, make_plan
 from ..plan.selection import Left, cut_plan
 from ..spec.model import Spec
 from ..types import as_dicts, change_as_dict
-from .facts import connection_address
 from .gpudirect import explain, needed_source
 
 
@@ -33,7 +33,7 @@ def run_state(module: Any) -> None:
     try:
         with exclusive(host, wanted=applying):
             inspected = InspectedHost(host)  # with the lock held; an apply inspects the node again
-            whole = make_plan(inspected, spec, params["areas"], connection_address(), params["now"])
+            whole = make_plan(inspected, spec, params["areas"], ancestors_connection_address(host), params["now"])
             plan, left = cut_plan(inspected, whole, spec.consent, params["only"], consented_only=params["consented_only"])
             result = dict(plan_result(plan, spec), **cut_result(params, plan, left))
             result["notes"] += notes(inspected)

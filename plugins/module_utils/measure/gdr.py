@@ -12,11 +12,12 @@ from typing import Any, List, Mapping, Optional, Sequence
 
 from ..host.host import Host
 from ..rules.comparisons import Where, number, verdict
+from ..observe.tcp_ports import listening
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
 from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
-from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive, listening, start_time
+from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive, start_time
 
 CHECK = "gpudirect.traffic"
 KEY = "gpudirect_min_bandwidth_gbps"

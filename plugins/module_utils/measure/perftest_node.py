@@ -17,6 +17,7 @@ from ..errors import RailwrightError
 from ..formats import sysfs_values
 from ..formats.outside import is_digits, listed, mapping, read_json, rows, whole
 from ..host.host import Host
+from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched, snapshot
 from ..rules.comparisons import Where, verdict
 from ..types import Verdict
@@ -238,18 +239,6 @@ def read_record(host: Host) -> Dict[str, Any]:
         return mapping(read_json(host.read(RECORD) or "{}"))
     except ValueError:
         return {}
-
-
-def listening(host: Host) -> List[int]:
-    """TCP ports in state LISTEN (0A), both families."""
-    ports = []
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in (host.read(path) or "").splitlines()[1:]:
-            fields = line.split()
-            port = sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) if len(fields) > 3 and fields[3] == "0A" else None
-            if port is not None:
-                ports.append(port)
-    return ports
 
 
 def _key(port: Watched) -> str:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which interface and which HCA port a rail is on this node: identity only."""
 
+import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..types import NO_DEVICE, Hca, Identity, Nic, Problem
 from .model import Rail, Spec
+
+DEVICE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 class RailTarget(NamedTuple):
@@ -125,3 +128,15 @@ def _present(kind: str, identity: Identity) -> str:
     else:
         values = list({nic.pci for nic in identity.nics} | {hca.pci for hca in identity.hcas})
     return ", ".join(sorted(value for value in values if value)) or "none"
+
+
+def management_interface(spec: Spec, identity: Identity) -> Optional[str]:
+    """The interface of the preferred default route, else of the controller's connection; one that is no rail comes first.
+
+    Only interfaces that carry an address themselves: the members of a bond, bridge or VLAN are management too, but a program cannot
+    listen on them.
+    """
+    rails = {target.netdev for target in match_rails(spec, identity)[0]}
+    carrying = [(nic.uplink, nic.name) for nic in identity.nics if nic.uplink is not None and DEVICE.fullmatch(nic.name)]
+    names = [name for _uplink, name in sorted(carrying)]
+    return next((name for name in names if name not in rails), names[0] if names else None)

@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Verdict
 from railwright.cli.session import verdict_codes
 from railwright.exitcodes import ExitCode
@@ -148,10 +149,10 @@ def test_the_minimum_is_the_inventory_s(machine: Machine, minimum: float, status
 
 def test_the_server_is_ended_and_leaves_nothing(machine: Machine) -> None:
     machine.perftest(WORKS)
-    before = perftest_node.listening(machine)
+    before = listening(machine)
     machine.measure()
     deadline = time.monotonic() + 5
-    while machine.port in perftest_node.listening(machine):
+    while machine.port in listening(machine):
         assert time.monotonic() < deadline, "the server still listens"
         time.sleep(0.05)
     assert machine.port not in before

@@ -34,7 +34,6 @@ def test_a_drift_inspection_asks_once(name: str) -> None:
 def test_a_plan_asks_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     host = CountedHost(str(NODES / name))
     monkeypatch.setattr(state, "Host", lambda: host)
-    monkeypatch.setattr(state, "connection_address", lambda: None)
     params: dict[str, Any] = {"mode": "plan", "spec": spec_of(name).as_dict(), "areas": None, "now": None, "only": None,
                               "consented_only": False}
     assert Module(params).call(state.run_state)["plan"] is not None

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import ancestors_connection_address
 
@@ -56,8 +55,9 @@ def test_nobody_has_it(make_tree: MakeTree, files: dict[str, str]) -> None:
 
 def test_on_a_live_system() -> None:
     """A child with a clean environment, under a parent that has the variable."""
-    code = ("from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import connection_address\n"
-            "print(connection_address())\n")
+    base = "from ansible_collections.railwright.rdma.plugins.module_utils."
+    code = (f"{base}host.host import Host\n{base}observe.nics import ancestors_connection_address\n"
+            "print(ancestors_connection_address(Host()))\n")
     environ = {key: value for key, value in os.environ.items() if key != "SSH_CONNECTION"}
     environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     parent = (
@@ -69,8 +69,3 @@ def test_on_a_live_system() -> None:
     argv = [sys.executable, "-c", parent, code]
     answer = subprocess.run(argv, env={**environ, key: value}, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "10.10.0.11"
-
-
-def test_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
-    assert state.connection_address() == "192.0.2.2"

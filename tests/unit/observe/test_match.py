@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import network
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import management_interface, match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 from field_specs import build_spec
@@ -105,7 +105,7 @@ MAC_A, MAC_B = "52:54:00:00:00:0a", "52:54:00:00:00:0b"
 
 
 def bootstrap(host: TreeHost, *rails: tuple[str, str], address: str | None = None) -> str | None:
-    return environment.management_interface(spec_of("roce", *rails), observe_identity(host, address))
+    return management_interface(spec_of("roce", *rails), observe_identity(host, address))
 
 
 @pytest.mark.parametrize("upper", ["vmbr0", "eno1.100", "mgmt"])

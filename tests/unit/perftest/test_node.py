@@ -24,6 +24,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import H
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, Options
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 
 TOOL = """#!{python}
@@ -160,7 +161,7 @@ def test_an_unclaimed_server_is_ended_by_stop_and_a_second_stop_is_harmless(host
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     assert perftest_node.stop_servers(host) == 1
     assert ended(pid)
-    assert bandwidth.tcp_port not in perftest_node.listening(host)
+    assert bandwidth.tcp_port not in listening(host)
     assert perftest_node.stop_servers(host) == 0
 
 

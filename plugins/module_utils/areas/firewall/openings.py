@@ -9,10 +9,9 @@ any others, so there UDP 4791 on the rails too. A hardware HCA takes its packets
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...rules.packet_filter import ALL_PORTS, CLOSED, OPEN, PROTOCOLS, UNKNOWN, Fate, Packets, by_family, fate, merged, span
-from ...spec.match import match_rails
+from ...spec.match import management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Identity
-from ..nccl.environment import management_interface
 
 ROCE_PORT = 4791  # IANA: roce; 4789 is VXLAN
 ANYWHERE = "0.0.0.0/0"

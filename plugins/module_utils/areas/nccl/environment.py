@@ -20,7 +20,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from ...formats.nccl_conf import KEPT_BYTES, conf_variables
 from ...host.host import Host
 from ...rules.nccl_gids import GID_INDEX
-from ...spec.match import RailTarget, match_rails
+from ...spec.match import DEVICE, RailTarget, management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
 from ..common.files import HEADER, FileState, is_ours, observe_file, plan_file
@@ -30,7 +30,6 @@ NAME = "nccl"
 HCA = "NCCL_IB_HCA"
 SOCKET = "NCCL_SOCKET_IFNAME"
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
-DEVICE = re.compile(r"[A-Za-z0-9_.-]+")
 PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
 WHY_CONF = "the only carrier of NCCL's variables that reaches systemd units and mpirun"
 WHY_PROFILE = "NCCL's variables for login shells; what a user exports wins"
@@ -195,18 +194,6 @@ def hca_ports(spec: Spec, identity: Identity) -> Tuple[List[str], Tuple[str, ...
         else:
             devices.append("%s:%d" % (target.hca.name, target.port or 1))
     return devices, tuple(unknown)
-
-
-def management_interface(spec: Spec, identity: Identity) -> Optional[str]:
-    """The interface of the preferred default route, else of the controller's connection; one that is no rail comes first.
-
-    Only interfaces that carry an address themselves: the members of a bond, bridge or VLAN are management too, but NCCL cannot
-    listen on them.
-    """
-    rails = {target.netdev for target in match_rails(spec, identity)[0]}
-    carrying = [(nic.uplink, nic.name) for nic in identity.nics if nic.uplink is not None and DEVICE.fullmatch(nic.name)]
-    names = [name for _uplink, name in sorted(carrying)]
-    return next((name for name in names if name not in rails), names[0] if names else None)
 
 
 def kept_hca(conf: FileState) -> Optional[str]:

@@ -8,16 +8,16 @@ user's to write, so it is read with that user's rights, bounded, and taken for n
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ...areas.nccl.environment import management_interface
 from ...errors import RailwrightError
 from ...formats.outside import read_json, whole
 from ...formats.program_output import clean, one_line
 from ...host.host import Host
 from ...observe.nics import observe_addresses
+from ...observe.tcp_ports import listening
+from ...spec.match import management_interface
 from ...spec.model import Spec
 from ...types import Identity
 from ..nccl_tests import processes, run_directory
-from ..perftest_node import listening
 from .failure import children, failures_of
 from .launch import LOG, PREFIX, Share, command, environment
 

@@ -10,7 +10,6 @@ import re
 import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...areas.nccl.environment import management_interface
 from ...formats.nccl_conf import conf_variables
 from ...formats.program_output import one_line, reason
 from ...host.host import Host, Result
@@ -19,6 +18,7 @@ from ...observe.gpu_driver import loaded_driver
 from ...observe.mpi import found_mpi
 from ...observe.nccl_library import nccl_libraries
 from ...observe.nics import observe_addresses
+from ...spec.match import management_interface
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from . import probe

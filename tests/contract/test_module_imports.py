@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each module brings to a node: its own rooms of module_utils, and no more files than it needs.
+
+Ansible packs what a module imports, and the node compiles all of it anew for every task: 170 files cost half a second of CPU.
+"""
+
+from __future__ import annotations
+
+import repo
+
+BASE = "plugins/module_utils/"
+ABSOLUTE = "ansible_collections.railwright.rdma.plugins.module_utils."
+# What any module may bring: knowledge, forms, the host, readers, and the bodies of modules.
+COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules", "spec", "types"}
+# Module -> the other rooms that it needs, and how many files it brings at most.
+NEEDS: dict[str, tuple[set[str], int]] = {
+    "rdma_ai_environment": ({"measure", "prefix"}, 40),
+    "rdma_check": ({"areas", "checks", "measure", "plan"}, 170),
+    "rdma_containers": ({"areas"}, 36),
+    "rdma_ddp": ({"measure", "prefix"}, 30),
+    "rdma_drain": ({"scheduler"}, 14),
+    "rdma_drift": ({"areas", "checks", "plan"}, 175),
+    "rdma_erdma": ({"areas"}, 50),
+    "rdma_facts": (set(), 60),
+    "rdma_gdr": ({"areas", "checks", "measure"}, 60),
+    "rdma_guarded": (set(), 3),
+    "rdma_hpcx": ({"prefix"}, 32),
+    "rdma_nccl_build": ({"measure", "prefix"}, 22),
+    "rdma_nccl_library": ({"measure", "prefix"}, 40),
+    "rdma_nccl_tests": ({"checks", "measure"}, 45),
+    "rdma_packages": ({"areas", "plan"}, 45),
+    "rdma_perftest": ({"checks", "measure"}, 22),
+    "rdma_ping": ({"checks", "measure"}, 15),
+    "rdma_preflight": (set(), 3),
+    "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 165),
+    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 16),
+    "rdma_state": ({"apply", "areas", "plan"}, 165),
+    "rdma_upgrade": ({"apply"}, 13),
+}
+FILES = {name.removeprefix(BASE).removesuffix(".py") for name in repo.python(BASE) if not name.endswith("/__init__.py")}
+
+
+def direct(name: str) -> set[str]:
+    """Files of module_utils that a file imports, below module_utils and without their suffix."""
+    package = name.removeprefix(BASE).split("/")[:-1]
+    found = set()
+    for _line, module in repo.imports(name):
+        bare = module.lstrip(".")
+        dots = len(module) - len(bare)
+        if not dots and not bare.startswith(ABSOLUTE):
+            continue
+        above = package[: len(package) - dots + 1] if dots else []
+        parts = [*above, *bare.removeprefix(ABSOLUTE).split(".")]
+        found |= {path for path in ("/".join(parts), "/".join(parts[:-1])) if path in FILES}
+    return found
+
+
+def brought(module: str) -> set[str]:
+    found: set[str] = set()
+    pending = direct(module)
+    while pending:
+        name = pending.pop()
+        found.add(name)
+        pending |= direct(f"{BASE}{name}.py") - found
+    return found
+
+
+BROUGHT = {name: files for path in repo.python("plugins/modules/")
+           if (files := brought(path)) and (name := path.rpartition("/")[2].removesuffix(".py"))}
+
+
+def test_every_module_is_in_the_table() -> None:
+    assert set(BROUGHT) == set(NEEDS)
+
+
+def test_a_module_brings_its_own_rooms_only() -> None:
+    rooms = {name: {file.partition("/")[0] for file in files} - COMMON for name, files in BROUGHT.items()}
+    assert rooms == {name: needed for name, (needed, _most) in NEEDS.items()}
+
+
+def test_a_module_brings_no_more_files_than_it_needs() -> None:
+    assert not {name: len(files) for name, files in BROUGHT.items() if len(files) > NEEDS[name][1]}
+
+
+def test_what_is_brought_is_followed_through() -> None:
+    """The modules that inspect a node bring its facts' readers, which the file itself does not name."""
+    assert "observe/gids" in BROUGHT["rdma_drift"] - direct("plugins/modules/rdma_drift.py")
+    assert len(BROUGHT["rdma_drift"]) > 100
