@@ -11,8 +11,8 @@ import time
 from typing import Any, List, Mapping, Optional, Sequence
 
 from ..host.host import Host
-from ..rules.comparisons import Where, number, verdict
 from ..observe.tcp_ports import listening
+from ..rules.comparisons import Where, number, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair

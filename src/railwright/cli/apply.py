@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console, verdicts
-from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
+from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.session import Session, node_counts, node_document, overall, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
 
@@ -42,12 +42,9 @@ def command(inventory: Inventory, limit: Limit = None, consent: Consent = None, 
     code = overall(outcome, *drift)
     nodes = {name: _document(host) for name, host in sorted(outcome.hosts.items())}
     summary = _summary(outcome, nodes, code)
-    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic, reachability=outcome.reachability)
-    if form is Format.JSON:
-        console.print_json({"nodes": nodes, "verdicts": outcome.verdicts, "summary": summary})
-    else:
-        _show(outcome, nodes, summary)
-    raise typer.Exit(code)
+    document = {"nodes": nodes, "verdicts": outcome.verdicts, "summary": summary}
+    more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
+    session.finish(document, code, lambda: _show(outcome, nodes, summary), outcome.verdicts, **more)
 
 
 def consented(text: str) -> list[str]:
@@ -82,18 +79,8 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCo
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
-    for name, host in sorted(outcome.hosts.items()):
-        node = nodes[name]
-        heading(host, host_line(host))
-        if host.problems:
-            problem_table(host.problems)
-        if node["restore_point"]:
-            console.say(f"  restore point on the node: {node['restore_point']}")
-        note_lines(host.notes)
-        show_refusal(host)
-    cut = show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=True)
-    if cut:
-        console.say(CUT)
+    show_hosts(outcome.hosts, lambda host: {"restore point on the node": host.restore_point} if host.restore_point else {})
+    show_changes(nodes, state=True)
     if outcome.verdicts:
         verdicts.show(outcome.verdicts, passes=False)
     line = change_line(summary["changes"], summary["disruptions"] if not summary["not_applied"] else {})
@@ -106,14 +93,3 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
             console.say(console.styled(name, "node"), f"waits for a reboot (consent to reboot, and apply again): {waiting}")
     left = f", {summary['not_applied']} not applied" if summary["not_applied"] else ""
     console.say(f"{nodes_line(summary)}: {line}{left}")
-
-
-def show_refusal(host: HostOutcome) -> None:
-    """Exactly what lacks consent, and the two ways to give it."""
-    if not host.refused:
-        return
-    classes = sorted({str(change.get("disruption")) for change in host.refused})
-    for name in classes:
-        needing = [str(change.get("what")) for change in host.refused if change.get("disruption") == name]
-        console.say(f"  needs consent to {name}: {', '.join(needing)}")
-    console.say(f"  to give it: rdma_consent: [{', '.join(classes)}] in the inventory, or --consent {','.join(classes)}")

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from railwright.cli import console
+from railwright.cli.session import heading
 from railwright.events import HostOutcome
 from railwright.report.text import is_shortened, short
 
 NAMES = 6  # nodes named above a table; the rest is counted
-CUT = "Values are shortened here; --format json has them whole."
 
 
 def by_area(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -38,15 +38,41 @@ def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str],
     return [(list(names), changes) for names, changes in sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))]
 
 
-def show_changes(nodes: Mapping[str, list[dict[str, Any]]], *, state: bool = False) -> bool:
-    """Print every change once, below the nodes that have it; True when a value was shortened."""
+def show_hosts(
+    hosts: Mapping[str, HostOutcome], more: Callable[[HostOutcome], Mapping[str, str]], text: Callable[[HostOutcome], str] | None = None
+) -> None:
+    """Each node with its problems, notes and refusals. ``more``: lines of the verb's own; ``text``: in place of the count of changes."""
+    for _name, host in sorted(hosts.items()):
+        heading(host, (text or host_line)(host))
+        if host.problems:
+            problem_table(host.problems)
+        console.pairs(more(host))
+        note_lines(host.notes)
+        show_refusal(host)
+
+
+def show_refusal(host: HostOutcome) -> None:
+    """Exactly what lacks consent, and the two ways to give it."""
+    if not host.refused:
+        return
+    classes = sorted({str(change.get("disruption")) for change in host.refused})
+    for name in classes:
+        needing = [str(change.get("what")) for change in host.refused if change.get("disruption") == name]
+        console.say(f"  needs consent to {name}: {', '.join(needing)}")
+    console.say(f"  to give it: rdma_consent: [{', '.join(classes)}] in the inventory, or --consent {','.join(classes)}")
+
+
+def show_changes(documents: Mapping[str, Mapping[str, Any]], *, state: bool = False) -> None:
+    """Print every change of the nodes' documents once, below the nodes that have it."""
+    nodes = {name: document["changes"] for name, document in documents.items() if document["changes"]}
     cut = False
     for names, changes in sections(nodes):
         if len(nodes) > 1:
             shown = ", ".join(names[:NAMES]) + (f" … ({len(names)} nodes)" if len(names) > NAMES else "")
             console.say("on", console.styled(shown, "node"))
         cut = change_table(changes, state=state) or cut
-    return cut
+    if cut:
+        console.say("Values are shortened here; --format json has them whole.")
 
 
 def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:

@@ -17,7 +17,7 @@ from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
 from railwright.documents import moment
-from railwright.drift.fleet import SEVERITIES, fleet, fold, rank
+from railwright.drift.fleet import SEVERITIES, fleet, folded_cell, rank
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
 from railwright.report.text import is_shortened, short
@@ -59,7 +59,6 @@ Areas = Annotated[list[str] | None, typer.Option("--area", metavar="AREA", help=
 Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT_HELP, show_default=False)]
-NODES = 40  # characters of folded node names in a table
 READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no secret
 
 
@@ -191,12 +190,10 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
 
 def _row(row: Any) -> tuple[object, ...]:
     finding = row.finding
-    several = f" ({len(row.nodes)})" if len(row.nodes) > 1 else ""
-    names = fold(row.nodes)
     since, values = finding.get("since"), (finding.get("expected"), finding.get("found"))
     return (
         console.styled(finding.get("severity"), {"critical": "fail", "major": "warn"}.get(str(finding.get("severity")), "dim")),
-        (names if len(names) <= NODES else names[: NODES - 1] + "…") + several,
+        folded_cell(row.nodes),
         finding.get("area"),
         finding.get("what"),
         "" if values == (None, None) else short(values[0]),

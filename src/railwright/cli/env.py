@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.changes import CUT, host_line, nodes_line, note_lines, show_changes
+from railwright.cli.changes import nodes_line, show_changes, show_hosts
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.session import Session, node_counts, node_document, overall, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode
 
@@ -45,12 +45,7 @@ def make(inventory: Inventory, limit: Limit = None, check: Check = False, form: 
     nodes = {name: _document(host, check) for name, host in sorted(outcome.hosts.items())}
     made = sum(change["applied"] for node in nodes.values() for change in node["changes"])
     summary = node_counts(outcome) | {"changes": sum(len(node["changes"]) for node in nodes.values()), "made": made, "exit_code": int(code)}
-    session.store(nodes, [], summary, code)
-    if form is Format.JSON:
-        console.print_json({"nodes": nodes, "summary": summary})
-    else:
-        _show(outcome, nodes, summary, check)
-    raise typer.Exit(code)
+    session.finish({"nodes": nodes, "summary": summary}, code, lambda: _show(outcome, nodes, summary, check))
 
 
 def _document(host: HostOutcome, check: bool) -> dict[str, Any]:
@@ -60,13 +55,7 @@ def _document(host: HostOutcome, check: bool) -> dict[str, Any]:
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], check: bool) -> None:
-    for name, host in sorted(outcome.hosts.items()):
-        heading(host, host_line(host))
-        if nodes[name]["drivers"]:
-            console.pairs(nodes[name]["drivers"])
-        note_lines(host.notes)
-    cut = show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=not check)
-    if cut:
-        console.say(CUT)
+    show_hosts(outcome.hosts, lambda host: host.drivers)
+    show_changes(nodes, state=not check)
     what = f"{summary['changes']} to make" if check else f"{summary['made']} made"
     console.say(f"{nodes_line(summary)}: {what}")

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from railwright.cli import console
-from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
+from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.session import Session, node_counts, node_document, overall, require
 from railwright.events import RunOutcome
 from railwright.exitcodes import ExitCode
 
@@ -36,12 +34,7 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
         for name, host in sorted(outcome.hosts.items())
     }
     summary = _summary(outcome, code)
-    session.store(nodes, [], summary, code)
-    if form is Format.JSON:
-        console.print_json({"nodes": nodes, "summary": summary})
-    else:
-        _show(outcome, summary)
-    raise typer.Exit(code)
+    session.finish({"nodes": nodes, "summary": summary}, code, lambda: _show(outcome, nodes, summary))
 
 
 def _summary(outcome: RunOutcome, code: ExitCode) -> dict[str, Any]:
@@ -54,16 +47,9 @@ def _summary(outcome: RunOutcome, code: ExitCode) -> dict[str, Any]:
     }
 
 
-def _show(outcome: RunOutcome, summary: dict[str, Any]) -> None:
-    for _name, host in sorted(outcome.hosts.items()):
-        heading(host, host_line(host))
-        if host.problems:
-            problem_table(host.problems)
-        console.pairs(host.drivers)
-        note_lines(host.notes)
-    cut = show_changes({name: host.changes for name, host in sorted(outcome.hosts.items()) if host.changes})
-    if cut:
-        console.say(CUT)
+def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
+    show_hosts(outcome.hosts, lambda host: host.drivers)
+    show_changes(nodes)
     changes, problems = change_line(summary["changes"], summary["disruptions"]), console.count(summary["problems"], "problem")
     console.say(f"{nodes_line(summary)}: {changes}, {problems}")
     asked = [name for name in summary["disruptions"] if name != "none"]

@@ -12,10 +12,10 @@ import typer
 from railwright.cli import console
 from railwright.cli.apply import Consent, consented
 from railwright.cli.changes import nodes_line
-from railwright.cli.drift import Areas, Severity, keep_history, known_areas
+from railwright.cli.drift import Areas, Severity, Worst, keep_history, known_areas
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
-from railwright.drift.fleet import fold
+from railwright.drift.fleet import fold, folded_cell
 from railwright.drift.remediation import Asked, Remedy, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
@@ -36,8 +36,6 @@ Examples:
 
 BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes that have drifted."
 Batch = Annotated[str, typer.Option("--batch", metavar="N[%]", help=BATCH_HELP)]
-Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
-NODES = 40  # characters of folded node names in a table
 BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
 # What became of a node, beside ok, failed and unreachable.
 CLEAN, MENDED, LEFT, BROKEN, WAITING = "no drift", "mended", "left as it is", "not clean", "not touched"
@@ -67,12 +65,7 @@ def command(
     left = any(node["findings"] or node["waiting"] for node in nodes.values())
     code = overall(outcome, *([ExitCode.DRIFT] if left else []))
     summary = _summary(outcome, nodes, code)
-    session.store(nodes, [], summary, code)
-    if form is Format.JSON:
-        console.print_json({"nodes": nodes, "summary": summary})
-    else:
-        _show(outcome, nodes, summary, str(inventory), asked)
-    raise typer.Exit(code)
+    session.finish({"nodes": nodes, "summary": summary}, code, lambda: _show(outcome, nodes, summary, str(inventory), asked))
 
 
 def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
@@ -141,7 +134,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     done = _grouped({name: node["mended"] for name, node in nodes.items()}, ())
     if done:
         console.out().line()
-        rows = [(console.styled("mended", "ok"), _names(names), row.get("area"), row.get("what")) for row, names in done]
+        rows = [(console.styled("mended", "ok"), folded_cell(names), row.get("area"), row.get("what")) for row, names in done]
         console.table(("result", "nodes", "area", "what"), rows)
     for name, node in nodes.items():
         if node["restore_point"]:
@@ -167,7 +160,7 @@ def _show_left(nodes: dict[str, dict[str, Any]], inventory: str, asked: Asked) -
     console.out().line()
     style = {"still": "fail", "new": "fail"}
     rows = [
-        (console.styled(row.get("result"), style.get(str(row.get("result")), "warn")), _names(names), row.get("area"), row.get("what"),
+        (console.styled(row.get("result"), style.get(str(row.get("result")), "warn")), folded_cell(names), row.get("area"), row.get("what"),
          row.get("why"))
         for row, names in left
     ]  # fmt: skip
@@ -187,9 +180,3 @@ def _grouped(nodes: dict[str, list[dict[str, Any]]], more: tuple[str, ...]) -> l
         for row in rows:
             groups.setdefault(tuple(str(row.get(part)) for part in ("key", *more)), (row, []))[1].append(name)
     return list(groups.values())
-
-
-def _names(names: list[str]) -> str:
-    folded = fold(names)
-    several = f" ({len(names)})" if len(names) > 1 else ""
-    return (folded if len(folded) <= NODES else folded[: NODES - 1] + "…") + several

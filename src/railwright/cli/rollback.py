@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console, verdicts
-from railwright.cli.apply import consented, show_refusal
-from railwright.cli.changes import CUT, change_line, disruptions, host_line, nodes_line, note_lines, problem_table, show_changes
+from railwright.cli.apply import consented
+from railwright.cli.changes import change_line, disruptions, host_line, nodes_line, show_changes, show_hosts
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
-from railwright.cli.validate import settle
+from railwright.cli.validate import judged_by_validate
 from railwright.documents import moment
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode, InputError
@@ -75,12 +75,8 @@ def command(
     found = judged.verdicts if judged is not None else []
     summary = _summary(outcome, nodes, found, code)
     documents = {} if judged is None else {"traffic": judged.traffic, "reachability": judged.reachability}
-    session.store(nodes, found, summary, code, **documents)
-    if form is Format.JSON:
-        console.print_json({"nodes": nodes, "verdicts": found, "summary": summary})
-    else:
-        _show(outcome, nodes, summary, judged)
-    raise typer.Exit(code)
+    document = {"nodes": nodes, "verdicts": found, "summary": summary}
+    session.finish(document, code, lambda: _show(outcome, nodes, summary, judged), found, **documents)
 
 
 def _known(outcome: RunOutcome, run: str) -> None:
@@ -104,11 +100,7 @@ def _validated(session: Session, outcome: RunOutcome) -> RunOutcome | None:
     """Only when something was put back, and it is there as a whole."""
     if not any(host.restore_point for host in outcome.hosts.values()) or any(host.status != "ok" for host in outcome.hosts.values()):
         return None
-    judged = session.run("validate")
-    settle(judged)
-    named = {str(verdict.get("node")) for verdict in judged.verdicts}
-    require(judged, lambda host: host.judged or host.name in named, "verdicts")
-    return judged
+    return judged_by_validate(session)
 
 
 def _document(host: HostOutcome, run: str, dry_run: bool) -> dict[str, Any]:
@@ -136,18 +128,13 @@ def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], found: list[
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], judged: RunOutcome | None) -> None:
-    for name, host in sorted(outcome.hosts.items()):
-        node = nodes[name]
-        unknown = host.status == "ok" and not node["known"]
-        heading(host, f"has no restore point of run {node['to']}; nothing is done there" if unknown else host_line(host))
-        if host.problems:
-            problem_table(host.problems)
-        if host.restore_point:
-            console.say(f"  restore point of this rollback on the node: {host.restore_point}")
-        note_lines(host.notes)
-        show_refusal(host)
-    if show_changes({name: node["changes"] for name, node in nodes.items() if node["changes"]}, state=bool(summary["put_back"])):
-        console.say(CUT)
+    def text(host: HostOutcome) -> str:
+        unknown = host.name in summary["unknown_on"]
+        return f"has no restore point of run {nodes[host.name]['to']}; nothing is done there" if unknown else host_line(host)
+
+    mark = "restore point of this rollback on the node"
+    show_hosts(outcome.hosts, lambda host: {mark: host.restore_point} if host.restore_point else {}, text)
+    show_changes(nodes, state=bool(summary["put_back"]))
     line = change_line(summary["changes"], summary["disruptions"])
     console.say(f"{nodes_line(summary)}: {line}, {summary['put_back']} put back")
     if judged is not None:

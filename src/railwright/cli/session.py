@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 from railwright import __version__
 from railwright.cli import console
@@ -82,6 +84,17 @@ class Session:
             console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
             return None
         return run
+
+    def finish(
+        self, document: dict[str, Any], code: ExitCode, show: Callable[[], None], verdicts: list[dict[str, Any]] | None = None, **more: Any
+    ) -> NoReturn:
+        """Store the run, print its document or ``show`` it, and end with its code. ``verdicts`` and ``more``: for the record."""
+        self.store(document["nodes"], verdicts or [], document["summary"], code, **more)
+        if self.form is Format.JSON:
+            console.print_json(document)
+        else:
+            show()
+        raise typer.Exit(code)
 
     def record(
         self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any

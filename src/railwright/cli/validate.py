@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -32,12 +33,19 @@ Perftest = Annotated[
 All = Annotated[bool, typer.Option("--all", "-a", help="Show the verdicts that passed, too.")]
 
 
-def settle(outcome: RunOutcome) -> None:
-    """The role ends with an assertion for ansible-playbook's sake; here the verdicts themselves say what failed."""
+def judged_by_validate(session: Session, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
+    """One run of the playbook, each node with verdicts or failed.
+
+    The role ends with an assertion for ansible-playbook's sake; here the verdicts themselves say what failed.
+    """
+    outcome = session.run("validate", extra_vars)
     failing = {str(verdict.get("node") or "") for verdict in outcome.verdicts if verdict.get("status") == "fail"}
     for host in outcome.hosts.values():
         if host.status == "failed" and host.action.endswith("assert") and failing & {host.name, ""}:
             host.status, host.task, host.action, host.message = "ok", "", "", ""
+    judged = {str(verdict.get("node")) for verdict in outcome.verdicts}
+    require(outcome, lambda host: host.judged or host.name in judged, "verdicts")
+    return outcome
 
 
 def command(
@@ -48,21 +56,18 @@ def command(
     form: OutputFormat = Format.TEXT,
 ) -> None:
     session = Session("validate", inventory, limit, form)
-    outcome = session.run("validate", {} if perftest is None else {"validate_perftest": perftest})
-    settle(outcome)
-    judged = {str(verdict.get("node")) for verdict in outcome.verdicts}
-    require(outcome, lambda host: host.judged or host.name in judged, "verdicts")
+    outcome = judged_by_validate(session, {} if perftest is None else {"validate_perftest": perftest})
     code = overall(outcome)
     nodes = {name: node_document(host) | {"problems": host.problems} for name, host in sorted(outcome.hosts.items())}
     summary = node_counts(outcome) | {"verdicts": verdicts.counts(outcome.verdicts), "exit_code": int(code)}
-    session.store(nodes, outcome.verdicts, summary, code, traffic=outcome.traffic, reachability=outcome.reachability)
-    if form is Format.JSON:
-        document = {"nodes": nodes, "verdicts": verdicts.ordered(outcome.verdicts), "traffic": outcome.traffic}
-        console.print_json({**document, "reachability": outcome.reachability, "summary": summary})
-    else:
-        for _name, host in sorted(outcome.hosts.items()):
-            own = verdicts.counts(verdict for verdict in outcome.verdicts if verdict.get("node") == host.name)
-            heading(host, ", ".join(f"{many} {status}" for status, many in own.items() if many), verdicts.worst(own))
-        verdicts.show(outcome.verdicts, passes=every)
-        console.say(nodes_line(node_counts(outcome)))
-    raise typer.Exit(code)
+    more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
+    document = {"nodes": nodes, "verdicts": verdicts.ordered(outcome.verdicts), **more, "summary": summary}
+    session.finish(document, code, lambda: _show(outcome, every=every), outcome.verdicts, **more)
+
+
+def _show(outcome: RunOutcome, *, every: bool) -> None:
+    for _name, host in sorted(outcome.hosts.items()):
+        own = verdicts.counts(verdict for verdict in outcome.verdicts if verdict.get("node") == host.name)
+        heading(host, ", ".join(f"{many} {status}" for status, many in own.items() if many), verdicts.worst(own))
+    verdicts.show(outcome.verdicts, passes=every)
+    console.say(nodes_line(node_counts(outcome)))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 SEVERITIES = ("critical", "major", "minor")
 SAME = ("key", "kind", "severity", "expected", "found", "why")
+CELL = 40  # characters of folded names in a table
 
 
 class Row(NamedTuple):
@@ -60,6 +61,13 @@ def fold(names: Iterable[str]) -> str:
         series.setdefault((head, tail, width if (head, tail, width) in padded else 0), []).append(int(digits))
     folded = [_folded(head, tail, width, sorted(numbers)) for (head, tail, width), numbers in series.items()]
     return ",".join(sorted(folded + plain))
+
+
+def folded_cell(names: list[str]) -> str:
+    """The same for a table: at most 40 characters, and the number of nodes where there are several."""
+    folded = fold(names)
+    several = f" ({len(names)})" if len(names) > 1 else ""
+    return (folded if len(folded) <= CELL else folded[: CELL - 1] + "…") + several
 
 
 def _last_number(name: str) -> tuple[str, str, str] | None:

@@ -107,7 +107,7 @@ def test_a_value_that_differs_is_not_folded() -> None:
 
 
 def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> None:
-    changes.show_changes({f"n{number:03d}": [change()] for number in range(400)})
+    changes.show_changes({f"n{number:03d}": {"changes": [change()]} for number in range(400)})
     text = pipe.readouterr().out
     assert "(400 nodes)" in text
     assert text.count("MTU of rail0") == 1
