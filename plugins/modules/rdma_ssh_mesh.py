@@ -119,6 +119,7 @@ ARGUMENTS = {
     "plan": {"type": "str"},
     "made": {"type": "str", "no_log": False},
     "secret": {"type": "str", "no_log": False},
+    "schedule": {"type": "dict"},
     "private_key": {"type": "str", "no_log": True},
 }
 FILLED: Dict[str, Any] = {"user": None, "state": "present", "public_key": None, "members": [], "nodes": [], "peers": []}
