@@ -36,6 +36,7 @@ class ActionModule(StepAction):
     """One step of the role."""
 
     argument_spec = OPTIONS
+    fills = True
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         here, mode = str(variables["inventory_hostname"]), options["mode"]

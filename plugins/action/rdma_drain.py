@@ -35,6 +35,7 @@ class ActionModule(StepAction):
     """One step of the role's tasks."""
 
     argument_spec = OPTIONS
+    fills = True
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         host = str(variables["inventory_hostname"])

@@ -31,6 +31,7 @@ class ActionModule(StepAction):
     """One step of the role."""
 
     argument_spec = OPTIONS
+    fills = True
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         spec = host_spec(self._templar, variables)

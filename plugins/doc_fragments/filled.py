@@ -5,12 +5,18 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``railwright.rdma.filled`` has ``spec``; ``.node`` and ``.now`` have those."""
+    """``railwright.rdma.filled`` has ``spec``, ``.node`` and ``.now`` have those; ``.all`` is one option for all of it."""
 
     DOCUMENTATION = r"""
 options:
   spec:
     description: The validated wishes for this host. The action plugin fills it from the inventory; do not set it.
+    type: dict
+"""
+    ALL = r"""
+options:
+  filled:
+    description: What the action plugin asks of the node, in place of options of their own. Do not set it.
     type: dict
 """
     NODE = r"""

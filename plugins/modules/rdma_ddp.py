@@ -17,8 +17,7 @@ description:
   - A job ends by itself after its time limit, and when nobody has polled it for minutes.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
-  - railwright.rdma.filled.node
+  - railwright.rdma.filled.all
 options:
   mode:
     description: Which step.
@@ -43,16 +42,6 @@ options:
   age:
     description: V(poll) is over when the job is so many seconds old. Needed with O(mode=poll).
     type: int
-  share:
-    description: This node's part of the plan. The action plugin fills it; do not set it.
-    type: dict
-  files:
-    description: The scripts that torchrun starts. The action plugin fills it; do not set it.
-    type: dict
-    default: {}
-  process:
-    description: What V(start) returned. The action plugin fills it; do not set it.
-    type: dict
 attributes:
   check_mode:
     description: Looks and plans, and starts nothing.
@@ -137,18 +126,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 
 ARGUMENTS = {
     "mode": {"type": "str", "choices": ["look", "plan", "start", "poll", "stop", "collect", "judge"], "required": True},
-    "seen": {"type": "str"},
-    "plan": {"type": "str"},
-    "started": {"type": "str"},
-    "polled": {"type": "str"},
-    "collected": {"type": "str"},
+    **{name: {"type": "str"} for name in ("seen", "plan", "started", "polled", "collected")},
     "age": {"type": "int"},
-    "spec": {"type": "dict"},
-    "node": {"type": "str"},
-    "share": {"type": "dict"},
-    "files": {"type": "dict", "default": {}},
-    "process": {"type": "dict"},
 }
+FILLED: Dict[str, Any] = {"spec": None, "share": None, "process": None}
 
 
 def look(host: Host, name: str, spec: Spec) -> Dict[str, Any]:
@@ -177,7 +158,7 @@ def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def main() -> None:
-    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, filled=FILLED, supports_check_mode=True)
     params = module.params
     if params["mode"] in ("plan", "judge") or (params["mode"] == "look" and params["spec"] is None):
         module.fail_json(msg="rdma_ddp: its action plugin did not run; call it as railwright.rdma.rdma_ddp from a playbook")

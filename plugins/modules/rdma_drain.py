@@ -20,6 +20,7 @@ description:
   - Which scheduler there is, and what a node is called there, comes from the inventory (C(upgrade_*)).
 extends_documentation_fragment:
   - railwright.rdma.attributes
+  - railwright.rdma.filled.all
 options:
   mode:
     description:
@@ -55,28 +56,6 @@ options:
   timeout_s:
     description: How long V(wait) and V(undrain) say that there is something to wait for.
     type: int
-    default: 0
-  scheduler:
-    description: Which one. The action plugin fills it from the inventory; do not set it.
-    type: str
-    choices: [slurm, kubernetes, command]
-  nodes:
-    description: Names of nodes at the scheduler. The action plugin fills it; do not set it.
-    type: list
-    elements: str
-  reason:
-    description: The reason of a drain. The action plugin fills it; do not set it.
-    type: str
-  begun:
-    description: Whether this run has begun to drain the nodes. The action plugin fills it; do not set it.
-    type: bool
-    default: false
-  commands:
-    description: Of upgrade_scheduler command. The action plugin fills it; do not set it.
-    type: dict
-  patience_s:
-    description: How long to ask again where the scheduler does not answer. The action plugin fills it; do not set it.
-    type: float
     default: 0
 attributes:
   check_mode:
@@ -176,13 +155,8 @@ def main() -> None:
             "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
             "began": {"type": "float"},
             "timeout_s": {"type": "int", "default": 0},
-            "scheduler": {"type": "str", "choices": ["slurm", "kubernetes", "command"]},
-            "nodes": {"type": "list", "elements": "str"},
-            "reason": {"type": "str"},
-            "begun": {"type": "bool", "default": False},
-            "commands": {"type": "dict"},
-            "patience_s": {"type": "float", "default": 0},
         },
+        filled={"nodes": None, "scheduler": None},
         supports_check_mode=True,
     )
     if module.params["nodes"] is None or module.params["scheduler"] is None:

@@ -21,8 +21,7 @@ description:
   - V(judge) turns what was collected into verdicts, on the controller.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
-  - railwright.rdma.filled.node
+  - railwright.rdma.filled.all
 options:
   mode:
     description: Which step.
@@ -58,27 +57,6 @@ options:
     type: list
     elements: str
     default: []
-  run:
-    description: The run's name. The action plugin fills it; do not set it.
-    type: str
-  user:
-    description: The job user. The action plugin fills it; do not set it.
-    type: str
-  launch:
-    description: What to start. The action plugin fills it; do not set it.
-    type: dict
-  names:
-    description: The collectives of the run. The action plugin fills it; do not set it.
-    type: list
-    elements: str
-    default: []
-  hosts:
-    description: The launcher's host file. The action plugin fills it; do not set it.
-    type: str
-    default: ""
-  cancel:
-    description: Name of the Slurm jobs to cancel. The action plugin fills it; do not set it.
-    type: str
 attributes:
   check_mode:
     description: Nothing is run in check mode; V(look) reads.
@@ -191,24 +169,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 NODE_MODES = ("look", "prepare", "probe", "start", "poll", "stop", "collect")
 ARGUMENTS = {
     "mode": {"type": "str", "required": True, "choices": ["look", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"]},
-    "look": {"type": "str"},
-    "plan": {"type": "str"},
-    "probe": {"type": "str"},
-    "polled": {"type": "str"},
-    "stopped": {"type": "str"},
-    "collected": {"type": "str"},
+    **{name: {"type": "str"} for name in ("look", "plan", "probe", "polled", "stopped", "collected")},
     "job": {"type": "int"},
     "directory": {"type": "str"},
     "libraries": {"type": "list", "elements": "str", "default": []},
-    "node": {"type": "str"},
-    "spec": {"type": "dict"},
-    "run": {"type": "str"},
-    "user": {"type": "str"},
-    "launch": {"type": "dict"},
-    "names": {"type": "list", "elements": "str", "default": []},
-    "hosts": {"type": "str", "default": ""},
-    "cancel": {"type": "str"},
 }
+FILLED: Dict[str, Any] = {"node": None, "hosts": "", "names": [], "cancel": None}
 
 
 def look_at(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
@@ -249,7 +215,7 @@ def step(host: Host, params: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def main() -> None:
-    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, filled=FILLED, supports_check_mode=True)
     params = module.params
     if params["node"] is None or params["mode"] not in NODE_MODES:
         module.fail_json(msg="got no node: the action plugin did not run; call railwright.rdma.rdma_nccl_tests from a playbook")

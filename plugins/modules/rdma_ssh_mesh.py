@@ -17,6 +17,7 @@ description:
   - What lies in a home is read and written with the rights of its user.
 extends_documentation_fragment:
   - railwright.rdma.attributes
+  - railwright.rdma.filled.all
 options:
   mode:
     description: Which step.
@@ -38,44 +39,9 @@ options:
   schedule:
     description: The result of M(railwright.rdma.rdma_cluster) in mode schedule, with the peers of each node. Needed with O(mode=login).
     type: dict
-  user:
-    description: The mesh's user. The action plugin fills it from the inventory; do not set it.
-    type: str
-  state:
-    description: Whether the node is part of the mesh. The action plugin fills it; do not set it.
-    type: str
-    choices: [present, absent]
-    default: present
-  generation:
-    description: Number of the key. The action plugin fills it; do not set it.
-    type: int
-  serial:
-    description: How many keys there were. The action plugin fills it; do not set it.
-    type: int
-  members:
-    description: The nodes of the mesh. The action plugin fills it; do not set it.
-    type: list
-    elements: dict
-    default: []
-  nodes:
-    description: The names of all nodes that hold the key. The action plugin fills it; do not set it.
-    type: list
-    elements: str
-    default: []
-  public_key:
-    description: The mesh's public key. The action plugin fills it; do not set it.
-    type: str
   private_key:
     description: The mesh's private key. The action plugin fills it; do not set it.
     type: str
-  peer:
-    description: The node to log into. The action plugin fills it; do not set it.
-    type: str
-  peers:
-    description: The nodes to log into. The action plugin fills it; do not set it.
-    type: list
-    elements: str
-    default: []
 attributes:
   check_mode:
     description: Changes nothing and says what it would change. V(prove) does not log in, and no private key is read.
@@ -153,17 +119,10 @@ ARGUMENTS = {
     "plan": {"type": "str"},
     "made": {"type": "str", "no_log": False},
     "secret": {"type": "str", "no_log": False},
-    "user": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "generation": {"type": "int"},
-    "serial": {"type": "int"},
-    "members": {"type": "list", "elements": "dict", "default": []},
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "public_key": {"type": "str", "no_log": False},
+    "schedule": {"type": "dict"},
     "private_key": {"type": "str", "no_log": True},
-    "peer": {"type": "str"},
-    "peers": {"type": "list", "elements": "str", "default": []},
 }
+FILLED: Dict[str, Any] = {"user": None, "state": "present", "public_key": None, "members": [], "nodes": [], "peers": []}
 
 
 def step(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
@@ -199,7 +158,7 @@ def prove(host: Host, who: node.Account, peer: str, dry: bool) -> Dict[str, Any]
 
 
 def main() -> None:
-    module = NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = NodeModule(argument_spec=ARGUMENTS, filled=FILLED, supports_check_mode=True)
     params = module.params
     if params["mode"] == "plan":
         module.fail_json(msg="rdma_ssh_mesh: its action plugin did not run; call it as railwright.rdma.rdma_ssh_mesh from a playbook")

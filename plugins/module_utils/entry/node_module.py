@@ -19,7 +19,14 @@ SHOWN = ("msg", "notes", "plan", "problems", "refused", "before", "after", "diff
 
 
 class NodeModule(AnsibleModule):
-    """Takes what AnsibleModule takes."""
+    """Takes what AnsibleModule takes, and ``filled``: parameters that only the action plugin gives, with their defaults."""
+
+    def __init__(self, argument_spec: Dict[str, Any], filled: Optional[Dict[str, Any]] = None, **kwargs: Any) -> None:
+        if filled is None:
+            super(NodeModule, self).__init__(argument_spec=argument_spec, **kwargs)
+            return
+        super(NodeModule, self).__init__(argument_spec=dict(argument_spec, filled={"type": "dict"}), **kwargs)
+        self.params.update(filled, **(self.params.pop("filled") or {}))
 
     def log(self, msg: str, log_args: Optional[Any] = None) -> None:
         """All that AnsibleModule has to log comes through here: nothing is."""
