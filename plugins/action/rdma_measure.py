@@ -62,7 +62,7 @@ class ActionModule(StepAction):
         return self._perftest(node, result, variables, options)
 
     def _ask(self, mode: str, request: Result, variables: Result) -> Result:
-        arguments = {"mode": mode, "request": request}
+        arguments = {"mode": mode, "filled": request}
         answer: Result = self._execute_module(module_name="railwright.rdma.rdma_measure", module_args=arguments, task_vars=variables)
         return answer
 

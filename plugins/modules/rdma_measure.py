@@ -27,6 +27,7 @@ description:
   - A node that has nothing to do in a step skips it without a connection.
 extends_documentation_fragment:
   - railwright.rdma.attributes
+  - railwright.rdma.filled.all
 options:
   mode:
     description: What is measured, or which step of it.
@@ -61,9 +62,6 @@ options:
     description: Seconds to wait for the answer to a ping.
     type: int
     default: 1
-  request:
-    description: What the action plugin asks of the node. Do not set it.
-    type: dict
 attributes:
   check_mode:
     description: Only pings are sent in check mode; the other modes are skipped.
@@ -159,7 +157,7 @@ def main() -> None:
             "ping": {"type": "str"},
             "count": {"type": "int", "default": 2},
             "wait": {"type": "int", "default": 1},
-            "request": {"type": "dict"},
+            "filled": {"type": "dict"},
         },
         supports_check_mode=True,
     ))

@@ -63,7 +63,7 @@ MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
 
 def run_measure(module: Any) -> None:
     """Body of the module. A node without its action plugin is told so."""
-    mode, request = module.params["mode"], module.params["request"]
+    mode, request = module.params["mode"], module.params["filled"]
     if request is None:
         module.fail_json(msg="rdma_measure got no request: its action plugin did not run; call it by its full name from a playbook")
     try:
