@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_build import Registered, choose, plan, programs_of, source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import Registered, choose, plan, programs_of, source_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 GPU = {"pci": "0000:1b:00.0", "device_id": "0x2330", "capability": "9.0"}
 NVCC = {"path": "/c/bin/nvcc", "home": "/c", "version": "13.0", "codes": ["sm_90"]}
 NCCL = {"library": "/n/lib/libnccl.so.2", "include": "/n/include", "version": "2.30.7"}
 NODE = {"arch": "x86_64", "gpus": [GPU], "nvcc": NVCC, "nccl": NCCL, "mpi": None, "missing_tools": [], "library_path": ["/n/lib"]}
-NAMES = {name: name for name in ("seen", "plan", "state", "choice", "made", "packed")}
 SUMS = {"all_reduce_perf": "1" * 64}
 
 
@@ -27,10 +26,11 @@ def spec(**values: Any) -> Spec:
     return found
 
 
-def registered(here: str, **by_step: dict[str, dict[str, Any]]) -> Registered:
-    hosts = sorted({host for results in by_step.values() for host in results})
-    hostvars = {host: {step: results[host] for step, results in by_step.items() if host in results} for host in hosts}
-    return Registered({"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars}, dict(NAMES))
+def registered(here: str, **by_mode: dict[str, dict[str, Any]]) -> Registered:
+    hosts = sorted({host for results in by_mode.values() for host in results})
+    hostvars = {
+        host: {f"__nccl_tests_build_{mode}": results[host] for mode, results in by_mode.items() if host in results} for host in hosts}
+    return Registered({"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars})
 
 
 def test_the_pinned_release_is_vouched_for_by_the_catalogue() -> None:
@@ -59,7 +59,7 @@ def test_the_operators_checksum_and_mirror_come_first() -> None:
 
 
 def planned(**values: Any) -> dict[str, Any]:
-    return {"build": plan(registered("n1", seen={"n1": {"node": NODE}, "n2": {"node": NODE}}), spec(**values))}
+    return {"build": plan(registered("n1", inspect={"n1": {"node": NODE}, "n2": {"node": NODE}}), spec(**values))}
 
 
 def test_an_nfs_export_is_shared_whether_or_not_the_inventory_says_so() -> None:
@@ -70,7 +70,7 @@ def test_an_nfs_export_is_shared_whether_or_not_the_inventory_says_so() -> None:
 
 
 def test_a_host_that_failed_to_look_is_no_builder() -> None:
-    found = plan(registered("n2", seen={"n1": {"failed": True, "msg": "x"}, "n2": {"node": NODE}}), spec())
+    found = plan(registered("n2", inspect={"n1": {"failed": True, "msg": "x"}, "n2": {"node": NODE}}), spec())
     assert found["builder"] == "n2"
 
 
@@ -81,8 +81,8 @@ def test_every_node_is_held_to_what_the_builder_says_now() -> None:
     chosen = choose(registered("n1", plan={"n1": built}, state=states))
     assert chosen["choice"]["build"]
     manifest = {"manifest": {"programs": SUMS}}
-    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": manifest})) == SUMS
-    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": {"manifest": None}})) is None, "check mode"
+    assert programs_of(registered("n2", choose={"n1": chosen, "n2": chosen}, build={"n1": manifest})) == SUMS
+    assert programs_of(registered("n2", choose={"n1": chosen, "n2": chosen}, build={"n1": {"manifest": None}})) is None, "check mode"
 
 
 def test_and_without_a_build_to_what_was_found_whole() -> None:
@@ -90,7 +90,7 @@ def test_and_without_a_build_to_what_was_found_whole() -> None:
     whole = {"manifest": {"key": built["build"]["recipe"]["key"], "programs": SUMS}, "programs": SUMS}
     chosen = choose(registered("n2", plan={"n2": built}, state={"n1": whole, "n2": {"manifest": None, "programs": {}}}))
     assert chosen["choice"]["receivers"] == ["n2"]
-    assert programs_of(registered("n2", choice={"n2": chosen})) == SUMS
+    assert programs_of(registered("n2", choose={"n2": chosen})) == SUMS
 
 
 def test_what_the_choice_tells_is_shown_as_a_warning() -> None:
