@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form impor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import MODES, Delivery, Node, Registered
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import MODES, Delivery, Node
 from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODULE = "railwright.rdma.rdma_prefix"
@@ -54,7 +54,7 @@ class ActionModule(StepAction):
         if product == "nccl_tests":
             node = Node(lambda step, given: self.send(product, step, given, variables),
                         lambda name, arguments: self.run_builtin(name, arguments, variables), self._connection, bool(self._task.check_mode))
-            return result | Delivery(node, spec, Registered(variables)).answer(mode)
+            return result | Delivery(node, spec, variables).answer(mode)
         try:
             bill = bill_of(spec) if product == ENVIRONMENT else None
         except RailwrightError as error:  # no exception: ansible-core would add its cause, which is the same line again

@@ -38,10 +38,11 @@ class Node(NamedTuple):
 
 
 class Delivery:
-    """One mode on one node; every path is made here."""
+    """One mode on one node; every path is made here. ``variables``: the task's, with what the modes before gave on all hosts."""
 
-    def __init__(self, node: Node, spec: Spec, registered: Registered) -> None:
-        self.node, self.spec, self.registered = node, spec, registered
+    def __init__(self, node: Node, spec: Spec, variables: dict[str, Any]) -> None:
+        self.node, self.spec, self.variables = node, spec, variables
+        self.host = str(variables["inventory_hostname"])
         self.user = spec["nccl_tests_user"] or spec["ssh_mesh_user"]
 
     def answer(self, mode: str) -> Result:
@@ -50,9 +51,33 @@ class Delivery:
         except RailwrightError as error:
             return {"changed": False, "failed": True, "msg": f"nccl_tests: {error}"}
 
+    def of(self, host: str, mode: str) -> Result:
+        name = REGISTERED.format(mode)
+        found = result_of(self.variables, host, name)
+        if found is None:
+            raise AnsibleActionFail(f"{name} holds no result of rdma_prefix for {host}")
+        return found
+
+    def everybody(self, mode: str) -> dict[str, Result]:
+        """Of every host of the play that answered, in the inventory's order."""
+        found = {host: result_of(self.variables, host, REGISTERED.format(mode)) for host in judged_together(self.variables)[1]}
+        return {host: result for host, result in found.items() if result is not None}
+
     @property
     def planned(self) -> Result:
-        return dict(self.registered.here("plan")["build"])
+        return dict(self.of(self.host, "plan")["build"])
+
+    @property
+    def choice(self) -> Result:
+        return dict(self.of(self.host, "choose")["choice"])
+
+    def programs(self) -> dict[str, str] | None:
+        """Checksums of the build: as its builder says now, or as they were found; None for what is prebuilt, or not built in check mode."""
+        choice = self.choice
+        if not choice["build"]:
+            return dict(choice["programs"]) if choice["programs"] else None
+        manifest = self.of(choice["origin"], "build")["manifest"]
+        return dict(manifest["programs"]) if manifest else None
 
     def inspect(self) -> Result:
         keys = ("cuda_version", "nccl_prefix", "mpi_prefix", "mpi_install", "nccl_tests_nfs", "nccl_tests_path")
@@ -60,13 +85,22 @@ class Delivery:
         return self.node.step("inspect", {**wanted, "nccl_origin": ORIGINS.get(self.spec["nccl_install"]), "user": self.user})
 
     def plan(self) -> Result:
-        return {"build": plan(self.registered, self.spec)}
+        """What is to lie where; the shared keys are the same on all nodes, and those of the first one count."""
+        spec = self.spec
+        wishes = build.Wishes(
+            install=spec["nccl_tests_install"], path=spec["nccl_tests_path"],
+            shared=bool(spec["nccl_tests_shared"] or spec["nccl_tests_nfs"]), launcher=spec["nccl_tests_launcher"],
+            collectives=tuple(spec["nccl_tests_collectives"]),
+            source=None if spec["nccl_tests_install"] == "prebuilt" else source_of(spec))
+        planned = build.plan({host: result["node"] for host, result in self.everybody("inspect").items()}, wishes)
+        return {"build": planned if wishes.source is None else {**planned, "download": archive_of(wishes.source)}}
 
     def state(self) -> Result:
         return self.node.step("state", {"directory": self.planned["directory"]})
 
     def choose(self) -> Result:
-        return choose(self.registered)
+        chosen = build.choose(self.planned, self.everybody("state"))
+        return {"choice": chosen, "warnings": [f"nccl_tests: {text}" for text in chosen["warnings"]]}
 
     def build(self) -> Result:
         brought = {} if self.node.check_mode else bring_source(self.node, source_of(self.spec))
@@ -74,7 +108,7 @@ class Delivery:
             return brought
         planned = self.planned
         return self.node.step("build", {
-            "build": planned, "node": self.registered.host, "user": self.user, "archive": planned["download"]})
+            "build": planned, "node": self.host, "user": self.user, "archive": planned["download"]})
 
     def fetch(self) -> Result:
         """Into a directory of the controller's own. It is what the node said that it is, or goes away again."""
@@ -97,7 +131,7 @@ class Delivery:
         """To a node that lacks the build, and in place there."""
         if self.node.check_mode:
             return self.node.step("unpack", {})
-        origin = self.registered.of(self.registered.here("choose")["choice"]["origin"], "fetch")
+        origin = self.of(self.choice["origin"], "fetch")
         directory = self.planned["directory"]
         packed = packed_file(directory)
         source = str(carried_directory(origin["carried"]) / NAME)
@@ -107,20 +141,20 @@ class Delivery:
         if made.get("failed"):
             return made
         return self.node.step("unpack", {
-            "directory": directory, "archive": packed, "sha256": origin["sha256"], "programs": programs_of(self.registered),
-            "node": self.registered.host})
+            "directory": directory, "archive": packed, "sha256": origin["sha256"], "programs": self.programs(),
+            "node": self.host})
 
     def forget(self) -> Result:
-        origin = self.registered.here("choose")["choice"]["origin"]
-        shutil.rmtree(carried_directory(self.registered.of(origin, "fetch")["carried"]))
+        origin = self.choice["origin"]
+        shutil.rmtree(carried_directory(self.of(origin, "fetch")["carried"]))
         return {}
 
     def verify(self) -> Result:
-        planned, choice = self.planned, self.registered.here("choose")["choice"]
-        seen = self.registered.here("inspect")["node"]
-        waits = self.node.check_mode and (choice["build"] or self.registered.host in choice["receivers"])
+        planned, choice = self.planned, self.choice
+        seen = self.of(self.host, "inspect")["node"]
+        waits = self.node.check_mode and (choice["build"] or self.host in choice["receivers"])
         arguments = {
-            "directory": planned["directory"], "programs": {} if waits else programs_of(self.registered) or {}, "pending": waits,
+            "directory": planned["directory"], "programs": {} if waits else self.programs() or {}, "pending": waits,
             "gpus": len(seen["gpus"]), "first": planned["programs"][0], "library_path": seen["library_path"], "user": self.user}
         return {"directory": planned["directory"], **self.node.step("verify", arguments)}
 
@@ -135,42 +169,6 @@ def bring_source(node: Node, source: build.Source) -> Result:
     if source.archive is not None:
         return node.builtin("ansible.builtin.copy", {**target, "src": source.archive})
     return node.builtin("ansible.builtin.get_url", {**target, "url": source.url, "checksum": f"sha256:{source.sha256}"})
-
-
-class Registered:
-    """What the modes before gave, of this host and of others."""
-
-    def __init__(self, variables: dict[str, Any]) -> None:
-        self.variables = variables
-        self.host = str(variables["inventory_hostname"])
-
-    def of(self, host: str, mode: str) -> dict[str, Any]:
-        name = REGISTERED.format(mode)
-        found = result_of(self.variables, host, name)
-        if found is None:
-            raise AnsibleActionFail(f"{name} holds no result of rdma_prefix for {host}")
-        return found
-
-    def here(self, mode: str) -> dict[str, Any]:
-        return self.of(self.host, mode)
-
-    def everybody(self, mode: str) -> dict[str, dict[str, Any]]:
-        """Of every host of the play that answered, in the inventory's order."""
-        found = {host: result_of(self.variables, host, REGISTERED.format(mode)) for host in judged_together(self.variables)[1]}
-        return {host: result for host, result in found.items() if result is not None}
-
-
-def plan(registered: Registered, spec: Spec) -> dict[str, Any]:
-    """What is to lie where; the shared keys are the same on all nodes, and those of the first one count."""
-    prebuilt = spec["nccl_tests_install"] == "prebuilt"
-    wishes = build.Wishes(
-        install=spec["nccl_tests_install"], path=spec["nccl_tests_path"],
-        shared=bool(spec["nccl_tests_shared"] or spec["nccl_tests_nfs"]), launcher=spec["nccl_tests_launcher"],
-        collectives=tuple(spec["nccl_tests_collectives"]), source=None if prebuilt else source_of(spec))
-    planned = build.plan({host: result["node"] for host, result in registered.everybody("inspect").items()}, wishes)
-    if wishes.source is not None:
-        planned["download"] = archive_of(wishes.source)
-    return planned
 
 
 def archive_of(source: build.Source) -> str:
@@ -201,17 +199,3 @@ def source_of(spec: Spec) -> build.Source:
         raise RailwrightError(f"nobody here vouches for nccl-tests {version}: look at its archive, and set artifact_pins: "
                               f"{{{artifact.name}: its sha256}}")
     return build.Source(version, mirrored(located(artifact, version), spec["artifact_mirror"]), sha256, spec["nccl_tests_archive"])
-
-
-def choose(registered: Registered) -> dict[str, Any]:
-    chosen = build.choose(registered.here("plan")["build"], registered.everybody("state"))
-    return {"choice": chosen, "warnings": [f"nccl_tests: {text}" for text in chosen["warnings"]]}
-
-
-def programs_of(registered: Registered) -> dict[str, str] | None:
-    """Checksums of the build: as its builder says now, or as they were found; None for what is prebuilt, or not built in check mode."""
-    choice = registered.here("choose")["choice"]
-    if not choice["build"]:
-        return dict(choice["programs"]) if choice["programs"] else None
-    manifest = registered.of(choice["origin"], "build")["manifest"]
-    return dict(manifest["programs"]) if manifest else None

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Wanted, bill_from, place_of, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Bill, Wanted, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
@@ -61,7 +61,7 @@ class Site:
         return found
 
     def maybe(self) -> Wanted | None:
-        return wanted(self.host, self.spec, self.identity, bill_from(bill_of(self.spec)))
+        return wanted(self.host, self.spec, self.identity, Bill(**bill_of(self.spec)))
 
     def look(self) -> dict[str, Any]:
         return node.inspect(self.host, self.wish())

@@ -8,7 +8,7 @@ same lock is made again beside it, in NAME-2.
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import driver_fits, minimum_driver
 from ...catalogue.gpus import BLACKWELL, number_of
@@ -75,12 +75,6 @@ class Place(NamedTuple):
     files: str  # what it is made from, and with; gone afterwards
     state: str  # whole, begun, absent
     broken: Tuple[str, ...]
-
-
-def bill_from(values: Optional[Mapping[str, Any]]) -> Bill:
-    given = values or {}
-    return Bill(given.get("lock"), dict(given.get("wheels") or {}), dict(given.get("sizes") or {}), dict(given.get("conda") or {}),
-                str(given.get("conda_sha256") or ""))
 
 
 def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[Wanted]:
