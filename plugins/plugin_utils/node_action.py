@@ -121,13 +121,13 @@ class NodeAction(ActionBase):
 
 
 def step_of(arguments: dict[str, Any]) -> str | None:
-    """What a module of ours is to do: a step behind its mode, where its action has several, else the mode."""
-    found = arguments.get("step") or arguments.get("mode")
+    """What a module is to do: its mode, or a step of rdma_prefix behind that."""
+    found = arguments.get("step" if "product" in arguments else "mode")
     return None if found is None else str(found)
 
 
 def form_name(arguments: dict[str, Any]) -> str | None:
-    """Which of its module's forms an answer must have (answers/forms.py): by step, and by product where that has several."""
+    """Which of its module's forms an answer must have (answers/forms.py)."""
     step = step_of(arguments)
     return f"{arguments['product']}.{step}" if "product" in arguments else step
 

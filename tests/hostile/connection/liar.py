@@ -81,8 +81,8 @@ def asked(cmd, data):
         return ("probe", "") if "#railwright:uid" in cmd else ("shell", "")
     names = [found.decode() for found in NAME.findall(data)]
     name = next((found for found in names if found.startswith("rdma_") or found in BUILTIN), "unknown")
-    found = STEP.search(data) or MODE.search(data) if name.startswith("rdma_") else None
     product = PRODUCT.search(data) if name == "rdma_prefix" else None
+    found = (STEP if product else MODE).search(data) if name.startswith("rdma_") else None
     return name, (f"{product[1].decode()}." if product else "") + (found[1].decode() if found else "")
 
 
