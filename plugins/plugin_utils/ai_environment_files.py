@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
-import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import parse_explicit, parse_lock
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wheel_tags import wheel_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+
+from .local_archive import file_digest
 
 LOCK, WHEELS = "ai_environment_requirements", "ai_environment_wheels"
 INSTALLER, EXPLICIT = "ai_environment_conda_installer", "ai_environment_conda_explicit"
@@ -72,35 +70,6 @@ def _wheels(directory: str) -> tuple[dict[str, str], dict[str, int]]:
 
 def _digest(key: str, path: Path) -> tuple[str, int]:
     try:
-        state = path.stat()
-        return _cached(str(path.absolute()), state), state.st_size
+        return file_digest(path), path.stat().st_size
     except OSError as error:
         raise RailwrightError(f"{key} {path} cannot be read on the controller: {error.strerror}") from error
-
-
-def _cached(path: str, state: os.stat_result) -> str:
-    """Some GB of wheels: every task of every node asks, each in a process of its own, so what was read is remembered in a file.
-
-    A file with the same path, inode, size and time is taken for the same; on the node pip compares what arrives all the same.
-    """
-    name = hashlib.sha256(f"{path}\n{state.st_ino}\n{state.st_size}\n{state.st_mtime_ns}".encode()).hexdigest()
-    kept = cache_directory() / name
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        digest = kept.read_text(encoding="ascii")
-        if re.fullmatch(r"[0-9a-f]{64}", digest):
-            return digest
-    with Path(path).open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    with contextlib.suppress(OSError):  # a controller without a home computes it again
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=kept.parent)
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(digest)
-        Path(beside).replace(kept)
-    return digest
-
-
-def cache_directory() -> Path:
-    value = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification says to ignore relative paths.
-    return (Path(value) if value.startswith("/") else Path.home() / ".cache") / "railwright" / "sums"

@@ -26,8 +26,8 @@ POLL_S = 5.0
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only look, and modules without modes; the others may download, build or measure for hours.
 LOOKING = (
-    None, "look", "ping", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release", "poll",
-    "failed", "login",
+    None, "look", "inspect", "ping", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release",
+    "poll", "failed", "login",
 )  # fmt: skip
 
 
@@ -49,13 +49,12 @@ class NodeAction(ActionBase):
     ) -> Result:
         """Ansible's own, with the answer through the gate. ``seconds``: how long it may take; None: by the module's mode."""
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
-        mode = str(arguments["mode"]) if "mode" in arguments else None
-        self._limit(seconds or (wire.LOOK_S if mode in LOOKING else wire.CHANGE_S))
+        self._limit(seconds or (wire.LOOK_S if step_of(arguments) in LOOKING else wire.CHANGE_S))
         try:
             answer = super()._execute_module(module_name=name, module_args=arguments, task_vars={**(task_vars or {}), **QUIET}, **more)
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None  # said once
-        return self._passed(name, mode, answer)
+        return self._passed(name, form_name(arguments), answer)
 
     def _low_level_execute_command(self, *arguments: Any, **named: Any) -> Result:
         try:
@@ -113,15 +112,27 @@ class NodeAction(ActionBase):
             self._task = task
         job = started.get("ansible_job_id")
         if not isinstance(job, str) or not JOB.fullmatch(job):
-            return self._passed(name, str(arguments.get("mode")), {**started, "failed": True})
+            return self._passed(name, form_name(arguments), {**started, "failed": True})
         end = time.monotonic() + wire.within(seconds)
         while time.monotonic() < end:
             answer = self._builtin("ansible.builtin.async_status", {"jid": job}, variables, wire.LOOK_S)
             if answer.get("finished") or answer.get("failed"):
                 self._builtin("ansible.builtin.async_status", {"jid": job, "mode": "cleanup"}, variables, wire.LOOK_S)
-                return self._passed(name, str(arguments.get("mode")), answer)
+                return self._passed(name, form_name(arguments), answer)
             time.sleep(POLL_S)
         return {"failed": True, "changed": False, "msg": f"{name} did not end within {seconds} s"}
+
+
+def step_of(arguments: dict[str, Any]) -> str | None:
+    """What a module is to do: its mode, or a step of rdma_prefix behind that."""
+    found = arguments.get("step" if "product" in arguments else "mode")
+    return None if found is None else str(found)
+
+
+def form_name(arguments: dict[str, Any]) -> str | None:
+    """Which of its module's forms an answer must have (answers/forms.py)."""
+    step = step_of(arguments)
+    return f"{arguments['product']}.{step}" if "product" in arguments else step
 
 
 def text_of(warning: Any) -> str:

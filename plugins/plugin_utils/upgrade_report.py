@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# What a look at a directory of its own registers, and what people call it.
-PREFIXES = {"library": "NCCL", "hpcx": "HPC-X"}
+# Products of rdma_prefix, and what people call them.
+PREFIXES = {"nccl": "NCCL", "hpcx": "HPC-X"}
 
 
 def report(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,13 +37,11 @@ def registered(result: Mapping[str, Any] | None, has: str) -> Mapping[str, Any] 
 
 
 def missing_prefixes(look: Mapping[str, Any]) -> list[str]:
-    """``NCCL 2.30.7-1``, where the look says that it has to be made, or the link current has to be moved."""
-    found = []
-    for key, title in PREFIXES.items():
-        wanted = look.get(key)
-        if isinstance(wanted, dict) and wanted.get("needed"):
-            found.append(f"{title} {wanted.get('version')}")
-    return found
+    """``NCCL 2.30.7-1``, where the inspection says that it has to be made, or the link current has to be moved."""
+    wanted = look.get("release")
+    if not isinstance(wanted, dict) or not wanted.get("needed"):
+        return []
+    return [f"{PREFIXES.get(str(look.get('product')), 'release')} {wanted.get('version')}"]
 
 
 def scheduler_state(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

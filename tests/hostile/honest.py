@@ -62,14 +62,16 @@ BUILD = {
     "missing_tools": [], "library_path": ["/opt/nccl/lib"], "mount": None,
 }
 MANIFEST = {"key": "0" * 12, "programs": {"all_reduce_perf": SHA}}
-PREFIX = {"version": "2.30.7", "directory": "/opt/railwright/nccl/2.30.7-cu13", "missing": True, "needed": True,
+# Nothing is missing but the link: what is made is asked for in the background (test_plays.py).
+PREFIX = {"version": "2.30.7", "directory": "/opt/railwright/nccl/2.30.7-cu13", "missing": False, "needed": True,
           "artifact": "nccl-wheel-cu13-x86_64", "url": "https://example.com/nccl.whl", "sha256": SHA,
           "file": "/var/cache/railwright/nccl/nccl.whl", "install": "wheel", "cuda": "13"}
+RELEASE = {"plan": [], "drivers": {}, "notes": []}
 HPCX = {name: PREFIX[name] for name in ("version", "missing", "needed", "artifact", "url", "sha256")} | {
     "directory": "/opt/railwright/hpcx/2.30", "file": "/var/cache/railwright/hpcx/hpcx.tbz"}
-ENVIRONMENT = {"kind": "venv", "name": "torch-2.9.1", "directory": "/opt/railwright/ai/torch-2.9.1", "missing": True, "needed": True,
-               "python": "/opt/railwright/ai/torch-2.9.1/bin/python", "broken": [], "files": "/opt/railwright/ai/.torch-2.9.1.files",
-               "wheels": [], "torch": None}
+ENVIRONMENT = {"kind": "venv", "name": "torch-2.9.1", "directory": "/opt/railwright/ai/torch-2.9.1", "missing": False, "needed": True,
+               "python": "/opt/railwright/ai/torch-2.9.1/bin/python", "broken": [], "wheels": [],
+               "torch": None}
 HOST_KEY = "ssh-ed25519 " + "A" * 68
 MESH_KEY = f"ssh-ed25519 {'B' * 68} railwright-mesh generation=1 serial=1"
 MESH = {"user": "mpi", "public_key": None, "authorized": None, "addresses": ["198.18.0.1"], "port": 22, "host_keys": [HOST_KEY],
@@ -87,8 +89,8 @@ TRAFFIC = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n", "seconds": 1.
            "backwards": []}
 COLLECTED = {"rc": 0, "ranks": [{"torch": "2.9.1"}], "failures": [], "result": None, "log": ""}
 SAID = {"changed": False}
-SOURCE = {"artifact": "erdma", "version": "1.4", "url": "https://example.com/e.tgz", "sha256": SHA, "directory": "/usr/src/erdma-1.4",
-          "file": "/var/cache/railwright/erdma/e.tgz", "missing": True}
+SOURCE = {name: PREFIX[name] for name in HPCX} | {
+    "directory": "/usr/src/erdma-1.4", "file": "/var/cache/railwright/erdma/e.tgz"}
 PEER_SOURCE = {"url": "https://example.com/p.tgz", "sha256": SHA, "directory": "/usr/src/nv_peer_mem-1.3", "release": "1.3"}
 
 PROBE = """#railwright:uid
@@ -117,9 +119,6 @@ PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
 """
 
 ANSWERS: dict[str, dict[str, Any]] = {
-    "rdma_ai_environment:look": {**SAID, "environment": ENVIRONMENT, "plan": [], "drivers": {}, "notes": []},
-    "rdma_ai_environment:settle": {**SAID, "torch": {"version": "2.9.1"}},
-    "rdma_ai_environment:*": SAID,
     "rdma_check:": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
                     "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [{"gpu": "0000:1b:00.0", "number": 0}]}},
     "rdma_containers:": {**SAID, "container": CONTAINER},
@@ -131,22 +130,10 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_ddp:collect": {**SAID, "collected": COLLECTED},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_drift:": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
-    "rdma_erdma:look": {**SAID, "source": SOURCE},
-    "rdma_erdma:*": SAID,
     "rdma_facts:": {**SAID, "rdma": FACTS},
     "rdma_state:explain": {**SAID, "explanation": EXPLANATION},
     "rdma_state:source": {**SAID, "source": PEER_SOURCE},
     "rdma_measure:gpudirect": {**SAID, "verdicts": [VERDICT]},
-    "rdma_hpcx:look": {**SAID, "hpcx": HPCX},
-    "rdma_hpcx:*": SAID,
-    "rdma_nccl_build:look": {**SAID, "node": BUILD},
-    "rdma_nccl_build:state": {**SAID, "programs": {}, "manifest": None},
-    "rdma_nccl_build:build": {**SAID, "manifest": MANIFEST},
-    "rdma_nccl_build:pack": {**SAID, "sha256": hashlib.sha256(PACKED.encode()).hexdigest()},
-    "rdma_nccl_build:verify": {**SAID, "library_path": ["/opt/nccl/lib"]},
-    "rdma_nccl_build:*": SAID,
-    "rdma_nccl_library:look": {**SAID, "library": PREFIX, "notes": []},
-    "rdma_nccl_library:*": SAID,
     "rdma_nccl_tests:look": {**SAID, "seen": SEEN},
     "rdma_nccl_tests:probe": {**SAID, "status": 0, "answers": [CUDA], "reason": None, "tail": []},
     "rdma_nccl_tests:start": {**SAID, "job": "all_reduce", "pid": 1234},
@@ -161,6 +148,15 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_measure:run": {**SAID, "verdicts": [VERDICT]},
     "rdma_measure:stop": {**SAID, "verdicts": [], "traffic": [TRAFFIC], "ended": 0},
     "rdma_measure:ping": {**SAID, "pings": [], "rails": [{"name": "rail0", "macs": [], "dad_failed": False}]},
+    **{f"rdma_prefix:{product}.{step}": {**SAID, **RELEASE, "release": {**release, "needed": step == "inspect"}}
+       for product, release in (("nccl", PREFIX), ("hpcx", HPCX), ("erdma_driver", SOURCE), ("ai_environment", ENVIRONMENT))
+       for step in ("inspect", "install")},
+    "rdma_prefix:nccl_tests.inspect": {**SAID, "node": BUILD},
+    "rdma_prefix:nccl_tests.state": {**SAID, "programs": {}, "manifest": None},
+    "rdma_prefix:nccl_tests.build": {**SAID, "manifest": MANIFEST},
+    "rdma_prefix:nccl_tests.pack": {**SAID, "sha256": hashlib.sha256(PACKED.encode()).hexdigest()},
+    "rdma_prefix:nccl_tests.verify": {**SAID, "library_path": ["/opt/nccl/lib"]},
+    "rdma_prefix:*": SAID,
     "rdma_rollback:look": {**SAID, "restore_points": RUNS},
     "rdma_rollback:plan": ROLLBACK, "rdma_rollback:prove": ROLLBACK, "rdma_rollback:apply": ROLLBACK,
     "rdma_rollback:packages_before": {**SAID, "record": "r1-packages"},

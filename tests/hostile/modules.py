@@ -8,7 +8,6 @@ from typing import Any
 from tests.hostile.honest import ANSWERS, BUILD, MANIFEST, MESH_KEY, PLAN, RAIL, SHA
 
 MODES: dict[str, dict[str, dict[str, Any]]] = {
-    "rdma_ai_environment": {"look": {}, "settle": {}},
     "rdma_check": {"": {}},
     "rdma_containers": {"": {}},
     "rdma_ddp": {
@@ -17,20 +16,20 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "rdma_drain": {"look": {"alone": True}},
     "rdma_drift": {"": {}},
-    "rdma_erdma": {"look": {}},
     "rdma_facts": {"": {}},
-    "rdma_hpcx": {"look": {}},
     "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
-    "rdma_nccl_build": {
-        "look": {}, "state": {"plan": "build_plan"}, "build": {"plan": "build_plan"}, "pack": {"plan": "build_plan"},
-        "verify": {"seen": "build_seen", "plan": "build_plan", "choice": "build_choice", "made": "build_made"},
-    },
-    "rdma_nccl_library": {"look": {}},
     "rdma_nccl_tests": {
         "look": {"directory": "/opt/nccl-tests"}, "probe": {"plan": "bench_plan"}, "poll": {"plan": "bench_plan"},
         "stop": {"plan": "bench_plan"}, "collect": {"plan": "bench_plan"},
     },
     "rdma_packages": {"check": {"plan": PLAN}},
+    "rdma_prefix": {
+        "nccl.inspect": {}, "nccl.install": {"mode": "apply"}, "hpcx.inspect": {}, "hpcx.install": {"mode": "apply"},
+        "erdma_driver.inspect": {}, "erdma_driver.install": {"mode": "apply"},
+        "ai_environment.inspect": {}, "ai_environment.install": {"mode": "apply"},
+        "nccl_tests.inspect": {}, "nccl_tests.state": {}, "nccl_tests.build": {}, "nccl_tests.pack": {"mode": "fetch"},
+        "nccl_tests.verify": {},
+    },
     "rdma_rollback": {
         "look": {}, "plan": {"to": "r1"}, "prove": {"to": "r1"}, "apply": {"to": "r1"}, "packages_before": {"plan": PLAN},
         "packages_after": {"record": "r1-packages"},
@@ -52,10 +51,10 @@ JOB = {"name": "all_reduce", "argv": "{{ {inventory_hostname: ['true']} }}", "en
 VARIABLES: dict[str, Any] = {
     "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "nccl_tests_user": "mpi",
     "ddp_benchmark_python": "/usr/bin/python3", "ai_environment_kind": "none",
-    "checked": {**ANSWERS["rdma_check:"], "rails": [RAIL]}, "build_seen": {"node": BUILD},
-    "build_plan": {"build": {"directory": "/opt/railwright/nccl-tests/x", "programs": ["all_reduce_perf"], "download": "/x"}},
-    "build_choice": {"choice": {"origin": "n", "build": False, "receivers": [], "programs": {"all_reduce_perf": SHA}}},
-    "build_made": {"manifest": MANIFEST}, "nothing": {}, "ddp_started": ANSWERS["rdma_ddp:start"],
+    "checked": {**ANSWERS["rdma_check:"], "rails": [RAIL]}, "__nccl_tests_build_inspect": {"node": BUILD},
+    "__nccl_tests_build_plan": {"build": {"directory": "/opt/railwright/nccl-tests/x", "programs": ["all_reduce_perf"], "download": "/x"}},
+    "__nccl_tests_build_choose": {"choice": {"origin": "n", "build": False, "receivers": [], "programs": {"all_reduce_perf": SHA}}},
+    "__nccl_tests_build_build": {"manifest": MANIFEST}, "nothing": {}, "ddp_started": ANSWERS["rdma_ddp:start"],
     "ddp_plan": {"plan": {
         "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
         "batch": 1, "timeout_s": 60, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
@@ -73,7 +72,9 @@ def tasks() -> dict[str, dict[str, Any]]:
     found = {}
     for module, modes in MODES.items():
         for mode, options in modes.items():
-            found[f"{module}:{mode}"] = {f"railwright.rdma.{module}": {**options, **({"mode": mode} if mode else {})}}
+            product, _dot, step = mode.rpartition(".")
+            named = {"product": product} if product else {}
+            found[f"{module}:{mode}"] = {f"railwright.rdma.{module}": {**({"mode": step} if mode else {}), **named, **options}}
     for name, options in GUARDED.items():
         found[f"{name}:"] = {"railwright.rdma.rdma_guarded": {"module": f"ansible.builtin.{name}", "args": options}}
     return found

@@ -32,6 +32,13 @@ def role(name: str, tasks_from: str = "main", **variables: Any) -> list[dict[str
     return [{"name": "Play", "hosts": "rdma", "gather_facts": False, "tasks": [task]}]
 
 
+def made(product: str) -> dict[str, Any]:
+    """What is missing on the node, and is made in the background."""
+    seen, done = (ANSWERS[f"rdma_prefix:{product}.{step}"] for step in ("inspect", "install"))
+    return {f"rdma_prefix:{product}.inspect": {**seen, "release": {**seen["release"], "missing": True}},
+            "async_status": {**ANSWERS["async_status:"], **done, "changed": True}}
+
+
 def planned(*steps: dict[str, Any], manager: str = "apt") -> dict[str, Any]:
     return {"rdma_state:plan": {**PLAN, "packages": {**PACKAGES, "manager": manager, "steps": list(steps)}},
             "rdma_packages:check": {**ANSWERS["rdma_packages:check"], "steps": list(steps)}}
@@ -45,7 +52,7 @@ PIN = {"rdma_artifact_pins": {"nccl-wheel-cu13-x86_64": SHA}}
 COLLECTIVE = {"nccl_tests_user": "mpi", "nccl_tests_collectives": ["all_reduce"]}
 BUILDING = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "mpi"}
 PREBUILT = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "local", "nccl_tests_install": "prebuilt"}
-MADE = {"rdma_nccl_build:state": {"changed": False, "programs": {"all_reduce_perf": SHA}, "manifest": None}}
+MADE = {"rdma_prefix:nccl_tests.state": {"changed": False, "programs": {"all_reduce_perf": SHA}, "manifest": None}}
 SLURM = {"upgrade_scheduler": "slurm", "upgrade_scheduler_host": "honest1"}
 AFTER_BOOT = {"rdma_state:apply": {**ANSWERS["rdma_state:apply"], "reboot_needed": ["network: MTU of rail0 (eth1)"]}}
 MOUNT = {"unit": "srv-nccl.mount", "file": "/etc/systemd/system/srv-nccl.mount", "text": "[Mount]\n", "write": True, "start": True}
@@ -67,10 +74,11 @@ SCENARIOS = (
              ends="has not rebooted"),
     Scenario("rollback", "rollback", {"rdma_rollback_to": "r1"}),
     Scenario("remediate", "remediate", {"rdma_batch": "100%"}, joint=True),
-    Scenario("ai_environment", "ai_environment", ends="is not found whole now"),
-    Scenario("nccl_prefix", role("nccl", "prefix"), {"nccl_install": "wheel", "nccl_wheel_index": "https://example.com/wheels", **PIN}),
-    Scenario("hpcx_prefix", role("mpi", "prefix"), {"mpi_install": "hpcx"}),
-    Scenario("erdma_driver", role("erdma", "driver")),
+    Scenario("ai_environment", "ai_environment", {}, made("ai_environment")),
+    Scenario("nccl_prefix", role("nccl", "prefix"), {"nccl_install": "wheel", "nccl_wheel_index": "https://example.com/wheels", **PIN},
+             made("nccl")),
+    Scenario("hpcx_prefix", role("mpi", "prefix"), {"mpi_install": "hpcx"}, made("hpcx")),
+    Scenario("erdma_driver", role("erdma", "driver"), {}, made("erdma_driver")),
     Scenario("gpudirect_source", role("gpudirect", "source"), {}, {"stat": {"changed": False, "stat": {"exists": True, "isdir": True}}}),
     Scenario("firmware_images", role(
         "nic_firmware", "images", nic_firmware_images={"MT_0000000838": {"url": "https://example.com/f.bin", "sha256": SHA}},
@@ -79,7 +87,7 @@ SCENARIOS = (
     Scenario("ssh_mesh", "ssh_mesh", joint=True),
     Scenario("nccl_tests", "nccl_tests", BUILDING, joint=True),
     Scenario("nccl_tests_local", "nccl_tests", PREBUILT, MADE, joint=True),
-    Scenario("nccl_tests_nfs", role("nccl_tests", "nfs", __nccl_tests_build_seen={"node": {"mount": MOUNT}}),
+    Scenario("nccl_tests_nfs", role("nccl_tests", "nfs", __nccl_tests_build_inspect={"node": {"mount": MOUNT}}),
              {"nccl_tests_path": "/srv/nccl"}),
     Scenario("ddp_benchmark", "ddp_benchmark", {"ddp_benchmark_python": "/usr/bin/python3"}, joint=True),
     Scenario("upgrade_preflight", "upgrade_preflight", {"rdma_upgrade_run": "r1", **SLURM}, joint=True),
@@ -103,7 +111,7 @@ ASKS = {
     "container_flags": "rdma_containers:",
     "restore_points": "rdma_rollback:look",
     "plan": "probe: rdma_state:plan",
-    "ai_environment_plan": "rdma_ai_environment:look",
+    "ai_environment_plan": "rdma_prefix:ai_environment.inspect",
     "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
     "perftest":
         "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop "
@@ -122,24 +130,21 @@ ASKS = {
     "remediate":
         "apt: file: get_url: ping: rdma_drift: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
         "rdma_state:apply rdma_state:plan shell:",
-    "ai_environment":
-        "async_status: async_wrapper: rdma_ai_environment:link rdma_ai_environment:look rdma_ai_environment:prepare "
-        "rdma_ai_environment:settle rdma_ai_environment:verify shell:",
-    "nccl_prefix":
-        "async_status: async_wrapper: file: get_url: rdma_nccl_library:link rdma_nccl_library:look rdma_nccl_library:place "
-        "rdma_nccl_library:unpack shell:",
-    "hpcx_prefix": "file: get_url: rdma_hpcx:link rdma_hpcx:look rdma_hpcx:place rdma_hpcx:unpack",
-    "erdma_driver": "file: get_url: rdma_erdma:clean rdma_erdma:look rdma_erdma:unpack",
+    "ai_environment": "async_status: async_wrapper: rdma_prefix:ai_environment.inspect rdma_prefix:ai_environment.prepare shell:",
+    "nccl_prefix": "async_status: async_wrapper: get_url: rdma_prefix:nccl.inspect rdma_prefix:nccl.prepare shell:",
+    "hpcx_prefix": "async_status: async_wrapper: get_url: rdma_prefix:hpcx.inspect rdma_prefix:hpcx.prepare shell:",
+    "erdma_driver": "async_status: async_wrapper: get_url: rdma_prefix:erdma_driver.inspect rdma_prefix:erdma_driver.prepare shell:",
     "gpudirect_source": "file: get_url: rdma_state:source shell: stat: unarchive:",
     "firmware_images": "file: get_url:",
     "ssh_mesh": "rdma_ssh_mesh:apply rdma_ssh_mesh:generate rdma_ssh_mesh:key rdma_ssh_mesh:observe rdma_ssh_mesh:prove rdma_ssh_mesh:read",
     "nccl_tests":
-        "copy: file: get_url: rdma_nccl_build:build rdma_nccl_build:look rdma_nccl_build:pack rdma_nccl_build:state "
-        "rdma_nccl_build:unpack rdma_nccl_build:verify rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:prepare "
-        "rdma_nccl_tests:probe rdma_nccl_tests:stop shell: stat:",
+        "copy: file: get_url: rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:prepare rdma_nccl_tests:probe "
+        "rdma_nccl_tests:stop rdma_prefix:nccl_tests.build rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.pack "
+        "rdma_prefix:nccl_tests.state rdma_prefix:nccl_tests.unpack rdma_prefix:nccl_tests.verify shell: stat:",
     "nccl_tests_local":
-        "rdma_nccl_build:look rdma_nccl_build:state rdma_nccl_build:verify rdma_nccl_tests:collect rdma_nccl_tests:look "
-        "rdma_nccl_tests:poll rdma_nccl_tests:prepare rdma_nccl_tests:probe rdma_nccl_tests:start rdma_nccl_tests:stop",
+        "rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:poll rdma_nccl_tests:prepare rdma_nccl_tests:probe "
+        "rdma_nccl_tests:start rdma_nccl_tests:stop rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state "
+        "rdma_prefix:nccl_tests.verify",
     "nccl_tests_nfs": "copy: file: shell: stat: systemd_service:",
     "ddp_benchmark": "rdma_ddp:collect rdma_ddp:look rdma_ddp:poll rdma_ddp:start rdma_ddp:stop",
     "upgrade_preflight": "file: get_url: probe: rdma_drain:look rdma_packages:check rdma_state:plan rdma_upgrade:lease",

@@ -90,8 +90,8 @@ def test_a_file_travels_only_if_the_inventory_names_it(cluster: Cluster) -> None
 
 def test_the_builder_does_not_choose_where_its_build_lands(cluster: Cluster) -> None:
     """The path of the packed build was the builder's word: any file of every receiver, as root. The builder is the first node that can."""
-    lie = {"rdma_nccl_build:pack": text("rdma_nccl_build:pack", archive="/etc/cron.d/owned")}
-    honest = {"": texts(), "honest1": {**lie, "rdma_nccl_build:build": text("rdma_nccl_build:build")}}
+    lie = {"rdma_prefix:nccl_tests.pack": text("rdma_prefix:nccl_tests.pack", archive="/etc/cron.d/owned")}
+    honest = {"": texts(), "honest1": {**lie, "rdma_prefix:nccl_tests.build": text("rdma_prefix:nccl_tests.build")}}
     outcome = cluster.play("nccl_tests", BUILDING, honest, {})
     rows = [line.split(" ") for line in (cluster.directory / "world" / "touched").read_text().splitlines()]
     assert {path for host, path in rows if host == "honest2"} and all(path.startswith("/var/cache/railwright") for _host, path in rows)
@@ -103,10 +103,10 @@ def test_a_node_does_not_choose_files_of_the_controller_as_wheels(cluster: Clust
     wheels = cluster.home / "wheels"
     wheels.mkdir()
     (wheels / "torch-2.9.1+cpu-cp311-cp311-manylinux_2_28_x86_64.whl").write_text("a wheel")
-    environment = {**ANSWERS["rdma_ai_environment:look"]["environment"], "wheels": [name]}
-    lie = {"rdma_ai_environment:look": text("rdma_ai_environment:look", environment=environment)}
+    environment = {**ANSWERS["rdma_prefix:ai_environment.inspect"]["release"], "missing": True, "wheels": [name]}
+    lie = {"rdma_prefix:ai_environment.inspect": text("rdma_prefix:ai_environment.inspect", release=environment)}
     site = {"ai_environment_kind": "venv", "ai_environment_torch": "2.9.1+cpu", "ai_environment_wheels": str(wheels)}
-    play = role("ai_environment", "make", __ai_environment_found={"environment": environment})
+    play = role("ai_environment")
     outcome = cluster.play(play, site, {"": texts()}, {LIAR: lie})
     nothing_happened(cluster, outcome)
     assert "allowed: wheels of" in outcome.failures(LIAR)[0]

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Wanted, bill_from, place_of, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Bill, Wanted, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
@@ -61,13 +61,13 @@ class Site:
         return found
 
     def maybe(self) -> Wanted | None:
-        return wanted(self.host, self.spec, self.identity, bill_from(bill_of(self.spec)))
+        return wanted(self.host, self.spec, self.identity, Bill(**bill_of(self.spec)))
 
     def look(self) -> dict[str, Any]:
-        return node.look(self.host, self.wish())
+        return node.inspect(self.host, self.wish())
 
     def bring(self) -> None:
-        """The copies of make.yml."""
+        """What the controller copies."""
         wish = self.wish()
         place = place_of(self.host, wish)
         node.prepare(self.host, wish, place)
@@ -78,17 +78,11 @@ class Site:
         for source, target in pairs:
             target.write_bytes(source.read_bytes())
 
-    def run(self) -> None:
-        node.build(self.host, self.wish(), place_of(self.host, self.wish()))
-
     def make(self) -> dict[str, Any]:
-        """The steps of make.yml and the link; what a look says then."""
-        self.bring()
-        wish = self.wish()
-        node.verify(self.host, wish, place_of(self.host, wish), bill_of(self.spec)["wheels"])
-        self.run()
-        node.settle(self.host, wish, place_of(self.host, wish))
-        node.link(self.host, wish, place_of(self.host, wish))
+        """All steps; what an inspection says then."""
+        if self.look()["release"]["missing"]:
+            self.bring()
+        node.Environment(self.host, self.wish(), bill_of(self.spec)["wheels"]).install()
         return self.look()
 
 

@@ -127,7 +127,7 @@ def test_a_python_without_ensurepip_is_refused_with_the_packages_name(told: Told
 def test_a_node_without_a_gpu_gets_no_build_for_cuda(told: Told) -> None:
     for name, run in told.runs.items():
         assert (run["cpu1"].failed, run["cpu1"].changed) == ([], []), name
-    notes = [note for answer in told.runs["apply"]["cpu1"].of("rdma_ai_environment") for note in answer.get("notes", [])]
+    notes = [note for answer in told.runs["apply"]["cpu1"].of("rdma_prefix") for note in answer.get("notes", [])]
     why = "ai_environment_torch VERSION+cpu asks for a build without CUDA"
     assert notes == [f"ai_environment: no NVIDIA GPU on the PCI bus of this node; {why}"]
     assert told.files["before"]["cpu1"] == told.files["does not import"]["cpu1"]
@@ -177,7 +177,7 @@ def test_the_second_apply_changes_nothing(told: Told) -> None:
 def test_one_that_lost_a_file_is_made_anew_beside_it_and_is_not_touched(told: Told, scenario: str) -> None:
     host = told.runs["mended"]["deb12"]
     assert host.failed == []
-    assert "tiny.py is gone" in host.of("rdma_ai_environment")[0]["plan"][0]["why"]
+    assert "tiny.py is gone" in host.of("rdma_prefix")[0]["plan"][0]["why"]
     before = [line for line in told.files["broken"]["deb12"].splitlines() if not line.startswith(f"{PATH}/current ")]
     assert set(before) <= set(told.files["mended"]["deb12"].splitlines()), "jobs may run in the broken one"
     assert Cluster(scenario).container("deb12").out("readlink", f"{PATH}/current").strip().endswith("-2")

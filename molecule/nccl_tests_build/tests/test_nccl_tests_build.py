@@ -27,7 +27,7 @@ def answers(moment: Any, task: str) -> list[str]:
 
 def warnings(moment: Any) -> list[str]:
     """What the choice tells of; Ansible shows the same as its warnings."""
-    choices = [answer.get("choice", {}) for host in moment.run.values() for answer in host.of("rdma_nccl_build")]
+    choices = [answer.get("choice", {}) for host in moment.run.values() for answer in host.of("rdma_prefix")]
     return sorted({text for choice in choices for text in choice.get("warnings", [])})
 
 
@@ -72,7 +72,7 @@ def test_nothing_stays_behind(story: Any) -> None:
     for name in NODES:
         left = world.node(name).out("find", "/var/cache/railwright/nccl-tests", "-mindepth", "1").split()
         assert [path for path in left if not path.endswith("nccl-tests-2.19.6.tar.gz") and "2.19.6-" not in path] == [], name
-        assert [path for path in left if "build." in path] == [], name
+        assert [path for path in left if path.endswith(".part")] == [], name
 
 
 def test_a_second_run_changes_nothing_and_builds_nothing(story: Any) -> None:

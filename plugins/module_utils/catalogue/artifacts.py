@@ -297,10 +297,13 @@ def mirrored(url: str, mirror: Optional[str]) -> str:
     return "%s/%s" % (mirror.rstrip("/"), path) if mirror and path is not None else url
 
 
-def pinned(artifact: Artifact, spec: Any) -> Optional[str]:
-    """What to hold an artifact to: the operator's value where he gives one, else the catalogue's. None: refuse it."""
+def pinned(artifact: Artifact, spec: Any, version: Optional[str] = None) -> Optional[str]:
+    """What to hold an artifact to: the operator's value where he gives one, else the catalogue's, which is of its own release only.
+
+    None: refuse it.
+    """
     given: Optional[str] = spec["artifact_pins"].get(artifact.name)
-    return given if given is not None else artifact.value
+    return given if given is not None or version not in (None, artifact.version) else artifact.value
 
 
 def pin_form(artifact: Artifact) -> str:

@@ -1,49 +1,92 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Body of the modules that put a release below a prefix: which one belongs here, and one step of bringing it."""
+"""Body of rdma_prefix: one step of one product. The products differ in what belongs on a node and how it is made (module_utils/prefix)."""
 
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from ..errors import RailwrightError
 from ..host.host import Host
+from ..observe.identity import observe_identity
+from ..prefix import erdma_driver, hpcx, nccl
+from ..prefix.nccl_tests.steps import run_step
+from ..prefix.python_env.install import WITHOUT_GPU, Environment
+from ..prefix.python_env.wanted import Bill
+from ..prefix.python_env.wanted import wanted as wanted_environment
 from ..spec.model import Spec
+from ..types import Identity
 
-ARGUMENTS: Dict[str, Any] = {
-    "mode": {"type": "str", "choices": ["look", "bring", "unpack", "build", "place", "link", "clean"], "required": True},
-    "spec": {"type": "dict"},
-}
+LOCK = "/run/railwright-%s.lock"
 
 
-class Below(NamedTuple):
-    """What one of these modules brings, and how."""
+class Product(NamedTuple):
+    """What the inventory asks for, and what is said of a node that it asks for and that cannot have it."""
 
-    module: str  # its name without the collection
     role: str  # what a failure's line begins with
-    wanted: Callable[[Host, Spec], Any]  # the release; None where the inventory wants none here
-    returned: str  # under which name of its result ``look`` says what it found
-    look: Callable[[Host, Spec, Any], Dict[str, Any]]
-    steps: Dict[str, Callable[[Host, Any], None]]
+    wanted: Callable[[Host, Spec, Identity, Mapping[str, Any]], Any]  # with the methods of prefix.installer.Installer; None: nothing
+    missed: Callable[[Spec], Optional[str]] = lambda _spec: None
 
 
-def run_below(module: Any, below: Below) -> None:
+def _environment(host: Host, spec: Spec, identity: Identity, given: Mapping[str, Any]) -> Optional[Environment]:
+    bill = Bill(**given["bill"])
+    wish = wanted_environment(host, spec, identity, bill)
+    return Environment(host, wish, bill.wheels) if wish is not None else None
+
+
+PRODUCTS = {
+    "nccl": Product("nccl", lambda host, spec, identity, _given: nccl.wanted(host, spec, identity),
+                    lambda spec: nccl.WITHOUT_GPU if spec["nccl_install"] in ("wheel", "source") else None),
+    "hpcx": Product("mpi", lambda host, spec, identity, _given: hpcx.wanted(host, spec, identity)),
+    "erdma_driver": Product("erdma", lambda host, spec, identity, _given: erdma_driver.wanted(host, spec, identity)),
+    "ai_environment": Product("ai_environment", _environment,
+                              lambda spec: WITHOUT_GPU if spec["ai_environment_kind"] != "none" else None),
+}
+NOTHING: Dict[str, Any] = {"release": None, "notes": [], "plan": [], "drivers": {}}
+
+
+def run_prefix(module: Any) -> None:
     params = module.params
-    if params["spec"] is None:
-        module.fail_json(msg="%s got no spec: its action plugin did not run; call it as railwright.rdma.%s" % (below.module, below.module))
+    product, given = params["product"], params["arguments"]
+    if given is None:
+        module.fail_json(msg="rdma_prefix: its action plugin did not run; call it as railwright.rdma.rdma_prefix from a playbook")
+    role = PRODUCTS[product].role if product in PRODUCTS else product
     try:
-        result = step(Host(), below, Spec(params["spec"]), params["mode"], bool(module.check_mode))
+        module.exit_json(**step(Host(), product, params["step"], given, dry=bool(module.check_mode)))
     except RailwrightError as error:
-        module.fail_json(msg="%s: %s" % (below.role, error))
+        module.fail_json(msg="%s: %s" % (role, error))
     except OSError as error:
-        module.fail_json(msg="%s: %s: %s" % (below.role, error.filename, error.strerror))
-    module.exit_json(**result)
+        module.fail_json(msg="%s: %s: %s" % (role, error.filename, error.strerror))
 
 
-def step(host: Host, below: Below, spec: Spec, mode: str, check: bool) -> Dict[str, Any]:
-    """The result of one step. A look is a change only in check mode, where no other step follows it."""
-    release = below.wanted(host, spec)
-    if mode == "look":
-        told = below.look(host, spec, release)
-        found = told[below.returned]
-        return dict(told, changed=bool(check and found and found["needed"]))
-    if release is not None and not check and mode in below.steps:
-        below.steps[mode](host, release)
-    return {"changed": release is not None and mode != "clean"}
+def step(host: Host, product: str, name: str, given: Mapping[str, Any], *, dry: bool) -> Dict[str, Any]:
+    """The step's answer. Only one run at a time works on a product. Raises RailwrightError and OSError."""
+    if name in ("inspect", "state", "verify") or dry:
+        return _step(host, product, name, given, dry=dry)
+    lock = host.lock(LOCK % product)
+    if lock is None:
+        raise RailwrightError("another run is at work on %s of this node (lock %s is held)" % (product, LOCK % product))
+    try:
+        return _step(host, product, name, given, dry=dry)
+    finally:
+        host.unlock(lock)
+
+
+def _step(host: Host, product: str, name: str, given: Mapping[str, Any], *, dry: bool) -> Dict[str, Any]:
+    if product not in PRODUCTS:
+        return run_step(host, name, given, dry=dry)
+    spec = Spec(given["spec"])
+    found = PRODUCTS[product].wanted(host, spec, observe_identity(host, None), given)
+    if found is None:
+        missed = PRODUCTS[product].missed(spec)
+        return dict(NOTHING, changed=False, notes=[missed] if missed is not None else [])
+    if name == "inspect" or dry:
+        return dict(NOTHING, changed=False, **found.inspect())
+    if name == "prepare":
+        found.prepare()
+    elif name == "clean":
+        found.clean()
+    else:
+        found.install()
+        told = found.inspect()
+        if told["release"]["needed"]:
+            raise RailwrightError("%s was made, and is not found whole now" % told["release"]["directory"])
+        return dict(NOTHING, changed=True, **told)
+    return {"changed": name == "prepare"}

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which NCCL belongs below nccl_prefix on this node, from which file, and whether it lies there already. Reads only.
+"""NCCL below nccl_prefix: which release belongs on this node, from which file, and how it is made and verified.
 
-Every release has a directory of its own, ``2.30.7-cu13`` of a wheel and ``2.30.7-cu13-sm90`` of a build, with lib, include and a
-manifest. What is in place is never changed: it is the wanted one, or somebody has to say what shall become of it. The link
-``current`` names the one that the inventory asks for.
+The directory is ``2.30.7-cu13`` of a wheel and ``2.30.7-cu13-sm90`` of a build for these GPUs, with lib, include and a manifest.
 """
 
-import json
 import re
+import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.artifacts import NCCL_RELEASE, download_url, find, pinned
@@ -15,49 +13,98 @@ from ..catalogue.drivers import driver_fits, minimum_driver
 from ..catalogue.gpus import compute_capability
 from ..catalogue.libnccl import cuda_for_driver, wanted_cuda
 from ..errors import RailwrightError
-from ..formats.outside import is_digits, read_json
-from ..host.commands import sums
+from ..formats.outside import is_digits
+from ..host.commands import must, told
 from ..host.host import Host
 from ..observe.gpu_driver import driver_on_disk, loaded_driver, smi_rows
-from ..observe.nccl_library import CURRENT, NAME
+from ..observe.nccl_library import NAME, library_version
 from ..spec.model import Spec
 from ..types import Identity
+from .installer import UNPACK_SECONDS, Installer, Release, plain_name, remove
 from .nccl_tests.toolchain import find_nvcc
 
 CACHE = "/var/cache/railwright/nccl"
-MANIFEST = "railwright.json"
+SPACE = {"wheel": 1024 ** 3, "source": 6 * 1024 ** 3}  # 2.30.7: 0.3 GiB unpacked; of a build an upper bound, not measured
+BUILD_SECONDS = 4 * 3600.0
+WITHOUT_GPU = "nccl: no NVIDIA GPU on the PCI bus of this node, so NCCL is not installed"
 TOOLS = (("make", "make"), ("g++", "g++ (EL: gcc-c++)"), ("python3", "python3"), ("which", "which"), ("tar", "tar"),
          ("gzip", "gzip"))
+_FIELD = re.compile(r"^(Name|Version): (\S+)\s*$", re.MULTILINE)
 
 
-class Wanted(NamedTuple):
-    """One release in its directory. ``url`` None: the file comes from the controller."""
+class Recipe(NamedTuple):
+    """How one release is made."""
 
     install: str  # wheel or source
-    version: str
     cuda: str  # major version
-    directory: str
-    artifact: str
-    url: Optional[str]
-    sha256: str
-    file: str  # where the wheel or archive is brought to
-    toolkit: str  # source: CUDA_HOME
-    release: str  # source: of that toolkit, like 13.0
-    codes: Tuple[str, ...]  # source: the GPUs that it is built for, like 90
-    node: str  # its host name: the prefix may lie on a file system that nodes share
-
-    @property
-    def staging(self) -> str:
-        """Beside its place, so that a rename puts it there."""
-        parent, _slash, name = self.directory.rpartition("/")
-        return "%s/.%s.%s.part" % (parent, name, self.node)
-
-    @property
-    def link(self) -> str:
-        return self.directory.rpartition("/")[0] + "/" + CURRENT
+    toolkit: str = ""  # source: CUDA_HOME
+    release: str = ""  # source: of that toolkit, like 13.0
+    codes: Tuple[str, ...] = ()  # source: the GPUs that it is built for, like 90
 
 
-def wanted(host: Host, spec: Spec, identity: Identity) -> Optional[Wanted]:
+class Nccl(Installer):
+    """A wheel is unpacked, a source is built."""
+
+    remedy = "set another nccl_prefix"
+    key_files = ("lib/" + NAME,)
+
+    def __init__(self, host: Host, release: Release, recipe: Recipe) -> None:
+        super().__init__(host, release)
+        self.recipe = recipe
+        self.title = "NCCL from its " + recipe.install
+        self.space = SPACE[recipe.install]
+
+    def facts(self) -> Dict[str, Any]:
+        return {"install": self.recipe.install, "cuda": self.recipe.cuda}
+
+    def unpack(self, target: str) -> None:
+        if self.recipe.install == "source":
+            super().unpack(target)
+        else:
+            must(self.host, (sys.executable, "-I", "-m", "zipfile", "-e", self.release.file, target), "unpack the wheel", UNPACK_SECONDS)
+
+    def finish(self, work: str) -> Tuple[str, Dict[str, Any]]:
+        """lib and include, once the library itself says that it is that release. A build takes long where cores are few."""
+        host, recipe, made = self.host, self.recipe, work + "/made"
+        if recipe.install == "source":
+            told(host, make_argv(recipe, work, build_jobs(host)), "build NCCL", BUILD_SECONDS)
+            source = work + "/build"
+        else:
+            self._check_metadata(work + "/unpacked")
+            source = work + "/unpacked/nvidia/nccl"
+        must(host, ("mkdir", "--", made), "make " + made)
+        for part in ("lib", "include"):
+            if not host.exists("%s/%s" % (source, part)):
+                raise RailwrightError("%s holds no %s of NCCL" % (self.release.artifact, part))
+            must(host, ("mv", "-T", "--", "%s/%s" % (source, part), "%s/%s" % (made, part)), "put %s in place" % part)
+        remove(host, made + "/lib/pkgconfig")  # it names the directory of the build
+        cuda = self._check_library("%s/lib/%s" % (made, NAME))
+        if not host.exists(made + "/lib/libnccl.so"):  # what -lnccl looks for; a wheel has none
+            must(host, ("ln", "-s", NAME, made + "/lib/libnccl.so"), "make libnccl.so")
+        return made, {"name": "nccl", "cuda": cuda, "install": recipe.install, "gencode": gencode(recipe.codes)}
+
+    def _check_metadata(self, unpacked: str) -> None:
+        """The wheel's own word on what it is: somebody may have pinned the wrong one."""
+        names = [name for name in self.host.listdir(unpacked) if name.endswith(".dist-info")]
+        text = self.host.read("%s/%s/METADATA" % (unpacked, names[0]), 65536) if len(names) == 1 else None
+        fields = dict(_FIELD.findall(text or ""))
+        found = (fields.get("Name", "").replace("_", "-"), fields.get("Version", ""))
+        if found != ("nvidia-nccl-cu" + self.recipe.cuda, self.release.version):
+            raise RailwrightError("the wheel says that it is %s %s and not nvidia-nccl-cu%s %s" % (
+                found[0] or "of no name", found[1] or "of no version", self.recipe.cuda, self.release.version))
+
+    def _check_library(self, path: str) -> str:
+        """The release of CUDA that the library says it was built with."""
+        version, cuda = library_version(self.host, path)
+        release = self.release
+        right = version == release.version.partition(".post")[0]
+        if not right or cuda is None or cuda.partition(".")[0] != self.recipe.cuda:
+            raise RailwrightError("%s holds NCCL %s for CUDA %s and not %s for CUDA %s" % (
+                release.artifact, version or "of no version", cuda or "of no version", release.version, self.recipe.cuda))
+        return cuda
+
+
+def wanted(host: Host, spec: Spec, identity: Identity) -> Optional[Nccl]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
     install = spec["nccl_install"]
     if install not in ("wheel", "source") or not identity.gpus:
@@ -65,24 +112,24 @@ def wanted(host: Host, spec: Spec, identity: Identity) -> Optional[Wanted]:
     version = spec["nccl_version"] or NCCL_RELEASE
     toolkit = find_nvcc(host, spec["cuda_version"])
     driver = driver_on_disk(host, identity.kernel).version or loaded_driver(host).version
-    codes: Tuple[str, ...] = ()
     if install == "source":
         home, release = _toolkit(spec, toolkit)
         cuda = release.partition(".")[0]
-        codes = _codes(host, identity, (toolkit or {}).get("codes", []))
+        recipe = Recipe(install, cuda, home, release, _codes(host, identity, (toolkit or {}).get("codes", [])))
         _check_tools(host)
     else:
-        home, release, cuda = "", "", _cuda_of_wheel(spec, toolkit, driver)
+        cuda = _cuda_of_wheel(spec, toolkit, driver)
+        recipe = Recipe(install, cuda)
     _check_driver(driver, cuda)
     name = "nccl-source" if install == "source" else "nccl-wheel-cu%s-%s" % (cuda, identity.arch)
     url, sha256 = _artifact(spec, name, version)
     if url is None and spec["nccl_archive"] is None:
         raise RailwrightError("nothing says where %s %s is; set nccl_archive to the file, or nccl_version to %s and nccl_wheel_index" % (
             name, version, NCCL_RELEASE))
-    directory = "%s/%s" % (spec["nccl_prefix"].rstrip("/"), "-".join([version, "cu" + cuda] + ["sm" + code for code in codes]))
+    directory = "%s/%s" % (spec["nccl_prefix"].rstrip("/"), "-".join([version, "cu" + cuda] + ["sm" + code for code in recipe.codes]))
     file = "%s/%s-%s%s" % (CACHE, name, version, ".whl" if install == "wheel" else ".tar.gz")
-    return Wanted(install, version, cuda, directory, name, None if spec["nccl_archive"] is not None else url, sha256, file, home,
-                  release, codes, re.sub(r"[^A-Za-z0-9.-]", "-", identity.hostname))
+    source = None if spec["nccl_archive"] is not None else url
+    return Nccl(host, Release(version, directory, name, source, sha256, file, plain_name(identity.hostname)), recipe)
 
 
 def _toolkit(spec: Spec, found: Optional[Dict[str, Any]]) -> Tuple[str, str]:
@@ -97,8 +144,8 @@ def _toolkit(spec: Spec, found: Optional[Dict[str, Any]]) -> Tuple[str, str]:
 def _codes(host: Host, identity: Identity, supported: List[str]) -> Tuple[str, ...]:
     """Compute capabilities without their dot: what the driver says, else the catalogue."""
     rows = smi_rows(host, ("compute_cap",))
-    told = [row[0] for row in rows] if rows is not None else [compute_capability(gpu) for gpu in identity.gpus]
-    found = {(text or "").replace(".", "") for text in told}
+    texts = [row[0] for row in rows] if rows is not None else [compute_capability(gpu) for gpu in identity.gpus]
+    found = {(text or "").replace(".", "") for text in texts}
     if not all(is_digits(code) for code in found):
         raise RailwrightError("the compute capability of this node's GPUs is not known: the driver does not answer and the catalogue lacks "
                               "one of them; load the driver first, or use the wheel")
@@ -136,7 +183,7 @@ def _artifact(spec: Spec, name: str, version: str) -> Tuple[Optional[str], str]:
     if artifact is None:
         raise RailwrightError("no %s is known; allowed: nccl_install source, or another cuda_version" % name)
     same = version == artifact.version
-    sha256 = pinned(artifact, spec) if same else spec["artifact_pins"].get(name)
+    sha256 = pinned(artifact, spec, version)
     if sha256 is None:
         raise RailwrightError("nobody here vouches for %s %s: set rdma_artifact_pins.%s to its sha256" % (name, version, name))
     url = download_url(artifact, spec, version) if same or name == "nccl-source" else None
@@ -148,43 +195,14 @@ def gencode(codes: Tuple[str, ...]) -> str:
     return " ".join("-gencode=arch=compute_%s,code=sm_%s" % (code, code) for code in codes)
 
 
-def manifest(library: Wanted, release: str, sha256: str) -> str:
-    """What the directory says of itself; ``release``: of the CUDA that the file says it was built with, ``sha256``: of that file."""
-    found = {
-        "name": "nccl", "version": library.version, "cuda": release, "install": library.install, "artifact": library.artifact,
-        "artifact_sha256": library.sha256, "gencode": gencode(library.codes), "files": {"lib/" + NAME: sha256},
-    }
-    return json.dumps(found, indent=1, sort_keys=True) + "\n"
-
-
-def in_place(host: Host, library: Wanted) -> bool:
-    """Whether it lies there whole. Raises RailwrightError where something else lies in its place."""
-    if not host.exists(library.directory):
-        return False
-    try:
-        found = read_json(host.read(library.directory + "/" + MANIFEST, 65536) or "")
-    except ValueError:
-        found = None
-    wrong: Optional[str] = None
-    if not isinstance(found, dict) or not isinstance(found.get("files"), dict):
-        wrong = "it has no manifest of railwright's (%s)" % MANIFEST
-    elif found.get("artifact_sha256") != library.sha256:
-        wrong = "it was made from another file than the one that is pinned now"
-    elif sums(host, library.directory + "/lib", [NAME]).get(NAME) != found["files"].get("lib/" + NAME):
-        wrong = "lib/%s is not the file that was put there" % NAME
-    if wrong is not None:
-        raise RailwrightError("%s is there, but %s; remove it, or set another nccl_prefix" % (library.directory, wrong))
-    return True
-
-
-def make_argv(library: Wanted, jobs: int) -> List[str]:
+def make_argv(recipe: Recipe, work: str, jobs: int) -> List[str]:
     """The build: the library and its headers, without the static library and the tools beside it.
 
     CUDA's version is told: the Makefile asks ``which`` for it, and small installations have none.
     """
-    major, _dot, minor = library.release.partition(".")
-    return ["make", "-C", library.staging + "/source", "-j%d" % jobs, "src.lib", "BUILDDIR=%s/build" % library.staging,
-            "CUDA_HOME=" + library.toolkit, "NVCC=%s/bin/nvcc" % library.toolkit, "NVCC_GENCODE=" + gencode(library.codes),
+    major, _dot, minor = recipe.release.partition(".")
+    return ["make", "-C", work + "/unpacked", "-j%d" % jobs, "src.lib", "BUILDDIR=%s/build" % work,
+            "CUDA_HOME=" + recipe.toolkit, "NVCC=%s/bin/nvcc" % recipe.toolkit, "NVCC_GENCODE=" + gencode(recipe.codes),
             "CUDA_MAJOR=" + major, "CUDA_MINOR=" + minor]
 
 
@@ -193,13 +211,3 @@ def build_jobs(host: Host) -> int:
     cpus = len([name for name in host.listdir("/sys/devices/system/cpu") if name[:3] == "cpu" and is_digits(name[3:])])
     free = re.search(r"^MemAvailable: +([0-9]{1,18}) kB$", host.read("/proc/meminfo") or "", re.MULTILINE)
     return max(1, min(cpus, int(free.group(1)) // (2 * 1024 * 1024) if free is not None else cpus))
-
-
-def as_result(library: Wanted, host: Host) -> Dict[str, Any]:
-    """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
-    missing = not in_place(host, library)
-    linked = host.readlink(library.link) == library.directory.rpartition("/")[2]
-    return {
-        "install": library.install, "version": library.version, "cuda": library.cuda, "directory": library.directory, "missing": missing,
-        "needed": missing or not linked, "artifact": library.artifact, "url": library.url, "sha256": library.sha256, "file": library.file,
-    }

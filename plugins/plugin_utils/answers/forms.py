@@ -17,6 +17,7 @@ from .node_facts import ADDRESS, FACTS, NAME, OBJECT, RAIL, TEXT, WHOLE, maybe
 PATH = Text(r"/[A-Za-z0-9_.+@:=,~-]+(/[A-Za-z0-9_.+@:=,~-]+)*/?", "an absolute path of plain characters")
 SHA256 = Text(r"[0-9a-f]{64}", "a sha256")
 VERSION = Text(r"[0-9][A-Za-z0-9.+~:_-]*", "a version", 128)
+FOLDER = Text(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "the name of a directory", 255)
 PROGRAM = Text(r"[a-z_]+_perf", "the name of a program of nccl-tests", 64)
 CODE = Text(r"sm_[0-9]{2,3}", "sm_90 and the like")
 CAPABILITY = Text(r"[0-9]{1,2}\.[0-9]", "9.0 and the like")
@@ -99,20 +100,21 @@ SOURCE = maybe({"artifact?": str, "version?": str, "url": TEXT, "sha256": maybe(
                 "release?": str})
 PREFIX = maybe({
     "version": str, "directory": PATH, "missing": bool, "needed": bool, "artifact": str, "url": TEXT, "sha256": SHA256, "file": BROUGHT,
-    "install?": str, "cuda?": str, "make?": [str],
+    "install?": str, "cuda?": str,
 })
 TRAFFIC = {
     "rail": str, "hca": str, "port": int, "peer": str, "seconds": float, "counters": Map(int), "interfaces": Map(Map(int)),
     "backwards": [str],
 }
 ENVIRONMENT = maybe({
-    "kind": str, "name": str, "directory": PATH, "python": PATH, "missing": bool, "needed": bool, "broken": [str], "files": PATH,
-    "wheels": [str], "commands?": [Map(DATA)], "torch": OBJECT,
+    "kind": str, "name": FOLDER, "directory": PATH, "python": PATH, "missing": bool, "needed": bool, "broken": [str], "wheels": [str],
+    "torch": OBJECT,
 })
+RELEASE = {**LINES, "release": PREFIX, "plan": [CHANGE]}
+RELEASED = {**RELEASE, "release": ENVIRONMENT}
 
 # A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
 FORMS: dict[str, dict[str, Any]] = {
-    "rdma_ai_environment": {"look": {**LINES, "environment": ENVIRONMENT, "plan": [CHANGE]}, "settle": {"torch": OBJECT}},
     "rdma_check": {"": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
                         "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [Map(DATA)]}}},
     "rdma_containers": {"": {"container": Map(DATA)}},
@@ -126,18 +128,11 @@ FORMS: dict[str, dict[str, Any]] = {
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
     "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]}},
-    "rdma_erdma": {"look": {"source": SOURCE}},
     "rdma_facts": {"": {"rdma": FACTS}},
-    "rdma_hpcx": {"look": {"hpcx": PREFIX}},
     "rdma_measure": {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
         "start": {**VERDICTS, "open_ports": [PORT]}, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
     },
-    "rdma_nccl_build": {
-        "look": {"node": BUILD_NODE}, "state": {"programs": Map(SHA256), "manifest": MANIFEST}, "build": {"manifest": MANIFEST},
-        "pack": {"sha256": SHA256}, "verify": {"library_path": [PATH]},
-    },
-    "rdma_nccl_library": {"look": {"notes": [str], "library": PREFIX}},
     "rdma_nccl_tests": {
         "look": {"seen": SEEN},
         "probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
@@ -148,6 +143,12 @@ FORMS: dict[str, dict[str, Any]] = {
     },
     "rdma_packages": {
         "check": {"steps": [STEP], "later": bool, "resolved": [{"name": str, "from": TEXT, "to": TEXT, "origin": TEXT}]}, "failed": {},
+    },
+    "rdma_prefix": {
+        **{f"{product}.{step}": RELEASE for product in ("nccl", "hpcx", "erdma_driver") for step in ("inspect", "install")},
+        "ai_environment.inspect": RELEASED, "ai_environment.install": RELEASED,
+        "nccl_tests.inspect": {"node": BUILD_NODE}, "nccl_tests.state": {"programs": Map(SHA256), "manifest": MANIFEST},
+        "nccl_tests.build": {"manifest": MANIFEST}, "nccl_tests.pack": {"sha256": SHA256}, "nccl_tests.verify": {"library_path": [PATH]},
     },
     "rdma_rollback": {
         "look": {"restore_points": [Map(DATA)]}, "plan": ROLLBACK, "prove": ROLLBACK, "apply": ROLLBACK, "packages_before": RECORD,

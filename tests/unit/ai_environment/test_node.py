@@ -45,7 +45,7 @@ def made(site: MakeSite, tmp_path: Path) -> Site:
 def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
     """One story, since a venv with pip takes seconds: the second look, bytecode, a lost file, and what is made anew for it."""
     seen = made.look()
-    row = seen["environment"]
+    row = seen["release"]
     assert (row["missing"], row["needed"], row["broken"], seen["plan"], seen["notes"]) == (False, False, [], [], [NO_DEVICE])
     assert row["torch"]["torch"] == "2.9.1+cu128"
     assert (row["torch"]["cuda"], row["torch"]["nccl"], row["torch"]["distributed"]) == ("12.8", "2.27.5", True)
@@ -68,7 +68,7 @@ def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
     kept = {path: path.lstat().st_mtime_ns for path in first.rglob("*") if "__pycache__" not in str(path)}
     broken = made.look()
     said = f"{first.name}: lib/python{OWN}/site-packages/tiny.py is gone"
-    assert broken["environment"]["broken"] == [said]
+    assert broken["release"]["broken"] == [said]
     assert [(item["before"], item["after"], item["why"]) for item in broken["plan"]] == [(first.name, first.name + "-2", said)]
     again = made.make()
     assert again["plan"] == []
@@ -169,21 +169,20 @@ def test_conda_by_a_stand_in_that_knows_its_command_line(site: MakeSite, tmp_pat
         site(**{**values, "ai_environment_conda_installer_sha256": "0" * 64}).look()
     right = site(**values)
     seen = right.make()
-    assert (seen["plan"], seen["environment"]["torch"]["torch"]) == ([], "2.9.1+cu128")
+    assert (seen["plan"], seen["release"]["torch"]["torch"]) == ([], "2.9.1+cu128")
     left = sorted(item.name for item in right.path.iterdir())
-    assert left == sorted(["current", seen["environment"]["name"]]), "conda itself is gone again"
-    assert json.loads(Path(seen["environment"]["directory"], "railwright.json").read_text())["kind"] == "conda"
+    assert left == sorted(["current", seen["release"]["name"]]), "conda itself is gone again"
+    assert json.loads(Path(seen["release"]["directory"], "railwright.json").read_text())["kind"] == "conda"
 
 
 def test_another_release_comes_beside_and_the_link_goes_over_and_back(site: MakeSite, tmp_path: Path) -> None:
     """With the stand-in for conda, which is quicker than pip."""
     first, other = site(**conda(tmp_path)), site(**conda(tmp_path, "2.8.0"))
-    before = first.make()["environment"]["name"]
-    assert other.make()["environment"]["name"].startswith(f"torch-2.8.0+cu128-py{OWN}-")
+    before = first.make()["release"]["name"]
+    assert other.make()["release"]["name"].startswith(f"torch-2.8.0+cu128-py{OWN}-")
     back = first.look()
-    assert (back["environment"]["missing"], back["environment"]["needed"]) == (False, True)
-    node.link(first.host, first.wish(), place_of(first.host, first.wish()))
-    assert first.look()["plan"] == []
+    assert (back["release"]["missing"], back["release"]["needed"]) == (False, True)
+    assert first.make()["plan"] == []
     assert (first.path / "current").readlink() == Path(before)
 
 
@@ -206,7 +205,7 @@ class AsRoot(ThisHost):
 def test_an_owner_has_what_is_in_it_and_nothing_of_it_ever_runs_as_root(site: MakeSite, tmp_path: Path) -> None:
     host = AsRoot()
     there = site(host, **conda(tmp_path), ai_environment_owner="daemon")
-    directory = Path(there.make()["environment"]["directory"])
+    directory = Path(there.make()["release"]["directory"])
     assert {path.owner() for path in directory.iterdir() if not path.name.startswith("railwright.")} == {"daemon"}
     assert {path.owner() for path in (directory, directory / "railwright.files", directory / "railwright.json")} == {"root"}
     assert len(host.users) > 1, "torch was imported, and Python asked for its version"

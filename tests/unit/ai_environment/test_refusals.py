@@ -55,14 +55,14 @@ def test_a_driver_that_is_too_old_for_the_wheels_cuda(
 
 
 def test_the_same_with_a_driver_that_runs_it(site: MakeSite, tmp_path: Path) -> None:
-    assert site(ThisHost(driver="580.82.07"), **locked(tmp_path, "2.9.1+cu130", "13.0")).look()["environment"]["missing"]
+    assert site(ThisHost(driver="580.82.07"), **locked(tmp_path, "2.9.1+cu130", "13.0")).look()["release"]["missing"]
 
 
 def test_a_gpu_that_the_build_has_no_kernels_for(site: MakeSite, tmp_path: Path) -> None:
     values = locked(tmp_path, "2.7.1+cu126", "12.6")
     assert refusal(site(gpus=(B200,), **values)) == (
         "torch 2.7.1+cu126 is for CUDA 12.6 and has no kernels for this node's GPUs (Blackwell); allowed: a build for CUDA 12.8 or newer")
-    assert site(gpus=(H100,), **values).look()["environment"]["missing"]
+    assert site(gpus=(H100,), **values).look()["release"]["missing"]
 
 
 def test_pypis_wheel_for_arm_without_cuda_is_not_what_a_node_with_gpus_means(site: MakeSite, tmp_path: Path) -> None:
@@ -78,13 +78,13 @@ def test_space_is_asked_for_the_wheels_that_fit(site: MakeSite, tmp_path: Path) 
     values = locked(tmp_path, "2.9.1+cpu", None)
     fitting = sum(path.stat().st_size for path in (tmp_path / "w").iterdir())
     (tmp_path / "w" / f"torch-2.9.1+cpu-{OTHER}-{OTHER}-linux_x86_64.whl").write_bytes(bytes(1 << 20))
-    assert site(ThisHost(free=4 * fitting), **values).look()["environment"]["missing"]
+    assert site(ThisHost(free=4 * fitting), **values).look()["release"]["missing"]
     assert "MiB free, and torch 2.9.1+cpu needs" in refusal(site(ThisHost(free=4 * fitting - 1), **values))
 
 
 def test_a_node_without_gpus_gets_one_only_where_it_is_asked_for(site: MakeSite, tmp_path: Path) -> None:
     assert site(gpus=(), **locked(tmp_path, "2.9.1+cu128", "12.8")).maybe() is None
-    assert site(gpus=(), **locked(tmp_path / "cpu", "2.9.1+cpu", None)).look()["environment"]["missing"]
+    assert site(gpus=(), **locked(tmp_path / "cpu", "2.9.1+cpu", None)).look()["release"]["missing"]
 
 
 def test_a_python_that_the_node_lacks(site: MakeSite, tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_no_space(site: MakeSite, tmp_path: Path) -> None:
     values = {"ai_environment_requirements": str(lock), "ai_environment_index_url": "https://index.example.com/simple",
               "ai_environment_torch": "2.9.1+cu128"}
     there = site(ThisHost(free=3 << 30), **values)
-    assert refusal(there) == f"ai_environment_path: {there.path} has 3072 MiB free, and torch 2.9.1+cu128 needs 12288 while it is made"
-    assert site(ThisHost(free=13 << 30), **values).look()["environment"]["missing"]
+    assert refusal(there) == f"{there.path} has 3072 MiB free, and torch 2.9.1+cu128 needs 12288"
+    assert site(ThisHost(free=13 << 30), **values).look()["release"]["missing"]
 
 
 def test_wheels_for_another_python_or_machine(site: MakeSite, tmp_path: Path) -> None:

@@ -1,83 +1,125 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The body of the modules that put a release below a prefix: what is done in which step, and what a failure says."""
+"""The body of rdma_prefix: what is done in which step, and what a failure says."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lib.module_double import Module
+from tests.lib.rooted import RootedHost
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import ARGUMENTS, Below, run_below
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import prefix
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.modules import rdma_hpcx, rdma_nccl_library
+from ansible_collections.railwright.rdma.plugins.modules.rdma_prefix import ARGUMENTS
 from field_specs import build_spec
 
-STEPS = ("unpack", "place", "link", "clean")
+STEPS = ("prepare", "install", "clean")
 
 
 class Site:
-    """One release, or none, and which steps were done with it."""
+    """One release, or none, and which steps were done with it. Its methods are those of an installer."""
 
-    def __init__(self, release: str | None = "1.0", *, needed: bool = True, error: Exception | None = None) -> None:
-        self.release, self.needed, self.error = release, needed, error
+    def __init__(self, patch: pytest.MonkeyPatch, root: Path, *, wanted: bool = True, error: Exception | None = None) -> None:
+        self.error = error
+        self.needed, self.whole = True, True
         self.done: list[str] = []
+        patch.setattr(prefix, "Host", lambda: RootedHost(root))
+        patch.setitem(prefix.PRODUCTS, "thing", prefix.Product(
+            "role", lambda *_given: self if wanted else None, lambda spec: str(spec["mpi_install"])))
+        (root / "run").mkdir()
 
-    def step(self, name: str) -> Any:
-        def work(_host: Host, release: str) -> None:
-            self.done.append(f"{name} {release}")
-            if self.error is not None:
-                raise self.error
-        return work
+    def _do(self, step: str) -> None:
+        self.done.append(step)
+        if self.error is not None:
+            raise self.error
 
-    def look(self, _host: Host, spec: Spec, release: str | None) -> dict[str, Any]:
-        return {"found": {"version": release, "needed": self.needed} if release else None, "notes": [str(spec["mpi_install"])]}
+    def inspect(self) -> dict[str, Any]:
+        return {"release": {"directory": "/opt/thing/1.0", "needed": self.needed}, "notes": ["kept"]}
 
-    def run(self, mode: str, *, check: bool = False) -> dict[str, Any]:
+    def prepare(self) -> None:
+        self._do("prepare")
+
+    def install(self) -> None:
+        self._do("install")
+        self.needed = not self.whole
+
+    def clean(self) -> None:
+        self._do("clean")
+
+    def run(self, step: str, *, check: bool = False) -> dict[str, Any]:
         spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "mpi_install": "hpcx"}, "n1")
         assert spec is not None
-        steps = {name: self.step(name) for name in STEPS}
-        below = Below("rdma_thing", "thing", lambda _host, _spec: self.release, "found", self.look, steps)
-        return Module({"mode": mode, "spec": spec.as_dict()}, check_mode=check).call(run_below, below)
+        given = {"product": "thing", "step": step, "arguments": {"spec": spec.as_dict()}}
+        return Module(given, check_mode=check).call(prefix.run_prefix)
 
 
-@pytest.mark.parametrize(("check", "needed", "changed"), [(False, True, False), (True, True, True), (True, False, False)])
-def test_a_look_does_nothing_and_is_a_change_only_in_check_mode(*, check: bool, needed: bool, changed: bool) -> None:
-    site = Site(needed=needed)
-    assert site.run("look", check=check) == {"changed": changed, "found": {"version": "1.0", "needed": needed}, "notes": ["hpcx"]}
-    assert site.done == []
+MakeSite = Callable[..., Site]
 
 
-@pytest.mark.parametrize("mode", STEPS)
-def test_a_step_is_done_with_the_release_and_not_in_check_mode(mode: str) -> None:
-    for check, done in ((False, [f"{mode} 1.0"]), (True, [])):
-        site = Site()
-        assert site.run(mode, check=check) == {"changed": mode != "clean"}
-        assert site.done == done
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MakeSite:
+    return lambda **values: Site(monkeypatch, tmp_path, **values)
 
 
-@pytest.mark.parametrize("mode", STEPS)
-def test_nothing_wanted_is_nothing_done(mode: str) -> None:
-    site = Site(None)
-    assert site.run(mode) == {"changed": False}
-    assert site.run("look", check=True) == {"changed": False, "found": None, "notes": ["hpcx"]}
-    assert site.done == []
+def test_an_inspection_does_nothing(site: MakeSite) -> None:
+    there = site()
+    answer = {"changed": False, "release": {"directory": "/opt/thing/1.0", "needed": True}, "notes": ["kept"], "plan": [], "drivers": {}}
+    assert there.run("inspect") == answer
+    assert there.done == []
+
+
+def test_a_step_is_done_and_the_release_is_there(site: MakeSite) -> None:
+    there = site()
+    assert there.run("prepare") == {"changed": True}
+    result = there.run("install")
+    assert (result["changed"], result["release"]["needed"]) == (True, False)
+    assert there.run("clean") == {"changed": False}
+    assert there.done == list(STEPS)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_check_mode_does_no_step(site: MakeSite, step: str) -> None:
+    there = site()
+    assert there.run(step, check=True)["changed"] is False
+    assert there.done == []
+
+
+@pytest.mark.parametrize("step", ["inspect", *STEPS])
+def test_nothing_wanted_is_nothing_done(site: MakeSite, step: str) -> None:
+    assert site(wanted=False).run(step) == {"changed": False, "release": None, "notes": ["hpcx"], "plan": [], "drivers": {}}
+
+
+def test_what_is_not_whole_afterwards_fails(site: MakeSite) -> None:
+    there = site()
+    there.whole = False
+    assert there.run("install") == {"failed": True, "msg": "role: /opt/thing/1.0 was made, and is not found whole now"}
 
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (RailwrightError("/opt/thing/1.0 is not there"), "thing: /opt/thing/1.0 is not there"),
-        (PermissionError(13, "Permission denied", "/opt/thing"), "thing: /opt/thing: Permission denied"),
+        (RailwrightError("/opt/thing/1.0 is not there"), "role: /opt/thing/1.0 is not there"),
+        (PermissionError(13, "Permission denied", "/opt/thing"), "role: /opt/thing: Permission denied"),
     ],
 )
-def test_a_failure_names_the_role(error: Exception, said: str) -> None:
-    assert Site(error=error).run("place") == {"failed": True, "msg": said}
+def test_a_failure_names_the_role(site: MakeSite, error: Exception, said: str) -> None:
+    assert site(error=error).run("install") == {"failed": True, "msg": said}
 
 
-@pytest.mark.parametrize("kind", [rdma_hpcx, rdma_nccl_library], ids=["hpcx", "nccl_library"])
-def test_both_modules_have_every_step_and_say_when_their_action_plugin_did_not_run(kind: Any) -> None:
-    assert {"look", "bring", "build", *kind.BELOW.steps} == set(ARGUMENTS["mode"]["choices"])
-    name = kind.__name__.rpartition(".")[2]
-    result = Module({"mode": "look", "spec": None}).call(run_below, kind.BELOW)
-    assert result["msg"] == f"{name} got no spec: its action plugin did not run; call it as railwright.rdma.{name}"
+def test_a_second_run_at_the_same_time_is_refused(site: MakeSite, tmp_path: Path) -> None:
+    there = site()
+    lock = RootedHost(tmp_path).lock(prefix.LOCK % "thing")
+    assert lock is not None
+    said = "role: another run is at work on thing of this node (lock /run/railwright-thing.lock is held)"
+    assert there.run("install") == {"failed": True, "msg": said}
+    assert (there.run("inspect").get("failed"), there.done) == (None, [])
+    RootedHost(tmp_path).unlock(lock)
+    assert there.run("install")["changed"] is True
+
+
+def test_every_product_has_its_installer_and_says_when_the_action_did_not_run() -> None:
+    assert {*prefix.PRODUCTS, "nccl_tests"} == set(ARGUMENTS["product"]["choices"])
+    for product in ARGUMENTS["product"]["choices"]:
+        result = Module({"product": product, "step": None, "arguments": None}).call(prefix.run_prefix)
+        assert result["msg"].startswith("rdma_prefix: its action plugin did not run")

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import unpack as erdma_unpack
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import Source
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.unpack import clean, look, unpack, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import step
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix import erdma_driver
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.erdma_driver import ErdmaDriver
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
 
 PUBLIC = "elastic-rdma-drivers-commit"
 TREE = {
@@ -62,49 +65,54 @@ def host(tmp_path: Path) -> Rooted:
     return Rooted(root)
 
 
-def brought(host: Rooted, data: bytes, sha256: str | None = None) -> Source:
+def brought(host: Rooted, data: bytes, sha256: str | None = None) -> ErdmaDriver:
     source = Source("0.2.37", "erdma-driver", "https://example.com/x.tar.gz", sha256 or hashlib.sha256(data).hexdigest())
-    file = Path(host.path(source.file))
-    file.parent.mkdir(parents=True)
-    file.write_bytes(data)
-    return source
+    driver = ErdmaDriver(host, Release(
+        source.version, source.directory, source.artifact, source.url, str(source.sha256), source.file, "node1"))
+    driver.prepare()
+    Path(host.path(source.file)).write_bytes(data)
+    return driver
+
+
+def wanted(plans: Any) -> Release | None:
+    found = erdma_driver.wanted(plans.node, plans.spec, observe_identity(plans.node, None))
+    return found.release if found is not None else None
 
 
 @pytest.mark.parametrize("prefix", [f"{PUBLIC}/kernel/", "erdma_installer/kernel/", ""], ids=["public", "one deeper", "at the root"])
 def test_the_source_lies_where_dkms_looks(host: Rooted, prefix: str) -> None:
-    source = brought(host, packed({prefix + name: text for name, text in TREE.items()} | {f"{prefix}README.md": ""}))
-    assert look(host, source)["missing"] is True
-    unpack(host, source)
+    driver = brought(host, packed({prefix + name: text for name, text in TREE.items()} | {f"{prefix}README.md": ""}))
+    assert driver.missing()
+    driver.install()
     placed = Path(host.path("/usr/src/erdma-0.2.37"))
-    assert sorted(str(path.relative_to(placed)) for path in placed.rglob("*") if path.is_file()) == sorted([*TREE, "README.md"])
-    assert look(host, source)["missing"] is False
+    assert sorted(str(path.relative_to(placed)) for path in placed.rglob("*") if path.is_file()) == sorted(
+        [*TREE, "README.md", "railwright.json"])
+    assert not driver.inspect()["release"]["needed"]
     assert (placed / "CMakeLists.txt").stat().st_mode & 0o777 == 0o644
-    clean(host, source)
     assert sorted(path.name for path in (host.root / "usr/src").iterdir()) == ["erdma-0.2.37"]
     assert not Path(host.path("/var/cache/railwright/erdma")).exists()
-    assert set(host.ran) <= {"sha256sum", "rm", "install", "tar", "chmod", "mv"}, "nothing of the archive is run"
+    assert set(host.ran) <= {"sha256sum", "rm", "mkdir", "install", "tar", "chmod", "mv"}, "nothing of the archive is run"
 
 
 def test_the_layout_of_the_vendors_packages(host: Rooted) -> None:
     files = {f"erdma-1.0.2/{name.removeprefix('conf/')}": text for name, text in TREE.items()}
-    unpack(host, brought(host, packed(files)))
+    brought(host, packed(files)).install()
     assert Path(host.path("/usr/src/erdma-0.2.37/configure-dkms.sh")).exists()
 
 
 def test_another_archive_is_not_unpacked(host: Rooted) -> None:
-    source = brought(host, packed({f"{PUBLIC}/kernel/{name}": text for name, text in TREE.items()}), "0" * 64)
+    driver = brought(host, packed({f"{PUBLIC}/kernel/{name}": text for name, text in TREE.items()}), "0" * 64)
     with pytest.raises(RailwrightError, match=r"has the sha256 .* and not 0000"):
-        unpack(host, source)
+        driver.install()
     assert list((host.root / "usr/src").iterdir()) == []
 
 
 def test_an_archive_without_the_source_is_refused_with_what_it_holds(host: Rooted) -> None:
-    source = brought(host, packed({"erdma_installer/install.sh": "exit 1\n", "erdma_installer/driver.tar": "", "erdma_installer/eadm": ""}))
+    driver = brought(host, packed({"erdma_installer/install.sh": "exit 1\n", "erdma_installer/driver.tar": "", "erdma_installer/eadm": ""}))
     with pytest.raises(RailwrightError) as error:
-        unpack(host, source)
+        driver.install()
     assert "erdma-driver 0.2.37 holds no source of the driver in a layout that is known" in str(error.value)
     assert "it holds erdma_installer, erdma_installer/driver.tar, erdma_installer/eadm, erdma_installer/install.sh." in str(error.value)
-    clean(host, source)
     assert list((host.root / "usr/src").iterdir()) == []
 
 
@@ -113,35 +121,46 @@ def test_a_link_in_the_archive_leads_nowhere(host: Rooted, tmp_path: Path) -> No
     for name, text in TREE.items():
         (outside / name).parent.mkdir(parents=True, exist_ok=True)
         (outside / name).write_text(text)
-    source = brought(host, packed({"a/README": ""}, {"a/kernel": str(outside)}))
+    driver = brought(host, packed({"a/README": ""}, {"a/kernel": str(outside)}))
     with pytest.raises(RailwrightError, match="holds no source"):
-        unpack(host, source)
+        driver.install()
     assert (outside / "CMakeLists.txt").exists()
 
 
 def test_what_is_incomplete_gives_way(host: Rooted) -> None:
     (host.root / "usr/src/erdma-0.2.37/src").mkdir(parents=True)
-    source = brought(host, packed({f"{PUBLIC}/kernel/{name}": text for name, text in TREE.items()}))
-    unpack(host, source)
-    assert look(host, source)["missing"] is False
+    driver = brought(host, packed({f"{PUBLIC}/kernel/{name}": text for name, text in TREE.items()}))
+    driver.install()
+    assert not driver.missing()
 
 
 def test_only_a_driver_that_dkms_is_to_build_needs_an_archive(planner: Callable[..., Any]) -> None:
     plans = planner(erdma_mode="compat")
-    source = wanted(plans.node, plans.spec)
+    source = wanted(plans)
     assert source is not None
     assert (source.version, source.artifact) == ("0.2.37", "erdma-driver")
     plans.node.vendor_package()
     plans.node._directories.clear()
-    assert wanted(plans.node, plans.spec) is None, "Alibaba's driver is there"
-    assert wanted(plans.node, planner(node=plans.node, erdma_driver="leave").spec) is None
-    assert wanted(plans.node, planner(node=plans.node, fabric="roce", mtu=9000).spec) is None
+    assert wanted(plans) is None, "Alibaba's driver is there"
+    assert wanted(planner(node=plans.node, erdma_driver="leave")) is None
+    assert wanted(planner(node=plans.node, fabric="roce", mtu=9000)) is None
 
 
 def test_an_archive_without_a_pin_is_named(planner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     plans = planner(erdma_mode="compat")
     unpinned = Source("0.2.37", "erdma-driver", "https://example.com/x.tar.gz", None)
-    asked = erdma_unpack.desired
-    monkeypatch.setattr(erdma_unpack, "desired", lambda spec, identity: asked(spec, identity)._replace(source=unpinned))
+    asked = erdma_driver.desired
+    monkeypatch.setattr(erdma_driver, "desired", lambda spec, identity: asked(spec, identity)._replace(source=unpinned))
     with pytest.raises(RailwrightError, match=r"set artifact_pins\.erdma-driver to its sha256"):
-        wanted(plans.node, plans.spec)
+        wanted(plans)
+
+
+def test_the_module_names_the_archive_and_nothing_where_none_is_wanted(planner: Callable[..., Any]) -> None:
+    plans = planner(erdma_mode="compat")
+    plans.node.drop("usr/src/erdma-0.2.37/CMakeLists.txt")
+    found = step(plans.node, "erdma_driver", "inspect", {"spec": plans.spec.as_dict()}, dry=False)
+    row = found["release"]
+    assert (found["changed"], row["missing"], row["needed"], row["directory"]) == (False, True, True, "/usr/src/erdma-0.2.37")
+    assert row["sha256"] == plans.seen[0].source.sha256
+    left = planner(erdma_driver="leave")
+    assert step(left.node, "erdma_driver", "inspect", {"spec": left.spec.as_dict()}, dry=False)["release"] is None

@@ -17,16 +17,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import (
-    Wanted,
-    as_result,
-    clean,
-    in_place,
-    link,
-    place,
-    unpack,
-    wanted,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import Hpcx, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 from field_specs import build_spec
 
@@ -49,12 +41,13 @@ def node(tmp_path: Path) -> StarterHost:
     return StarterHost(tmp_path)
 
 
-def brought(node: StarterHost, content: bytes, version: str = "2.25.1", sha256: str | None = None) -> Wanted:
+def brought(node: StarterHost, content: bytes, version: str = "2.25.1", sha256: str | None = None) -> Hpcx:
     file = f"/var/cache/railwright/hpcx/hpcx-{version}.tbz"
-    Path(node.path(file)).parent.mkdir(parents=True, exist_ok=True)
+    hpcx = Hpcx(node, Release(version, f"/opt/railwright/hpcx/{version}", "hpcx-ubuntu24.04-x86_64", None,
+                              sha256 or hashlib.sha256(content).hexdigest(), file, "node1"))
+    hpcx.prepare()
     Path(node.path(file)).write_bytes(content)
-    return Wanted(version, f"/opt/railwright/hpcx/{version}", "hpcx-ubuntu24.04-x86_64", None,
-                  sha256 or hashlib.sha256(content).hexdigest(), file)
+    return hpcx
 
 
 def below(node: StarterHost) -> list[str]:
@@ -62,15 +55,17 @@ def below(node: StarterHost) -> list[str]:
     return sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file() or path.is_symlink())
 
 
-def test_it_is_put_there_found_and_not_touched_again(node: StarterHost) -> None:
+def test_it_is_put_there_found_and_not_touched_again(node: StarterHost, monkeypatch: pytest.MonkeyPatch) -> None:
     hpcx = brought(node, archive())
-    assert (as_result(node, hpcx)["missing"], as_result(node, hpcx)["needed"]) == (True, True)
-    unpack(node, hpcx)
-    assert found_mpi(node) == (), "what is not in place is not found"
-    place(node, hpcx)
-    assert (as_result(node, hpcx)["missing"], as_result(node, hpcx)["needed"]) == (False, True)
-    link(node, hpcx)
-    assert as_result(node, hpcx)["needed"] is False
+    finish, before = hpcx.finish, []
+    monkeypatch.setattr(hpcx, "finish", lambda work: (before.append(found_mpi(node)), finish(work))[1])
+    row = hpcx.inspect()["release"]
+    assert (row["missing"], row["needed"]) == (True, True)
+    assert "node" not in row
+    hpcx.install()
+    assert before == [()], "what is not in place is not found"
+    row = hpcx.inspect()["release"]
+    assert (row["missing"], row["needed"]) == (False, False)
     assert below(node) == ["opt/railwright/hpcx/2.25.1/ompi/bin/mpirun", "opt/railwright/hpcx/2.25.1/railwright.json",
                            "opt/railwright/hpcx/2.25.1/ucx/lib/libucp.so.0", "opt/railwright/hpcx/current"]
     (found,) = found_mpi(node)
@@ -81,53 +76,47 @@ def test_it_is_put_there_found_and_not_touched_again(node: StarterHost) -> None:
 
 def test_two_releases_and_current_leads_to_the_wanted_one(node: StarterHost) -> None:
     for version in ("2.25.1", "2.9.0"):
-        hpcx = brought(node, archive(), version)
-        unpack(node, hpcx)
-        place(node, hpcx)
-        link(node, hpcx)
+        brought(node, archive(), version).install()
     assert found_mpi(node)[0].prefix == "/opt/railwright/hpcx/2.9.0/ompi"
 
 
 def test_another_archive_is_not_unpacked(node: StarterHost) -> None:
     hpcx = brought(node, archive(), sha256="0" * 64)
     with pytest.raises(RailwrightError, match=r"and not 0{64}, which the inventory or the catalogue vouches for"):
-        unpack(node, hpcx)
-    clean(node, hpcx)
+        hpcx.install()
     assert below(node) == []
 
 
 @pytest.mark.parametrize("mpirun", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho 'HYDRA build details:'\necho '    Version:   4.0.2 '\n"])
 def test_what_does_not_answer_is_not_put_in_place(node: StarterHost, mpirun: str) -> None:
     hpcx = brought(node, archive(mpirun))
-    unpack(node, hpcx)
     with pytest.raises(RailwrightError, match="holds no ompi/bin/mpirun that runs on this node"):
-        place(node, hpcx)
-    clean(node, hpcx)
+        hpcx.install()
     assert below(node) == []
     assert not Path(node.path("/opt/railwright/hpcx")).exists()
 
 
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda top: (top / "railwright.json").unlink(), "it has no manifest of railwright's"),
-    (lambda top: (top / "railwright.json").write_text('{"artifact_sha256": "1"}'), "it was unpacked from another archive"),
-    (lambda top: (top / "ompi/bin/mpirun").unlink(), "ompi/bin/mpirun is gone"),
+    (lambda top: (top / "railwright.json").write_text('{"artifact_sha256": "1", "files": {}}'), "it was made from another file"),
+    (lambda top: (top / "ompi/bin/mpirun").unlink(), "ompi/bin/mpirun is not the file that was put there"),
 ])
 def test_what_somebody_changed_is_named_and_left(node: StarterHost, spoil: Any, said: str) -> None:
     hpcx = brought(node, archive())
-    unpack(node, hpcx)
-    place(node, hpcx)
-    spoil(Path(node.path(hpcx.directory)))
+    hpcx.install()
+    spoil(Path(node.path(hpcx.release.directory)))
     with pytest.raises(RailwrightError, match=f"^/opt/railwright/hpcx/2.25.1 is there, but {said}"):
-        in_place(node, hpcx)
+        hpcx.inspect()
 
 
-def wishes(node: StarterHost, system: str = "ubuntu2404", **values: Any) -> Wanted | None:
+def wishes(node: StarterHost, system: str = "ubuntu2404", **values: Any) -> Release | None:
     path = Path(node.path("/etc/os-release"))
     path.parent.mkdir(exist_ok=True)
     path.write_text(OS_RELEASE[system])
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], "rdma_stack": "inbox", **values}, "node1")
     assert spec is not None, findings
-    return wanted(spec, observe_identity(node)._replace(arch="x86_64"))
+    found = wanted(node, spec, observe_identity(node)._replace(arch="x86_64"))
+    return found.release if found is not None else None
 
 
 def test_which_archive(node: StarterHost) -> None:
@@ -152,7 +141,8 @@ def test_what_nobody_vouches_for_or_does_not_exist_is_refused_in_one_line(node: 
         wishes(node, "debian12", mpi_install="hpcx")
 
 
-def test_a_wrong_archive_never_leaves_the_controller(tmp_path: Path) -> None:
+def test_a_wrong_archive_never_leaves_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "hpcx.tbz"
     file.write_bytes(b"something")
     right = hashlib.sha256(b"something").hexdigest()

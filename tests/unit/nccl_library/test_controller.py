@@ -4,7 +4,14 @@
 import hashlib
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import file_digest, wrong_archive
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_the_pinned_file(tmp_path: Path) -> None:
@@ -27,3 +34,15 @@ def test_another_file_and_one_that_was_replaced_meanwhile(tmp_path: Path) -> Non
 def test_no_file_at_all(tmp_path: Path) -> None:
     said = wrong_archive("nccl_archive", str(tmp_path / "no.whl"), "nccl-source", "0" * 64)
     assert said == f"nccl_archive {tmp_path}/no.whl cannot be read on the controller: No such file or directory; no node was changed"
+
+
+def test_a_file_is_read_once_and_what_was_remembered_wrongly_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "n.whl"
+    path.write_bytes(b"one")
+    right = hashlib.sha256(b"one").hexdigest()
+    assert file_digest(path) == right
+    (kept,) = (tmp_path / "cache/railwright/sums").iterdir()
+    kept.write_text("0" * 64)
+    assert file_digest(path) == "0" * 64, "it was not read again"
+    kept.write_text("no sum")
+    assert file_digest(path) == right

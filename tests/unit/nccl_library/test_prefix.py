@@ -17,8 +17,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import nccl_libraries
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix import nccl, nccl_install
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Wanted, as_result, build_jobs, gencode, in_place, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix import nccl
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Nccl, build_jobs, gencode, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from field_specs import build_spec
@@ -70,24 +70,24 @@ class Site:
         self.spec: Spec = spec
         self.identity = observe_identity(host)._replace(gpus=tuple(gpus), arch="x86_64")
 
-    def look(self) -> Wanted:
+    def library(self) -> Nccl:
         found = wanted(self.host, self.spec, self.identity)
         assert found is not None
         return found
 
-    def bring(self, path: Path) -> None:
-        file = Path(self.look().file)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(path.read_bytes())
+    def look(self) -> dict[str, Any]:
+        """What the node answers."""
+        return dict(self.library().inspect()["release"])
 
-    def make(self) -> Wanted:
-        """The steps of prefix_make.yml and the link."""
-        library = self.look()
-        nccl_install.unpack(self.host, library)
-        nccl_install.build(self.host, library)
-        nccl_install.place(self.host, library)
-        nccl_install.link(self.host, library)
-        return library
+    def bring(self, path: Path) -> None:
+        library = self.library()
+        library.prepare()
+        Path(library.release.file).write_bytes(path.read_bytes())
+
+    def make(self) -> str:
+        """The directory that the release then has."""
+        self.library().install()
+        return self.library().release.directory
 
     def files(self) -> dict[str, str]:
         """Everything below, with what it holds."""
@@ -101,7 +101,6 @@ MakeSite = Callable[..., Site]
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeSite:
     monkeypatch.setattr(nccl, "CACHE", str(tmp_path / "node/cache/nccl"))
-    monkeypatch.setattr(nccl_install, "CACHE", str(tmp_path / "node/cache/nccl"))
     (tmp_path / "node/cache").mkdir(parents=True)
     return lambda host=None, gpus=(H100,), **values: Site(tmp_path / "node", host or GpuHost(), values, gpus)
 
@@ -109,14 +108,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeSite:
 def test_a_wheel_becomes_a_directory_of_its_release(site: MakeSite, tmp_path: Path) -> None:
     sha256 = wheel(tmp_path / "w.whl")
     there = site(nccl_install="wheel", artifact_pins={WHEEL: sha256})
-    assert as_result(there.look(), there.host)["missing"]
+    assert there.look()["missing"]
     there.bring(tmp_path / "w.whl")
     before = os.umask(0o077)  # root's, on some sites
     try:
-        library = there.make()
+        made = there.make()
     finally:
         os.umask(before)
-    assert library.directory == str(there.prefix / "2.30.7-cu13")
+    assert made == str(there.prefix / "2.30.7-cu13")
     assert sorted(there.files()) == [
         "opt/nccl/2.30.7-cu13/include/nccl.h", "opt/nccl/2.30.7-cu13/lib/libnccl.so", "opt/nccl/2.30.7-cu13/lib/libnccl.so.2",
         "opt/nccl/2.30.7-cu13/railwright.json", "opt/nccl/current"]
@@ -135,7 +134,7 @@ def test_the_second_look_needs_nothing(site: MakeSite, tmp_path: Path) -> None:
     there = site(nccl_install="wheel", artifact_pins={WHEEL: wheel(tmp_path / "w.whl")})
     there.bring(tmp_path / "w.whl")
     there.make()
-    seen = as_result(there.look(), there.host)
+    seen = there.look()
     assert (seen["missing"], seen["needed"]) == (False, False)
 
 
@@ -148,9 +147,9 @@ def test_another_release_comes_beside_and_the_link_goes_over(site: MakeSite, tmp
     older.bring(tmp_path / "o.whl")
     older.make()
     assert [row.version for row in nccl_libraries(older.host, prefix=str(older.prefix)) if row.origin == "prefix"] == ["2.29.7", "2.30.7"]
-    back = as_result(first.look(), first.host)
+    back = first.look()
     assert (back["missing"], back["needed"]) == (False, True)
-    nccl_install.link(first.host, first.look())
+    first.make()
     assert (first.prefix / "current").readlink() == Path("2.30.7-cu13")
 
 
@@ -158,15 +157,14 @@ def test_a_source_is_built_for_the_gpus_that_are_there(site: MakeSite, tmp_path:
     there = site(GpuHost(capabilities=("9.0", "8.0", "9.0"), toolkit="13.0"), nccl_install="source",
                  artifact_pins={SOURCE: source(tmp_path / "s.tar.gz")})
     there.bring(tmp_path / "s.tar.gz")
-    library = there.make()
-    assert library.directory == str(there.prefix / "2.30.7-cu13-sm80-sm90")
+    assert there.make() == str(there.prefix / "2.30.7-cu13-sm80-sm90")
     built = (there.prefix / "current/lib/libnccl.so").read_bytes()
     assert built.endswith(b"-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90")
     assert b"+cuda13.0\0" in built
     assert sorted(name for name in there.files() if "current" not in name) == [
         f"opt/nccl/2.30.7-cu13-sm80-sm90/{name}" for name in (
             "include/nccl.h", "lib/libnccl.so", "lib/libnccl.so.2", "lib/libnccl.so.2.30.7", "railwright.json")]
-    assert as_result(there.look(), there.host)["needed"] is False
+    assert there.look()["needed"] is False
 
 
 @pytest.mark.parametrize("defect", ["checksum", "version", "cuda", "metadata", "no library"])
@@ -186,35 +184,43 @@ def test_what_is_not_the_wanted_release_leaves_the_node_as_it_was(site: MakeSite
     with pytest.raises(RailwrightError) as error:
         there.make()
     assert str(error.value).startswith(said)
-    nccl_install.clean(there.host, there.look())
     assert [item for item in sorted(there.root.rglob("*")) if item not in before] == [there.root / "opt"] * (defect != "checksum")
 
 
 def test_a_run_that_was_cut_off_is_begun_anew(site: MakeSite, tmp_path: Path) -> None:
     there = site(nccl_install="wheel", artifact_pins={WHEEL: wheel(tmp_path / "w.whl")})
     there.bring(tmp_path / "w.whl")
-    left = Path(there.look().staging) / "lib"
-    left.mkdir(parents=True)
-    (left / "libnccl.so.2").write_bytes(b"half")
+    node = there.library().release.node
+    for name in (f".2.30.7-cu13.{node}.part", f".2.29.7-cu13.{node}.part"):  # then the inventory asked for another release
+        (there.prefix / name / "lib").mkdir(parents=True)
+        (there.prefix / name / "lib/libnccl.so.2").write_bytes(b"half")
+    (there.prefix / ".2.30.7-cu13.gpu9.part").mkdir()
     assert [row for row in nccl_libraries(there.host, prefix=str(there.prefix)) if row.origin == "prefix"] == []
     there.make()
     assert (there.prefix / "2.30.7-cu13/lib/libnccl.so.2").read_bytes() == elf("2.30.7")
-    assert not Path(there.look().staging).exists()
+    left = sorted(path.name for path in there.prefix.iterdir())
+    assert left == [".2.30.7-cu13.gpu9.part", "2.30.7-cu13", "current"], "another node's stays"
 
 
-def test_two_nodes_may_share_the_prefix(site: MakeSite, tmp_path: Path) -> None:
+def test_two_nodes_may_share_the_prefix(site: MakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sha256 = wheel(tmp_path / "w.whl")
     one, other = (site(nccl_install="wheel", artifact_pins={WHEEL: sha256}) for _node in range(2))
     other.identity = other.identity._replace(hostname="other/../node")
-    assert "/" not in other.look().node
-    for there in (one, other):
-        there.bring(tmp_path / "w.whl")
-        nccl_install.unpack(there.host, there.look())
-    for there in (one, other):
-        nccl_install.place(there.host, there.look())
-        nccl_install.link(there.host, there.look())
+    assert "/" not in other.library().release.node
+    slow = one.library()
+    finish = slow.finish
+
+    def finish_late(work: str) -> Any:
+        made = finish(work)
+        other.bring(tmp_path / "w.whl")
+        other.make()
+        return made
+
+    monkeypatch.setattr(slow, "finish", finish_late)
+    one.bring(tmp_path / "w.whl")
+    slow.install()
     assert sorted(path.name for path in one.prefix.iterdir()) == ["2.30.7-cu13", "current"]
-    assert in_place(one.host, one.look())
+    assert one.look()["needed"] is False
 
 
 @pytest.mark.parametrize(("damage", "words"), [
@@ -232,7 +238,7 @@ def test_what_lies_there_and_is_another_thing_is_refused_and_not_touched(site: M
         (there.prefix / "2.30.7-cu13" / {"library": "lib/libnccl.so.2", "manifest": "railwright.json"}[damage]).write_bytes(b"mine")
     kept = there.files()
     with pytest.raises(RailwrightError) as error:
-        in_place(there.host, there.look())
+        there.look()
     assert str(error.value) == f"{there.prefix}/2.30.7-cu13 is there, but {words}; remove it, or set another nccl_prefix"
     assert there.files() == kept
 
@@ -244,22 +250,21 @@ def test_what_lies_there_and_is_another_thing_is_refused_and_not_touched(site: M
 ])
 def test_which_cuda_a_wheel_is_for(site: MakeSite, host: GpuHost, values: dict[str, str], cuda: str) -> None:
     library = site(host, nccl_install="wheel", **values).look()
-    assert (library.cuda, library.artifact) == (cuda, f"nccl-wheel-cu{cuda}-x86_64")
-    assert library.url is not None
-    assert library.url.startswith(f"{INDEX}/packages/")
-    assert f"/nvidia_nccl_cu{cuda}-2.30.7-py3-none-" in library.url
+    assert (library["cuda"], library["artifact"]) == (cuda, f"nccl-wheel-cu{cuda}-x86_64")
+    assert library["url"].startswith(f"{INDEX}/packages/")
+    assert f"/nvidia_nccl_cu{cuda}-2.30.7-py3-none-" in library["url"]
 
 
 def test_where_the_file_comes_from(site: MakeSite) -> None:
     of_wheel = {"nccl_install": "wheel", "cuda_version": "13.0"}
-    taken = site(**of_wheel).look()
+    taken = site(**of_wheel).library().release
     assert (taken.url, taken.sha256) == (f"{INDEX}/{PLACE}", "cefa7fdb9710efd0f39c5f1be1d61ff6fc9a996c451265bd7fbdcf9455ed4b50")
-    assert site(**of_wheel, nccl_wheel_index="file:///srv/pypi/").look().url == f"file:///srv/pypi/{PLACE}"
+    assert site(**of_wheel, nccl_wheel_index="file:///srv/pypi/").library().release.url == f"file:///srv/pypi/{PLACE}"
     for index in (None, INDEX):  # one mirror stands in for every host: the place in it does not depend on the index
-        mirrored = site(**of_wheel, nccl_wheel_index=index, artifact_mirror="http://m.example/x/").look()
+        mirrored = site(**of_wheel, nccl_wheel_index=index, artifact_mirror="http://m.example/x/").library().release
         assert (mirrored.url, mirrored.sha256) == (f"http://m.example/x/nccl_wheel_index/{PLACE}", taken.sha256)
-    assert site(**of_wheel, nccl_wheel_index=None, nccl_archive="/srv/n.whl").look().url is None
-    older = site(GpuHost(toolkit="13.0"), nccl_install="source", nccl_version="2.29.7", artifact_pins={SOURCE: "c" * 64}).look()
+    assert site(**of_wheel, nccl_wheel_index=None, nccl_archive="/srv/n.whl").library().release.url is None
+    older = site(GpuHost(toolkit="13.0"), nccl_install="source", nccl_version="2.29.7", artifact_pins={SOURCE: "c" * 64}).library().release
     assert str(older.url).endswith("/NVIDIA/nccl/archive/refs/tags/v2.29.7-1.tar.gz")
     assert older.sha256 == "c" * 64
 
@@ -295,7 +300,7 @@ def test_a_compiler_that_is_missing_is_named(site: MakeSite, monkeypatch: pytest
 
 
 def test_without_a_driver_the_catalogue_tells_the_gpus(site: MakeSite) -> None:
-    assert site(GpuHost(None, capabilities=(), toolkit="13.0"), nccl_install="source").look().codes == ("90",)
+    assert site(GpuHost(None, capabilities=(), toolkit="13.0"), nccl_install="source").library().recipe.codes == ("90",)
     with pytest.raises(RailwrightError, match="compute capability of this node's GPUs is not known"):
         site(GpuHost(None, capabilities=(), toolkit="13.0"), gpus=(Gpu("0000:1b:00.0", "0x2fff", 0),), nccl_install="source").look()
 
@@ -310,8 +315,9 @@ def test_no_room_no_download_of_time(site: MakeSite, tmp_path: Path, monkeypatch
     there = site(nccl_install="wheel", artifact_pins={WHEEL: wheel(tmp_path / "w.whl")})
     there.bring(tmp_path / "w.whl")
     monkeypatch.setattr(there.host, "free_bytes", lambda _path: 100 << 20)
-    with pytest.raises(RailwrightError, match="has 100 MiB free, and NCCL from its wheel needs 1024"):
-        there.make()
+    for step in (there.library().prepare, there.make):
+        with pytest.raises(RailwrightError, match="has 100 MiB free, and NCCL from its wheel needs 1024"):
+            step()
 
 
 @pytest.mark.parametrize(("cpus", "free_gib", "jobs"), [(16, 128, 16), (128, 64, 32), (2, 1, 1), (8, None, 8), (0, 8, 1)])

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_nccl_build import Registered, choose, plan, programs_of, source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import Delivery, Node, source_of
 from field_specs import build_spec
 
 GPU = {"pci": "0000:1b:00.0", "device_id": "0x2330", "capability": "9.0"}
 NVCC = {"path": "/c/bin/nvcc", "home": "/c", "version": "13.0", "codes": ["sm_90"]}
 NCCL = {"library": "/n/lib/libnccl.so.2", "include": "/n/include", "version": "2.30.7"}
 NODE = {"arch": "x86_64", "gpus": [GPU], "nvcc": NVCC, "nccl": NCCL, "mpi": None, "missing_tools": [], "library_path": ["/n/lib"]}
-NAMES = {name: name for name in ("seen", "plan", "state", "choice", "made", "packed")}
 SUMS = {"all_reduce_perf": "1" * 64}
 
 
@@ -27,10 +26,13 @@ def spec(**values: Any) -> Spec:
     return found
 
 
-def registered(here: str, **by_step: dict[str, dict[str, Any]]) -> Registered:
-    hosts = sorted({host for results in by_step.values() for host in results})
-    hostvars = {host: {step: results[host] for step, results in by_step.items() if host in results} for host in hosts}
-    return Registered({"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars}, dict(NAMES))
+def delivery(here: str, inventory: Spec | None = None, **by_mode: dict[str, dict[str, Any]]) -> Delivery:
+    """On one host; ``by_mode``: what the modes before gave on each."""
+    hosts = sorted({host for results in by_mode.values() for host in results})
+    hostvars = {
+        host: {f"__nccl_tests_build_{mode}": results[host] for mode, results in by_mode.items() if host in results} for host in hosts}
+    node = Node(lambda _step, _given: {}, lambda _name, _arguments: {}, None, False)
+    return Delivery(node, inventory or spec(), {"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars})
 
 
 def test_the_pinned_release_is_vouched_for_by_the_catalogue() -> None:
@@ -59,7 +61,7 @@ def test_the_operators_checksum_and_mirror_come_first() -> None:
 
 
 def planned(**values: Any) -> dict[str, Any]:
-    return {"build": plan(registered("n1", seen={"n1": {"node": NODE}, "n2": {"node": NODE}}), spec(**values))}
+    return delivery("n1", spec(**values), inspect={"n1": {"node": NODE}, "n2": {"node": NODE}}).plan()
 
 
 def test_an_nfs_export_is_shared_whether_or_not_the_inventory_says_so() -> None:
@@ -70,27 +72,27 @@ def test_an_nfs_export_is_shared_whether_or_not_the_inventory_says_so() -> None:
 
 
 def test_a_host_that_failed_to_look_is_no_builder() -> None:
-    found = plan(registered("n2", seen={"n1": {"failed": True, "msg": "x"}, "n2": {"node": NODE}}), spec())
-    assert found["builder"] == "n2"
+    found = delivery("n2", inspect={"n1": {"failed": True, "msg": "x"}, "n2": {"node": NODE}}).plan()
+    assert found["build"]["builder"] == "n2"
 
 
 def test_every_node_is_held_to_what_the_builder_says_now() -> None:
     built = planned()
     empty: dict[str, Any] = {"manifest": None, "programs": {}}
     states = {"n1": empty, "n2": empty}
-    chosen = choose(registered("n1", plan={"n1": built}, state=states))
+    chosen = delivery("n1", plan={"n1": built}, state=states).choose()
     assert chosen["choice"]["build"]
     manifest = {"manifest": {"programs": SUMS}}
-    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": manifest})) == SUMS
-    assert programs_of(registered("n2", choice={"n1": chosen, "n2": chosen}, made={"n1": {"manifest": None}})) is None, "check mode"
+    assert delivery("n2", choose={"n1": chosen, "n2": chosen}, build={"n1": manifest}).programs() == SUMS
+    assert delivery("n2", choose={"n1": chosen, "n2": chosen}, build={"n1": {"manifest": None}}).programs() is None, "check mode"
 
 
 def test_and_without_a_build_to_what_was_found_whole() -> None:
     built = planned()
     whole = {"manifest": {"key": built["build"]["recipe"]["key"], "programs": SUMS}, "programs": SUMS}
-    chosen = choose(registered("n2", plan={"n2": built}, state={"n1": whole, "n2": {"manifest": None, "programs": {}}}))
+    chosen = delivery("n2", plan={"n2": built}, state={"n1": whole, "n2": {"manifest": None, "programs": {}}}).choose()
     assert chosen["choice"]["receivers"] == ["n2"]
-    assert programs_of(registered("n2", choice={"n2": chosen})) == SUMS
+    assert delivery("n2", choose={"n2": chosen}).programs() == SUMS
 
 
 def test_what_the_choice_tells_is_shown_as_a_warning() -> None:
@@ -98,6 +100,6 @@ def test_what_the_choice_tells_is_shown_as_a_warning() -> None:
     key = built["build"]["recipe"]["key"]
     whole = {"manifest": {"key": key, "programs": SUMS}, "programs": SUMS}
     changed = {"manifest": {"key": key, "programs": SUMS}, "programs": {"all_reduce_perf": "2" * 64}}
-    chosen = choose(registered("n1", plan={"n1": built}, state={"n1": whole, "n2": changed}))
+    chosen = delivery("n1", plan={"n1": built}, state={"n1": whole, "n2": changed}).choose()
     [warning] = chosen["warnings"]
     assert warning.startswith("nccl_tests: n2: programs in ")

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import H
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build, install, toolchain
 
 HOST = Host()
-US = install.Account("", None, 0)
+US = None
 MAKEFILE = r"""
 default: $(BUILDDIR)/all_reduce_perf $(BUILDDIR)/all_gather_perf
 $(BUILDDIR)/%_perf:
@@ -203,7 +203,7 @@ def packed(site: Site) -> tuple[dict[str, Any], dict[str, str], Path]:
 
 def test_a_copy_is_the_builders_to_the_byte(site: Site) -> None:
     result, programs, target = packed(site)
-    install.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
+    install.unpack(HOST, "n2", result["archive"], result["sha256"], str(target), programs)
     install.verify(HOST, str(target), programs)
     assert (target / "manifest.json").read_bytes() == (site.directory / "manifest.json").read_bytes()
     assert not Path(result["archive"]).exists()
@@ -215,14 +215,14 @@ def test_a_copy_that_was_changed_on_the_way_is_refused(site: Site) -> None:
     with Path(result["archive"]).open("ab") as stream:
         stream.write(b"\0")
     with pytest.raises(RailwrightError, match=r"has the sha256"):
-        install.unpack(HOST, result["archive"], result["sha256"], str(target), programs)
+        install.unpack(HOST, "n2", result["archive"], result["sha256"], str(target), programs)
     assert not target.parent.exists()
 
 
 def test_a_copy_with_other_programs_than_the_manifest_says_is_refused(site: Site) -> None:
     result, programs, target = packed(site)
     with pytest.raises(RailwrightError, match=r"does not hold the programs of the build: all_gather_perf$"):
-        install.unpack(HOST, result["archive"], result["sha256"], str(target), {**programs, "all_gather_perf": "0" * 64})
+        install.unpack(HOST, "n2", result["archive"], result["sha256"], str(target), {**programs, "all_gather_perf": "0" * 64})
     assert list(target.parent.iterdir()) == []
 
 
@@ -236,8 +236,9 @@ def test_verify_names_what_is_not_the_builders(site: Site) -> None:
 
 def test_root_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "user", staticmethod(lambda: 0))
-    assert install.compile_account(HOST, "root").name == "nobody"
-    assert install.compile_account(HOST, None).uid not in (None, 0)
-    assert install.compile_account(HOST, "no-such-user").name == "nobody"
+    for name in ("root", None, "no-such-user"):
+        found = install.compile_account(HOST, name)
+        assert found is not None
+        assert (found.name, found.uid != 0) == ("nobody", True)
     monkeypatch.setattr(Host, "user", staticmethod(lambda: 1000))
-    assert install.compile_account(HOST, "root").uid is None
+    assert install.compile_account(HOST, "root") is None

@@ -36,8 +36,8 @@ def test_nothing_planned_is_nothing_pending() -> None:
 
 def test_a_library_below_its_prefix_is_pending_too() -> None:
     """No plan holds it: the roles nccl and mpi make it."""
-    missing = {"library": {"needed": True, "version": "2.30.7-1"}}
-    there = {"hpcx": {"needed": False, "version": "2.25"}}
+    missing = {"product": "nccl", "release": {"needed": True, "version": "2.30.7-1"}}
+    there = {"product": "hpcx", "release": {"needed": False, "version": "2.25"}}
     found = made(plan={"plan": []}, prefixes=[missing, there, {"skipped": True}])
     assert found["pending"]
     assert found["prefixes"] == ["NCCL 2.30.7-1"]

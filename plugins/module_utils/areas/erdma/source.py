@@ -67,9 +67,8 @@ def source_of(spec: Spec) -> Optional[Source]:
     if artifact is None:
         return None
     wanted = version or artifact.version
-    # the catalogue's checksum is of its own release only
-    sha256 = pinned(artifact, spec) if wanted == artifact.version else spec["artifact_pins"].get(artifact.name)
-    return Source(wanted, artifact.name, mirrored(located(artifact, wanted), spec["artifact_mirror"]), sha256)
+    url = mirrored(located(artifact, wanted), spec["artifact_mirror"])
+    return Source(wanted, artifact.name, url, pinned(artifact, spec, wanted))
 
 
 def dkms_conf(version: str) -> str:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's part of bringing nccl-tests: compile it without root's rights, lay it beside and rename, hand it on, compare checksums.
+"""The node's part of bringing nccl-tests: compile it without root's rights, put it in place, hand it on, compare checksums.
 
 Every command is one that each distribution has; what the compiling user made is packed by that user and unpacked by root, so
 that root follows no link of his.
 """
 
-import pwd
 import re
 import stat
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
 from ...host.commands import check_brought, must, sums
 from ...host.host import SEARCH_PATH, Host
+from ...measure.nccl_tests.processes import Account, account
+from ..installer import check_space, make_directory, plain_name, put_in_place, temporary_directory
 from . import build
 
 BUILD_SECONDS = 3600.0  # 2 minutes on 16 cores for one kind of GPU
@@ -23,32 +24,24 @@ CACHE = "/var/cache/railwright/nccl-tests"
 NOBODY = "nobody"
 
 
-class Account(NamedTuple):
-    """Whose rights the compiler has; ``uid`` None: ours, as we are not root."""
-
-    name: str
-    uid: Optional[int]
-    gid: int
-
-
-def compile_account(host: Host, wanted: Optional[str]) -> Account:
-    """The job user where the node has him, else nobody; root compiles nothing."""
+def compile_account(host: Host, wanted: Optional[str]) -> Optional[Account]:
+    """The job user where the node has him, else nobody; root compiles nothing. None: we are not root."""
     if host.user() != 0:
-        return Account("", None, 0)
+        return None
     for name in (wanted, NOBODY):
         try:
-            entry = pwd.getpwnam(name or "")
-        except KeyError:
+            found = account(name or "")
+        except RailwrightError:
             continue
-        if entry.pw_uid != 0:
-            return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+        if found.uid != 0:
+            return found
     raise RailwrightError("there is no user %s to compile as" % (wanted or NOBODY))
 
 
 class Builder:
-    """One build on one node; ``run`` removes its working directory however it ends."""
+    """One build on one node."""
 
-    def __init__(self, host: Host, account: Account, node: str, planned: Mapping[str, Any]) -> None:
+    def __init__(self, host: Host, account: Optional[Account], node: str, planned: Mapping[str, Any]) -> None:
         self.host = host
         self.account = account
         self.node = node
@@ -58,27 +51,22 @@ class Builder:
     def run(self, archive: str) -> Dict[str, Any]:
         """Check, unpack, compile, lay in place; the manifest."""
         check_brought(self.host, archive, archive, self.planned["source"]["sha256"])
-        _space(self.host, CACHE)
-        self.work = must(self.host, ("mktemp", "-d", CACHE + "/build.XXXXXXXX"), "make a working directory").strip()
-        try:
-            if self.account.uid is not None:
+        check_space(self.host, CACHE, SPACE, "a build")
+        with temporary_directory(self.host, CACHE + "/build", plain_name(self.node)) as self.work:
+            if self.account is not None:
                 must(self.host, ("chown", "%d:%d" % (self.account.uid, self.account.gid), self.work), "hand over the working directory")
             self._unpack(archive)
             self._homes()
             self._make()
             return self._publish()
-        finally:
-            self.host.run(("rm", "-rf", "--", self.work), 120.0)
 
     def _as_user(self, argv: Sequence[str], what: str, seconds: float = 120.0) -> str:
         return must(self.host, self._dropped() + tuple(argv), what, seconds)
 
     def _dropped(self) -> Tuple[str, ...]:
         clean = ("env", "-i", "PATH=" + SEARCH_PATH, "HOME=" + self.work, "TMPDIR=" + self.work, "LC_ALL=C")
-        account = self.account
-        drop: Tuple[str, ...] = () if account.uid is None else (
-            "setpriv", "--reuid=%d" % account.uid, "--regid=%d" % account.gid, "--clear-groups")
-        return drop + clean
+        who = self.account
+        return clean if who is None else ("setpriv", "--reuid=%d" % who.uid, "--regid=%d" % who.gid, "--clear-groups") + clean
 
     def _unpack(self, archive: str) -> None:
         source = self.work + "/source"
@@ -141,39 +129,33 @@ class Builder:
         packed = self.work + "/programs.tar"
         self._as_user(["tar", "-cf", packed, "-C", made] + names, "pack the programs", 300.0)
         directory = self.planned["directory"]
-        new = _beside(self.host, directory)
-        try:
-            programs = _extract(self.host, packed, new)
+        with temporary_directory(self.host, directory, plain_name(self.node)) as work:
+            programs = _extract(self.host, packed, work)
             text = build.manifest(self.planned["recipe"], self.node, programs)
-            self.host.write("%s/%s" % (new, build.MANIFEST), text)
-            _swap(self.host, new, directory)
-        finally:
-            self.host.run(("rm", "-rf", "--", new), 120.0)
+            self.host.write("%s/made/%s" % (work, build.MANIFEST), text)
+            put_in_place(self.host, work + "/made", directory, work)
         return {"manifest": build.read_manifest(text)}
 
 
 def pack(host: Host, directory: str, archive: str) -> Dict[str, Any]:
     """The whole build as one file for the other nodes."""
     names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
-    _directory(host, archive.rpartition("/")[0])
+    make_directory(host, archive.rpartition("/")[0])
     must(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
     must(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
     parent, _slash, name = archive.rpartition("/")
     return {"sha256": sums(host, parent, [name])[name]}
 
 
-def unpack(host: Host, archive: str, sha256: str, directory: str, programs: Mapping[str, str]) -> None:
+def unpack(host: Host, node: str, archive: str, sha256: str, directory: str, programs: Mapping[str, str]) -> None:
     """What another node packed, in place once every program is the one that its manifest names."""
     check_brought(host, archive, archive, sha256)
-    new = _beside(host, directory)
-    try:
-        found = _extract(host, archive, new)
+    with temporary_directory(host, directory, plain_name(node)) as work:
+        found = _extract(host, archive, work)
         if found != dict(programs):
             raise RailwrightError("%s does not hold the programs of the build: %s" % (archive, ", ".join(sorted(
                 name for name in set(found) | set(programs) if found.get(name) != programs.get(name)))))
-        _swap(host, new, directory)
-    finally:
-        host.run(("rm", "-rf", "--", new), 120.0)
+        put_in_place(host, work + "/made", directory, work)
     host.remove(archive)
 
 
@@ -186,25 +168,13 @@ def verify(host: Host, directory: str, programs: Mapping[str, str]) -> None:
         raise RailwrightError("%s: %s" % (directory, build.listed(wrong)))
 
 
-def _beside(host: Host, directory: str) -> str:
-    """A new directory in the place where ``directory`` is or will be: a rename takes no time and is seen whole or not at all."""
-    parent = directory.rpartition("/")[0]
-    _directory(host, parent)
-    return must(host, ("mktemp", "-d", "%s/.railwright-XXXXXXXX" % parent), "write to " + parent).strip()
+def _extract(host: Host, archive: str, work: str) -> Dict[str, str]:
+    """Programs and sums of an archive, unpacked into ``work/made``, where nobody else than root comes.
 
-
-def _directory(host: Host, path: str) -> None:
-    """install, unlike mkdir, gives every directory that it makes on the way the mode 0755, whatever root's umask is."""
-    if not host.exists(path):
-        must(host, ("install", "-d", "-m", "0755", "--", path), "make " + path)
-
-
-def _extract(host: Host, archive: str, new: str) -> Dict[str, str]:
-    """Programs and sums of an archive that was unpacked into our directory, where nobody else writes.
-
-    What is no plain file is refused before anybody else can reach it: who compiled packed the archive, and root's tar makes what is in it,
-    links and devices too.
+    What is no plain file is refused: who compiled packed the archive, and root's tar makes what is in it, links and devices too.
     """
+    new = work + "/made"
+    must(host, ("mkdir", "--", new), "make " + new)
     must(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
     names = host.listdir(new)
     programs = [name for name in names if name.endswith(build.ENDING)]
@@ -213,22 +183,11 @@ def _extract(host: Host, archive: str, new: str) -> Dict[str, str]:
            if (name not in programs and name != build.MANIFEST) or not stat.S_ISREG(int(mode, 16))]
     if odd:
         raise RailwrightError("%s holds what is no program: %s" % (archive, build.listed(odd)))
-    must(host, ["chmod", "0755", "--", new] + ["%s/%s" % (new, name) for name in programs], "set the modes")
     found = sums(host, new, programs)
     if not programs or set(found) != set(programs):
         raise RailwrightError("%s: its programs cannot be read" % archive)
+    must(host, ["chmod", "0755", "--"] + ["%s/%s" % (new, name) for name in programs], "set the modes")
     return found
-
-
-def _swap(host: Host, new: str, directory: str) -> None:
-    """``new`` takes the place of ``directory``; what runs from there goes on with its files."""
-    if host.exists("/sys/fs/selinux/enforce"):
-        host.run(("restorecon", "-R", new), 60.0)
-    old = new + ".old"
-    if host.exists(directory):
-        must(host, ("mv", "-T", "--", directory, old), "replace " + directory)
-    must(host, ("mv", "-T", "--", new, directory), "put %s in place" % directory)
-    host.run(("rm", "-rf", "--", old), 120.0)
 
 
 def telling(lines: Sequence[str]) -> List[str]:
@@ -241,9 +200,3 @@ def telling(lines: Sequence[str]) -> List[str]:
 def _static_runtime(host: Host, home: str) -> bool:
     places = ["lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"]
     return any(host.exists("%s/%s/libcudart_static.a" % (home, place)) for place in places)
-
-
-def _space(host: Host, path: str) -> None:
-    free = host.free_bytes(path)
-    if free is not None and free < SPACE:
-        raise RailwrightError("%s has %d MiB free, and a build needs %d" % (path, free >> 20, SPACE >> 20))

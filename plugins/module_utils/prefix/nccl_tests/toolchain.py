@@ -14,18 +14,18 @@ from ...formats import sysfs_values
 from ...host.commands import sums
 from ...host.host import CUT, Host
 from ...observe.gpu import observe_gpus
+from ...observe.gpu_driver import smi_rows
 from ...observe.mpi import MPICH, found_mpi, opal_prefix
 from ...observe.nccl_library import LDCONFIG, NcclLibrary, nccl_libraries
-from ...types import Gpu
 from . import build
 
 TOOLS = ("make", "g++", "tar", "gzip", "sha256sum", "setpriv", "timeout")
 CUDA = "/usr/local/cuda"
+PCI = "0000:00:00.0"  # the form of an address in sysfs
 # Where the loader and the linker look anyway: never named, or they would come before what a program asks for by itself.
 STANDARD = re.compile(r"/(?:usr/)?lib(?:64|/[a-z0-9_]+-linux-gnu)?/?\Z")
 _RELEASE = re.compile(r"release ([0-9]+\.[0-9]+)")
 _CODE = re.compile(r"\bsm_[0-9]+\b")
-_CAPABILITY = re.compile(r"^[0-9A-Fa-f]{4}([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]), *([0-9]{1,2}\.[0-9])\s*$", re.MULTILINE)
 _MISSING = re.compile(r"^[ \t]*(\S+) => not found$|(version `[^'\n]{1,100}' not found)", re.MULTILINE)
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
@@ -47,17 +47,11 @@ def look(
 
 
 def _gpus(host: Host) -> List[Dict[str, Any]]:
-    """The driver's word on every GPU, else the catalogue's."""
+    """The driver's word on every GPU, else the catalogue's. nvidia-smi writes a PCI address with eight digits in front."""
     found = observe_gpus(host)
-    told: Dict[str, str] = {}
-    if found and host.which("nvidia-smi") is not None:
-        answer = host.run(("nvidia-smi", "--query-gpu=pci.bus_id,compute_cap", "--format=csv,noheader"), 60.0)
-        told = {address.lower(): capability for address, capability in _CAPABILITY.findall(answer.out)} if answer.ok else {}
-    return [_gpu(gpu, told) for gpu in found]
-
-
-def _gpu(gpu: Gpu, told: Mapping[str, str]) -> Dict[str, Any]:
-    return {"pci": gpu.pci, "device_id": gpu.device_id, "capability": told.get(gpu.pci) or compute_capability(gpu)}
+    rows = (smi_rows(host, ("pci.bus_id", "compute_cap")) or []) if found else []
+    told = {address.lower()[-len(PCI):]: capability for address, capability in rows if re.match(r"[0-9]{1,2}\.[0-9]\Z", capability)}
+    return [{"pci": gpu.pci, "device_id": gpu.device_id, "capability": told.get(gpu.pci) or compute_capability(gpu)} for gpu in found]
 
 
 def find_nvcc(host: Host, version: Optional[str]) -> Optional[Dict[str, Any]]:

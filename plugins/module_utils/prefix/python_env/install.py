@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Python environment made on a node: its files brought and compared, pip and conda as command lines, proven, then published by a link."""
+"""A Python environment made on a node: its files brought and compared, pip and conda as command lines, proven, then published by a link.
+
+It differs from the installer's other products: it cannot be moved, so it is made where it stays, and no file of it is the whole of it.
+"""
 
 import posixpath
 from typing import Any, Dict, List
@@ -8,11 +11,13 @@ from ...errors import RailwrightError
 from ...host.commands import must, sums, told
 from ...host.host import Host
 from ...types import Change, change_as_dict
+from ..installer import check_space, is_linked, link_current, make_directory, open_to_all, remove
 from .lock import lock_text
-from .manifest import CURRENT, current, manifest_of, write_manifest
+from .manifest import current, manifest_of, write_list_and_manifest
 from .verify import account_of, drivers_of, prove
 from .wanted import MARKER, Place, Wanted, others, place_of
 
+WITHOUT_GPU = "ai_environment: no NVIDIA GPU on the PCI bus of this node; ai_environment_torch VERSION+cpu asks for a build without CUDA"
 GIB = 1024 ** 3
 # Choices: 2.9.1 for CUDA 12.8 has 3 GB of wheels and 7 GB unpacked, a build without CUDA 0.2 and 1; conda's installer has 0.1 and 0.6.
 SPACE, SPACE_CPU, SPACE_CONDA = 12 * GIB, 2 * GIB, 6 * GIB
@@ -72,23 +77,18 @@ def needed_space(wish: Wanted) -> int:
     return conda + (4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE)
 
 
-def check_space(host: Host, wish: Wanted) -> None:
-    there = wish.path
-    while there != "/" and not host.exists(there):
-        there = posixpath.dirname(there)
-    free = host.free_bytes(there)
-    if free is not None and free < needed_space(wish):
-        raise RailwrightError("ai_environment_path: %s has %d MiB free, and torch %s needs %d while it is made" % (
-            wish.path, free >> 20, wish.torch, needed_space(wish) >> 20))
+def check(host: Host, wish: Wanted) -> None:
+    """Room, and the owner. Raises RailwrightError."""
+    check_space(host, wish.path, needed_space(wish), "torch " + wish.torch)
+    account_of(wish)
 
 
 def prepare(host: Host, wish: Wanted, place: Place) -> None:
     """What an interrupted run left goes away; the lock and empty directories for what is brought."""
-    check_space(host, wish)
-    account_of(wish)
-    must(host, ("install", "-d", "-m", "0755", "--", wish.path), "make " + wish.path)
+    check(host, wish)
+    make_directory(host, wish.path)
     if place.state == "begun":
-        must(host, ("rm", "-rf", "--", place.directory, place.files), "remove what an earlier run left", SECONDS)
+        remove(host, place.directory, place.files)
     # 0700: what is unpacked there is nobody's business before it is compared; the marker first, so that it can be told from others'.
     must(host, ("install", "-d", "-m", "0700", "--", place.files), "make " + place.files)
     host.write("%s/%s" % (place.files, MARKER), wish.node + "\n", 0o600)
@@ -118,54 +118,74 @@ def settle(host: Host, wish: Wanted, place: Place) -> Dict[str, Any]:
     directory = place.directory
     if not host.exists(bin_of(directory)):
         raise RailwrightError("%s holds no Python after it was made" % directory)
-    must(host, ("chmod", "-R", "u=rwX,go=rX", "--", directory), "set the modes", SECONDS)  # whatever root's umask is
-    if host.exists("/sys/fs/selinux/enforce"):
-        host.run(("restorecon", "-R", directory), SECONDS)
+    open_to_all(host, directory)
     # Not the directory itself: who owns that could put a link in the manifest's place, which root writes. What is in it goes from directory
     # to directory (chown -R) and not by paths: the owner of the first ones could put links into the paths of the others meanwhile.
     must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
          "give it to " + wish.owner, SECONDS)
     said = prove(host, wish, directory)
-    write_manifest(host, directory, {
+    write_list_and_manifest(host, directory, {
         "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": said, "packages": list(wish.packages),
         "lock": [entry.line for entry in wish.entries]})
-    must(host, ("rm", "-rf", "--", place.files), "remove " + place.files, SECONDS)
+    remove(host, place.files)
     return said
-
-
-def link(host: Host, wish: Wanted, place: Place) -> None:
-    """``current`` leads to it from one moment to the next."""
-    if place.state != "whole":
-        raise RailwrightError("%s is not there" % place.directory)
-    part = "%s/.%s.%s.part" % (wish.path, CURRENT, wish.node)
-    must(host, ("ln", "-sfn", "--", posixpath.basename(place.directory), part), "make " + part)
-    must(host, ("mv", "-T", "--", part, "%s/%s" % (wish.path, CURRENT)), "make the link " + CURRENT)
 
 
 def clean(host: Host, wish: Wanted, place: Place) -> None:
     """After an error: nothing of it is left. What is whole, or broken and in use, is not touched."""
     if place.state == "begun":
-        must(host, ("rm", "-rf", "--", place.directory, place.files), "remove what was begun", SECONDS)
+        remove(host, place.directory, place.files)
     host.rmdir(wish.path)
 
 
-def look(host: Host, wish: Wanted) -> Dict[str, Any]:
-    """What the role is told. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
+class Environment:
+    """What an installer has: ``inspect``, ``prepare``, ``install`` and ``clean``. ``sums``: of the wheels on the controller."""
+
+    def __init__(self, host: Host, wish: Wanted, sums: Dict[str, str]) -> None:
+        self.host = host
+        self.wish = wish
+        self.sums = sums
+
+    def inspect(self) -> Dict[str, Any]:
+        return inspect(self.host, self.wish)
+
+    def prepare(self) -> None:
+        prepare(self.host, self.wish, place_of(self.host, self.wish))
+
+    def install(self) -> None:
+        """An error leaves nothing of it on the node."""
+        host, wish = self.host, self.wish
+        place = place_of(host, wish)
+        try:
+            if place.state != "whole":
+                verify(host, wish, place, self.sums)
+                build(host, wish, place)
+                settle(host, wish, place)
+            link_current(host, place.directory, wish.node)
+        except Exception:
+            self.clean()
+            raise
+
+    def clean(self) -> None:
+        clean(self.host, self.wish, place_of(self.host, self.wish))
+
+
+def inspect(host: Host, wish: Wanted) -> Dict[str, Any]:
+    """The answer of a node. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
     place = place_of(host, wish)
     missing = place.state != "whole"
     if missing:
-        check_space(host, wish)
-        account_of(wish)
+        check(host, wish)
     before = current(host, wish.path)
-    linked = before == place.directory
+    linked = is_linked(host, place.directory)
     found = None if missing else manifest_of(host, place.directory)
     kept = others(host, wish, place.directory)
     notes = ["ai_environment: broken and left to what runs in it: " + text for text in place.broken]
     notes += ["ai_environment: kept beside it: %s; remove what no job uses any more" % ", ".join(kept)] if kept and not missing else []
     row = {
         "kind": wish.kind, "name": posixpath.basename(place.directory), "directory": place.directory, "python": bin_of(place.directory),
-        "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "files": place.files,
-        "wheels": list(wish.wheels), "torch": (found or {}).get("torch")}
+        "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "wheels": list(wish.wheels),
+        "torch": (found or {}).get("torch")}
     why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
     said = (found or {}).get("torch") or {}
     if found is not None and wish.cuda != "" and not said.get("devices"):
@@ -173,5 +193,5 @@ def look(host: Host, wish: Wanted) -> Dict[str, Any]:
                      "loaded?")
     change = Change("ai_environment", "environment below %s" % wish.path, posixpath.basename(before) if before else None, row["name"],
                     "none", why, "inventory", ())
-    return {"environment": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],
+    return {"release": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],
             "drivers": drivers_of(found, place.directory)}

@@ -6,14 +6,13 @@ looked at in every run. Bytecode is left out: Python writes it whenever it likes
 """
 
 import hashlib
-import json
 from typing import Any, Dict, List, Optional, Sequence
 
 from ...errors import RailwrightError
-from ...formats.outside import read_json
 from ...host.host import SEARCH_PATH, Host
+from ..installer import CURRENT, MANIFEST, read_manifest, write_manifest
 
-MANIFEST, LIST = "railwright.json", "railwright.files"
+LIST = "railwright.files"
 LIMIT = 64 * 1024 * 1024
 LIST_SECONDS = 600.0
 START_SECONDS = 60.0
@@ -22,11 +21,8 @@ NOBODY = "nobody"
 
 def manifest_of(host: Host, directory: str) -> Optional[Dict[str, Any]]:
     """What the directory says of itself; None where it has none."""
-    try:
-        found = read_json(host.read("%s/%s" % (directory, MANIFEST), 1024 * 1024) or "")
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("files_sha256"), str) else None
+    found = read_manifest(host, directory)
+    return found if found is not None and isinstance(found.get("files_sha256"), str) else None
 
 
 def as_reader(host: Host, directory: str, argv: Sequence[str]) -> List[str]:
@@ -52,12 +48,11 @@ def listing(host: Host, directory: str) -> str:
     return "".join(sorted(line + "\n" for line in answer.out.split("\n") if line))
 
 
-def write_manifest(host: Host, directory: str, said: Dict[str, Any]) -> None:
+def write_list_and_manifest(host: Host, directory: str, said: Dict[str, Any]) -> None:
     """The list first: the manifest is what makes the environment count."""
     files = listing(host, directory)
     host.write("%s/%s" % (directory, LIST), files)
-    known = dict(said, files_sha256=_digest(files), files=files.count("\n"))
-    host.write("%s/%s" % (directory, MANIFEST), json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_manifest(host, directory, dict(said, files_sha256=_digest(files), files=files.count("\n")))
 
 
 def what_is_wrong(host: Host, directory: str, manifest: Dict[str, Any]) -> Optional[str]:
@@ -95,11 +90,6 @@ def _row(line: str) -> Any:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-# The link ``current`` below ai_environment_path: which environment the inventory asks for, by its own name.
-
-CURRENT = "current"
 
 
 def current(host: Host, path: str) -> Optional[str]:

@@ -8,7 +8,7 @@ same lock is made again beside it, in NAME-2.
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import driver_fits, minimum_driver
 from ...catalogue.gpus import BLACKWELL, number_of
@@ -19,8 +19,9 @@ from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
 from ...spec.model import Spec
 from ...types import Identity
+from ..installer import CURRENT, plain_name
 from .lock import Entry, digest_of, fitting, lock_of_wheels, lock_text, missing_wheels, parse_lock, version_in
-from .manifest import CURRENT, manifest_of, what_is_wrong
+from .manifest import manifest_of, what_is_wrong
 from .wheel_tags import Python
 
 MARKER = "railwright-begun"  # in the directory of the files: which node makes the environment
@@ -76,12 +77,6 @@ class Place(NamedTuple):
     broken: Tuple[str, ...]
 
 
-def bill_from(values: Optional[Mapping[str, Any]]) -> Bill:
-    given = values or {}
-    return Bill(given.get("lock"), dict(given.get("wheels") or {}), dict(given.get("sizes") or {}), dict(given.get("conda") or {}),
-                str(given.get("conda_sha256") or ""))
-
-
 def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[Wanted]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
     kind, torch = spec["ai_environment_kind"], spec["ai_environment_torch"]
@@ -109,7 +104,7 @@ def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[W
                   tuple(indexes + spec["ai_environment_extra_index_urls"]), tuple(spec["ai_environment_packages"]),
                   spec["ai_environment_owner"], spec["nccl_profile"],
                   spec["ai_environment_conda_installer_sha256"] or "", bill.conda_sha256,
-                  re.sub(r"[^A-Za-z0-9.-]", "-", identity.hostname))
+                  plain_name(identity.hostname))
 
 
 def _check_gpus(host: Host, identity: Identity, torch: str, cuda: Optional[str]) -> None:

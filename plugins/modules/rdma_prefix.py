@@ -1,0 +1,153 @@
+#!/usr/bin/python
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What lies below a versioned prefix; the logic is in module_utils/prefix."""
+
+DOCUMENTATION = r"""
+module: rdma_prefix
+short_description: Install a release below a versioned prefix
+version_added: 0.1.0
+author: The railwright developers (@railwright)
+description:
+  - Every release has a directory of its own, written once and never changed. It is made in a temporary directory from files that are
+    held to their sha256, verified, renamed, and named by the link C(current). An error leaves nothing of it on the node.
+  - Which release belongs on a node, and from which file, is the inventory's to say. A file on the controller that is not the pinned one
+    never leaves it.
+options:
+  product:
+    description:
+      - V(nccl) is NCCL from its wheel or its source, V(hpcx) HPC-X from its archive, V(ai_environment) a Python environment with torch.
+      - V(erdma_driver) is the source of Alibaba's eRDMA driver, where DKMS looks for it; nothing of the archive is run.
+      - V(nccl_tests) is built once, without root's rights, and brought to every node of the play; the role C(nccl_tests) calls its modes.
+    type: str
+    choices: [nccl, hpcx, nccl_tests, ai_environment, erdma_driver]
+    required: true
+  mode:
+    description:
+      - V(inspect) says what belongs on this node and whether it is there, and refuses what cannot be had. V(apply) makes what is missing;
+        O(product=nccl_tests) has all modes but this one, and the other products these two.
+      - V(plan) decides on the controller what is built, where and for which GPUs. V(state) says what lies in the directory already, and
+        V(choose) decides on the controller who builds and who gets a copy.
+      - V(build) brings the source to the builder and compiles it. V(fetch) packs the build and brings it to the controller, V(give) puts it
+        in place on another node, V(forget) removes it on the controller. All paths are the controller's.
+      - V(verify) compares every program with the builder's checksums.
+      - A mode of V(nccl_tests) reads what those before it gave, of all nodes, from the variables under which the role registers it,
+        C(__nccl_tests_build_MODE).
+    type: str
+    choices: [inspect, apply, plan, state, choose, build, fetch, give, forget, verify]
+    required: true
+  step:
+    description: The step of the mode. The action plugin fills it; do not set it.
+    type: str
+  arguments:
+    description: What the step works on. The action plugin fills it from the inventory and the results of other hosts; do not set it.
+    type: dict
+attributes:
+  check_mode:
+    support: full
+    description: Inspects, and says whether something would change.
+  diff_mode:
+    support: none
+    description: An installation has no text to show.
+  platform:
+    platforms: linux
+    support: full
+    description: Linux nodes with glibc, GNU coreutils, findutils and tar.
+"""
+
+EXAMPLES = r"""
+- name: Install the NCCL that the inventory asks for
+  railwright.rdma.rdma_prefix:
+    product: nccl
+    mode: apply
+  become: true
+
+- name: Inspect the Python environment of jobs
+  railwright.rdma.rdma_prefix:
+    product: ai_environment
+    mode: inspect
+  become: true
+  register: environment
+"""
+
+RETURN = r"""
+release:
+  description:
+    - Directory, version, artifact, URL (null where the file comes from the controller), sha256, the file's place on the node, whether it is
+      missing, and whether that or the link C(current) needs a change; null where the inventory wants none here.
+    - Of O(product=ai_environment) kind, directory, its Python, what is broken, the wheels that it wants, and what torch said of itself.
+  returned: when O(mode=inspect) or O(mode=apply), of all products but V(nccl_tests)
+  type: dict
+plan:
+  description: What would change, or has changed, in the form of a plan; filled for O(product=ai_environment).
+  returned: with RV(release)
+  type: list
+  elements: dict
+drivers:
+  description: The Python environment, torch and its NCCL, one line each.
+  returned: with RV(release)
+  type: dict
+notes:
+  description: What was left out here and why, and what is kept beside it.
+  returned: with RV(release)
+  type: list
+  elements: str
+node:
+  description: GPUs with their compute capability, nvcc, NCCL, MPI, tools that are missing, directories for LD_LIBRARY_PATH, the NFS mount.
+  returned: when O(mode=inspect) of O(product=nccl_tests)
+  type: dict
+build:
+  description: Directory, builder, recipe (versions, kinds of GPU, key), toolchain and source.
+  returned: when O(mode=plan)
+  type: dict
+programs:
+  description: sha256 of every program in the directory, by name.
+  returned: when O(mode=state)
+  type: dict
+manifest:
+  description: What lies beside the programs and says what they were built with; null where there is none.
+  returned: when O(mode=state) or O(mode=build)
+  type: dict
+choice:
+  description: Who has the build, whether it is to be made, who gets a copy, and what is to be told.
+  returned: when O(mode=choose)
+  type: dict
+carried:
+  description: The directory of the controller that holds the packed build.
+  returned: when O(mode=fetch)
+  type: str
+sha256:
+  description: The checksum of the packed build.
+  returned: when O(mode=fetch)
+  type: str
+directory:
+  description: Where the programs lie on this node.
+  returned: when O(mode=verify)
+  type: str
+library_path:
+  description: Directories for LD_LIBRARY_PATH on this node.
+  returned: when O(mode=verify)
+  type: list
+  elements: str
+"""
+
+from typing import Any, Dict
+
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import run_prefix
+
+ARGUMENTS: Dict[str, Any] = {
+    "product": {"type": "str", "choices": ["nccl", "hpcx", "nccl_tests", "ai_environment", "erdma_driver"], "required": True},
+    "mode": {"type": "str", "choices": ["inspect", "apply", "plan", "state", "choose", "build", "fetch", "give", "forget", "verify"],
+             "required": True},
+    "step": {"type": "str"},
+    "arguments": {"type": "dict"},
+}
+
+
+def main() -> None:
+    run_prefix(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True))
+
+
+if __name__ == "__main__":
+    main()
