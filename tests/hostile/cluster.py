@@ -18,11 +18,19 @@ HERE = Path(__file__).resolve().parent
 HONEST = ("honest1", "honest2")
 CALLBACK = "recorder"
 
-Answers = dict[str, str]  # by "module:mode"; the text that the node's Python prints
+Answers = Mapping[str, str | list[str]]  # by "module:mode" what the node's Python prints, or the lies that it tells one after the other
 
 
 # How often an upgrade asks a node again that says it is busy.
 NOT_FOR_MINUTES = json.dumps({"__upgrade_busy_tries": 1, "__upgrade_busy_delay_s": 0})
+
+
+class Asked(NamedTuple):
+    """What a node was asked for, and the number of the lie that it was to tell (connection/liar.py)."""
+
+    host: str
+    key: str
+    lie: int
 
 
 class Outcome(NamedTuple):
@@ -31,7 +39,7 @@ class Outcome(NamedTuple):
     code: int
     output: str
     hosts: dict[str, dict[str, Any]]
-    asked: list[tuple[str, str, str]]
+    asked: list[Asked]
     audit: list[tuple[str, str]]
 
     def of(self, host: str) -> list[tuple[str, dict[str, Any]]]:
@@ -116,10 +124,9 @@ def read_hosts(place: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def read_asked(place: Path) -> list[tuple[str, str, str]]:
+def read_asked(place: Path) -> list[Asked]:
     lines = (place / "asked").read_text().splitlines() if (place / "asked").exists() else []
-    rows = [line.split(" ") for line in lines]
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [Asked(host, f"{module}:{mode}", int(lie)) for host, module, mode, lie in (line.split(" ") for line in lines)]
 
 
 def read_audit(place: Path) -> list[tuple[str, str]]:

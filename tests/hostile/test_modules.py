@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every module and mode, asked of nodes that lie and of two that do not: one play each, in one run of ansible-playbook.
+"""Every module and mode, asked of nodes that lie again and again and of two that do not: one play each, in one run of ansible-playbook.
 
 Who answers what no honest node can is named and fails; nothing is executed, written or read on the controller; the honest ones pass.
 RAILWRIGHT_LIES multiplies the number of lies.
@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.hostile.cluster import HONEST, Cluster, changed_files, inventory, unexpected
+from tests.hostile.cluster import HONEST, Asked, Cluster, changed_files, inventory, unexpected
 from tests.hostile.honest import ANSWERS, texts
 from tests.hostile.lies import Lie, chosen, lies
 from tests.hostile.modules import VARIABLES, tasks
@@ -30,17 +30,27 @@ ELSEWHERE = {
 PARTS = 2 * SCALE  # of the modules: two processes share the work, and a play of thousands of hosts costs more than its share
 
 
-class Modules(Cluster):
-    """Groups of hosts for the plays."""
+AT_ONCE = 13  # lies that one host tells, in a loop: a process for each host is what costs
 
-    groups: dict[str, list[str]]
+
+class Modules(Cluster):
+    """A group of hosts for each play; ``liars`` has, by host, the answer that it falsifies, and its lies."""
+
+    liars: dict[str, tuple[str, list[Lie]]]
 
     def environment(self, place: Path) -> dict[str, str]:
-        document = inventory([*HONEST, *(name for names in self.groups.values() for name in names)], VARIABLES)
-        document["all"]["children"] |= {
-            group: {"hosts": {name: {} for name in [*HONEST, *names]}} for group, names in self.groups.items()}
+        document = inventory([*HONEST, *self.liars], VARIABLES)
+        for name, (_key, told) in self.liars.items():
+            document["all"]["children"]["rdma"]["hosts"][name]["hostile_turns"] = list(range(len(told) + 1))
+        for key in {key for key, _told in self.liars.values()}:
+            hosts = [*HONEST, *(name for name, (falsified, _told) in self.liars.items() if falsified == key)]
+            document["all"]["children"][group(key)] = {"hosts": {name: {} for name in hosts}}
         (place / "hosts.json").write_text(json.dumps(document))
         return super().environment(place)
+
+
+def group(key: str) -> str:
+    return "asked_" + key.replace(":", "_")
 
 
 def told(key: str) -> list[Lie]:
@@ -51,24 +61,28 @@ def told(key: str) -> list[Lie]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_module_is_lied_about(part: int, tmp_path: Path) -> None:
+    """Each host tells its lies one after the other, and the truth at the end."""
     asked = dict(list(tasks().items())[part::PARTS])
-    everybody = {(key, number): lie for key in asked for number, lie in enumerate(told(key))}
-    names = {place: f"liar{number:05}" for number, place in enumerate(everybody)}
+    shares = [(key, found[first : first + AT_ONCE]) for key in asked for found in (told(key),) for first in range(0, len(found), AT_ONCE)]
     cluster = Modules(tmp_path)
-    cluster.groups = {f"g{number}": [names[place] for place in everybody if place[0] == key] for number, key in enumerate(asked)}
+    cluster.liars = {f"liar{number:05}": share for number, share in enumerate(shares)}
+    turns = {"loop": "{{ hostile_turns | default([0]) }}", "vars": {"hostile_lie": "{{ item }}"}}
     plays = [
-        {"name": key, "hosts": f"g{number}", "gather_facts": False, "tasks": [{"name": key, **task}]}
-        for number, (key, task) in enumerate(asked.items())
+        {"name": key, "hosts": group(key), "gather_facts": False, "tasks": [{"name": key, **task, **turns}]} for key, task in asked.items()
     ]
     before = changed_files(cluster.home)
-    outcome = cluster.play(plays, VARIABLES, {"": texts()}, {names[place]: {place[0]: lie.text} for place, lie in everybody.items()})
+    lies_told = {name: {key: [lie.text for lie in found]} for name, (key, found) in cluster.liars.items()}
+    outcome = cluster.play(plays, VARIABLES, {"": texts()}, lies_told)
 
     assert outcome.code != 0
-    reached = {(f"{module}:{mode}", host) for host, module, mode in outcome.asked}
-    unasked = sorted({key for (key, _number), name in zip(everybody, names.values(), strict=True) if (key, name) not in reached})
-    assert unasked == [], outcome.output[-2000:]
-    believed = [lie.label for place, lie in everybody.items() if lie.named and not outcome.failures(names[place])]
+    asked_for, believed, doubted = set(outcome.asked), [], []
+    for name, (key, found) in cluster.liars.items():
+        assert {Asked(name, key, turn) for turn in range(len(found) + 1)} <= asked_for, outcome.output[-2000:]
+        *lying, honest = (bool(item.get("failed")) for item in outcome.of(name)[0][1]["results"])
+        believed += [lie.label for lie, failed in zip(found, lying, strict=True) if lie.named and not failed]
+        doubted += [name] * honest
     assert believed == []
+    assert doubted == [], "the truth after the lies"
     assert {name: outcome.failures(name) for name in HONEST} == {name: [] for name in HONEST}
     assert unexpected(cluster, outcome, before) == []
 

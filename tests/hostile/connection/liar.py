@@ -16,7 +16,12 @@ DOCUMENTATION = """
 name: liar
 short_description: a node whose Python answers what it likes
 description: for a test
-options: {}
+options:
+  lie:
+    description: which of the lies about one answer is told; after the last one the node is honest
+    type: int
+    default: 0
+    vars: [{name: hostile_lie}]
 """
 # How a module's program names itself, in ansible-core 2.16 and in 2.19; its options are in it as JSON in a Python string.
 NAME = re.compile(rb"(?:ansible_collections[./]railwright[./]rdma[./]plugins|ansible)[./]modules[./](rdma_\w+|\w+)")
@@ -40,12 +45,13 @@ class Connection(ConnectionBase):
         host = name_of(self._play_context.remote_addr)
         name, mode = asked(cmd, in_data)
         place = Path(os.environ["HOSTILE"])
+        lie = self.get_option("lie")
         with (place / "asked").open("a") as stream:
-            stream.write(f"{host} {name} {mode}\n")
+            stream.write(f"{host} {name} {mode} {lie}\n")
         if name in ("copy", "file", "get_url"):
             with (place / "touched").open("a") as stream:
                 stream.writelines(f"{host} {path.decode()}\n" for path in TOUCHED.findall(in_data))
-        found = answer(place, host, name, mode)
+        found = answer(place, host, name, mode, lie)
         if name == "shell" and "test -e" in cmd:
             return 1, b"", b""
         if name == "shell" and "boot_id" in cmd:  # another boot each time it is asked
@@ -62,7 +68,8 @@ class Connection(ConnectionBase):
             stream.write(f"{name_of(self._play_context.remote_addr)} {in_path} {out_path}\n")
 
     def fetch_file(self, in_path, out_path):
-        Path(out_path).write_bytes(answer(Path(os.environ["HOSTILE"]), name_of(self._play_context.remote_addr), "fetch", "")[1])
+        host = name_of(self._play_context.remote_addr)
+        Path(out_path).write_bytes(answer(Path(os.environ["HOSTILE"]), host, "fetch", "", self.get_option("lie"))[1])
 
     def close(self):
         self._connected = False
@@ -83,14 +90,16 @@ def asked(cmd, data):
     return name, found[1].decode() if found else ""
 
 
-def answer(place, host, name, mode):
-    """What the host's own file says, else the file of all honest ones."""
+def answer(place, host, name, mode, lie):
+    """What the host's own file says, else the file of all honest ones; of a list of lies the one of that number, if there is one."""
     for file in (place / "lies" / f"{host}.json", place / "honest" / f"{host}.json", place / "honest.json"):
         if file.exists():
             table = json.loads(file.read_text())
             for key in (f"{name}:{mode}", f"{name}:*"):
-                if key in table:
-                    text = table[key]
+                lies = table.get(key, [])
+                lies = [lies] * (lie + 1) if isinstance(lies, str) else lies
+                if lie < len(lies):
+                    text = lies[lie]
                     if '"198.18.0.1"' in text:  # of its rail: each has its own
                         text = text.replace('"198.18.0.1"', f'"{address_of(host)}"')
                     return 0, text.encode("utf-8", "surrogateescape"), b""
