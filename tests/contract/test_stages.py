@@ -135,3 +135,13 @@ def test_every_scenario_is_in_one_stage_and_shards_lose_none() -> None:
     parts = [main.shard(stages["scenarios"], ["--shard", f"{part}/3", "-x"]) for part in (1, 2, 3)]
     assert sorted(step.name for stage, _extra in parts for step in stage.steps) == sorted(step.name for step in stages["scenarios"].steps)
     assert all(extra == ["-x"] and stage.steps for stage, extra in parts)
+
+
+def test_a_build_servers_shards_are_short() -> None:
+    """Two at a time, within 20 minutes: at most three scenarios each, of which one takes long."""
+    parts = int(repo.text(".ci/run").split("parts=")[1].split()[0])
+    scenarios = table.stages()["scenarios"]
+    assert set(table.SLOWEST) <= {step.name for step in scenarios.steps}
+    shards = [stages_main().shard(scenarios, ["--shard", f"{part}/{parts}"])[0].steps for part in range(1, parts + 1)]
+    assert max(len(steps) for steps in shards) <= 3
+    assert max(sum(step.name in table.SLOWEST for step in steps) for steps in shards) == 1
