@@ -12,8 +12,7 @@ import pytest
 
 from railwright.cli.main import run
 from railwright.lint.finding import LintFinding
-
-ROOT = Path(__file__).resolve().parents[3]
+from repo import ROOT
 
 
 def railwright(*argv: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:
