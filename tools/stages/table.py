@@ -118,8 +118,8 @@ def stages() -> dict[str, Stage]:
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
         Stage("integration", _suite("integration", "-n", workers, "--dist", "loadfile", timeout=20 * MINUTE)),
-        # Nodes that lie, in plays of ansible-playbook; test_limits.py waits for time limits, and is in the long run alone.
-        Stage("hostile", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=15 * MINUTE),)),
+        # Nodes that lie, in plays of ansible-playbook. One worker more than cores: test_limits.py waits for time limits.
+        Stage("hostile", (_pytest("hostile", "-n", str(int(workers) + 1), "tests/hostile", timeout=15 * MINUTE),)),
         Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
