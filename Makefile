@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
 .PHONY: test
-test: $(INSTALLED) $(INSTALLED216) ## everything: lint, sanity, unit, contract, integration, hostile, core216, containers, fabric
+test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, unit, contract, integration, hostile, containers, fabric
 	@tools/need containers demo kubectl network unit
-	@$(STAGES) lint sanity unit contract integration hostile core216 containers fabric
+	@$(STAGES) sanity images lint core216 unit contract integration hostile containers fabric
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin

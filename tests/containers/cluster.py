@@ -80,6 +80,16 @@ class Node(NamedTuple):
             for rail in range(int(self.entry.get("rails", 1)))
         ]
 
+    def image(self) -> str:
+        """Built on first use."""
+        return harness.build((*PACKAGES, *self.entry.get("packages", ())), str(self.entry.get("suite", harness.SUITE)))
+
+    @property
+    def mounts(self) -> tuple[str, ...]:
+        """The stand-in repositories, built on first use."""
+        kind = self.entry.get("standin")
+        return ("--volume", f"{standins.directory() / kind}:{standins.NODE_PATH}:ro") if kind else ()
+
     def address(self, rail: int) -> str:
         if self.wire == "flat":
             return f"198.19.0.{self.place + 11 + 100 * rail}/24"
@@ -129,17 +139,14 @@ class Cluster:
 
     def boot(self, node: Node, address: str) -> str:
         """Start one node and let Ansible in; returns its host key."""
-        image = harness.build((*PACKAGES, *node.entry.get("packages", ())), str(node.entry.get("suite", harness.SUITE)))
         macs = [rail["match"]["mac"] for rail in node.rails]
         rails = [Link(f"{self.prefix}-{rail['name']}", f"eth{place + 1}", macs[place]) for place, rail in enumerate(node.rails)]
         if node.wire:
             rails = [Link(f"{self.prefix}-{node.wire}", wires.WIRE)]
-        kind = node.entry.get("standin")
-        mounts = ("--volume", f"{standins.directory() / kind}:{standins.NODE_PATH}:ro") if kind else ()
         # A MAC of its own choice, so that a node that starts again by itself is found at once by whoever knew it before.
         links = (Link(f"{self.prefix}-mgmt", "eth0", f"02:00:01:00:{node.place + 1:02x}:00", address), *rails)
         again = ("--restart=always",) if node.entry.get("restarts") else ()
-        container = harness.start(image, self.container(node.name).name, links, options=(*mounts, *again))
+        container = harness.start(node.image(), self.container(node.name).name, links, options=(*node.mounts, *again))
         # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.
         container.run(*OPTIONAL_LIMITS)
         # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.

@@ -95,9 +95,34 @@ def test_steps_together_are_all_run_and_print_in_one_piece(tmp_path: Path, capfd
         assert f"{name} 0\n{name} 1\n{name} 2\n" in printed
 
 
-def test_make_test_runs_every_stage_but_the_long_lab() -> None:
-    recipe = next(line for line in repo.text("Makefile").splitlines() if "$(STAGES) lint" in line and "contract" in line)
-    assert set(recipe.split("$(STAGES)")[1].split()) == set(table.stages()) - {"hostile-long", "lab", "scenarios"}
+MEET = """
+import pathlib, sys, time
+own, other = map(pathlib.Path, sys.argv[1:])
+own.touch()
+end = time.monotonic() + 20
+while not other.exists() and time.monotonic() < end: time.sleep(0.05)
+sys.exit(not other.exists())
+"""
+
+
+def test_neighbours_of_one_core_run_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits for the other; the stage after them comes when both are done, and sees what both left."""
+    stages = stages_main()
+    monkeypatch.setattr(stages, "BUILD", tmp_path)
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    alone = "import pathlib, sys; sys.exit(not all(pathlib.Path(name).exists() for name in sys.argv[1:]))"
+    work = [
+        table.Stage("one", (table.Step("meet", (sys.executable, "-c", MEET, one, two)),), one_core=True),
+        table.Stage("two", (table.Step("meet", (sys.executable, "-c", MEET, two, one)),), one_core=True),
+        table.Stage("three", (table.Step("last", (sys.executable, "-c", alone, one, two)),)),
+    ]
+    outcomes = stages.run_stages([(stage, []) for stage in work])
+    assert [(outcome.name, *counts(outcome.tally)) for outcome in outcomes] == [("one", 1, 0, 0), ("two", 1, 0, 0), ("three", 1, 0, 0)]
+
+
+def test_make_test_runs_every_stage_but_the_long_ones() -> None:
+    recipe = next(line for line in repo.text("Makefile").splitlines() if "$(STAGES) " in line and " contract " in line)
+    assert recipe.split("$(STAGES)")[1].split() == [name for name in table.stages() if name not in ("hostile-long", "lab", "scenarios")]
 
 
 def test_every_scenario_is_in_one_stage_and_shards_lose_none() -> None:

@@ -52,9 +52,20 @@ HARMLESS: tuple[dict[str, Any], ...] = (  # dropped without a word: Ansible take
 
 
 class Lie(NamedTuple):
+    """``place``: where in ``answer``, a document, the value stands; a lie that is no document is ``answer`` itself."""
+
     label: str
-    text: str
+    answer: Any
     named: bool
+    place: tuple[Any, ...] = ()
+    value: Any = None
+
+    @property
+    def text(self) -> str:
+        """Written when it is told: thousands are thought of for each one that is."""
+        if isinstance(self.answer, str):
+            return self.answer
+        return json.dumps(replaced(self.answer, self.place, self.value) if self.place else self.answer)
 
 
 def lies(key: str, honest: str, *, builtin: bool) -> Iterator[Lie]:
@@ -72,7 +83,7 @@ def lies(key: str, honest: str, *, builtin: bool) -> Iterator[Lie]:
         return
     for path in paths(document):
         for value in (*WRONG, *TEXTS):
-            yield Lie(f"{key} {path} {str(value)[:30]!r}", json.dumps(replaced(document, path, value)), named=False)
+            yield Lie(f"{key} {path} {str(value)[:30]!r}", document, named=False, place=path, value=value)
 
 
 # Asked by an action of Ansible's own, which keeps the answer to itself.
@@ -84,7 +95,7 @@ def of_whole(key: str, honest: str, extra: dict[str, Any], *, named: bool) -> It
         document = json.loads(honest)
     except ValueError:
         return
-    yield Lie(f"{key} {list(extra)}", json.dumps({**document, **extra}), named)
+    yield Lie(f"{key} {list(extra)}", {**document, **extra}, named)
 
 
 def paths(document: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCALE = int(os.environ.get("RAILWRIGHT_LIES", "1"))
 SICK = json.dumps({"failed": True, "changed": False, "msg": "sick"})
 MOST = 100  # liars of one play
+TURNED = 1 if SCALE == 1 else 2 * SCALE  # lies about an answer beside those with facts; every host of every task is a process
 FIRST = 4  # plays for an answer that one node alone is asked for
 LONG = ("apply_reboot", "apply_dnf", "nccl_tests_local", "upgrade")  # plays, and
 SLOW = ("ping:", "async_status:")  # answers, whose lies are waited out for minutes: in make test-hostile
@@ -48,8 +49,8 @@ def told_in(scenario: Scenario) -> list[Told]:
         some = list(lies(key, text, builtin=not key.startswith("rdma_")))
         rest = some[len(DANGEROUS):]
         first = (turn * 7919 + len(scenario.name) * 104729) % max(1, len(rest))
-        step = max(1, len(rest) // (2 * SCALE))
-        turned = (rest[first:] + rest[:first])[::step][: 2 * SCALE]
+        step = max(1, len(rest) // TURNED)
+        turned = (rest[first:] + rest[:first])[::step][:TURNED]
         found += [Told(key, lie) for lie in [*some[: 1 if SCALE == 1 else len(DANGEROUS)], *turned]]
     return found
 

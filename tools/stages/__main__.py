@@ -13,9 +13,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from results import Tally, add, judge
 from shards import part
@@ -24,7 +26,10 @@ from table import BIN, BUILD, ROOT, Stage, Step, stages
 TIMED_OUT = 124
 PRINTING = threading.Lock()
 RUNNING: set[subprocess.Popen[bytes]] = set()
+STOPPED = threading.Event()  # somebody interrupts: no step begins any more
 CLEANUP_S = 300
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Outcome(NamedTuple):
@@ -37,6 +42,8 @@ class Outcome(NamedTuple):
 
 def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = True) -> Tally:
     """Run one command; its whole process group ends with it. Beside others its output comes in one piece, at its end."""
+    if STOPPED.is_set():
+        raise InterruptedError(step.name)
     start = time.monotonic()
     junit = directory / f"{step.name}.xml"
     values = [value for _key, value in step.env]
@@ -69,7 +76,7 @@ def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = Tru
                 process.stdout.close()
     if not alone:
         with PRINTING:
-            print(f"--- {step.name}: what it printed", flush=True)
+            print(f"--- {directory.name}, {step.name}: what it printed", flush=True)
             sys.stdout.buffer.write(path.read_bytes())
             sys.stdout.buffer.flush()
     if expired.is_set():
@@ -96,18 +103,24 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def run_steps(stage: Stage, directory: Path, extra: list[str]) -> Tally:
-    """One after the other, or some together; whoever interrupts ends them all."""
-    if stage.together == 1:
-        return add(run_step(step, directory, extra) for step in stage.steps)
-    with ThreadPoolExecutor(stage.together) as pool:
+def at_once(number: int, call: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """The results in order; whoever interrupts ends every step that runs."""
+    with ThreadPoolExecutor(number) as pool:
         try:
-            return add(pool.map(lambda step: run_step(step, directory, extra, alone=False), stage.steps))
+            return list(pool.map(call, items))
         except BaseException:
+            STOPPED.set()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(RUNNING):
                 _end(process)
             raise
+
+
+def run_steps(stage: Stage, directory: Path, extra: list[str], *, alone: bool = True) -> Tally:
+    """One after the other, or some together."""
+    if stage.together == 1:
+        return add(run_step(step, directory, extra, alone=alone) for step in stage.steps)
+    return add(at_once(stage.together, lambda step: run_step(step, directory, extra, alone=False), stage.steps))
 
 
 def shard(stage: Stage, extra: list[str]) -> tuple[Stage, list[str]]:
@@ -118,14 +131,26 @@ def shard(stage: Stage, extra: list[str]) -> tuple[Stage, list[str]]:
     return stage._replace(steps=tuple(part(stage.steps, extra[at + 1]))), extra[:at] + extra[at + 2 :]
 
 
-def run_stage(stage: Stage, extra: list[str]) -> Outcome:
+def run_stages(work: list[tuple[Stage, list[str]]]) -> list[Outcome]:
+    """In order; neighbours that need one core each, two at a time."""
+    outcomes: list[Outcome] = []
+    for one_core, neighbours in groupby(work, key=lambda item: item[0].one_core):
+        group = list(neighbours)
+        if one_core and len(group) > 1:
+            outcomes += at_once(2, lambda item: run_stage(*item, alone=False), group)
+        else:
+            outcomes += [run_stage(stage, extra) for stage, extra in group]
+    return outcomes
+
+
+def run_stage(stage: Stage, extra: list[str], *, alone: bool = True) -> Outcome:
     """Run the steps of a stage. A stage without one has failed: nothing is proved by an empty list."""
     directory = BUILD / "tests" / stage.name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     print(f"=== {stage.name}", flush=True)
     start = time.monotonic()
-    tally = run_steps(stage, directory, extra)
+    tally = run_steps(stage, directory, extra, alone=alone)
     if tally.total == 0:
         tally = Tally(failed=1, failures=(f"{stage.name}: this stage ran no test",))
     return Outcome(stage.name, tally, time.monotonic() - start)
@@ -161,8 +186,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(f"stages: {error}", file=sys.stderr)
         return 64
-    outcomes = [run_stage(stage, others) for stage, others in work]
-    return 1 if summarize(outcomes).failed else 0
+    return 1 if summarize(run_stages(work)).failed else 0
 
 
 if __name__ == "__main__":

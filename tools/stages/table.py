@@ -35,6 +35,7 @@ class Stage(NamedTuple):
     steps: tuple[Step, ...]
     together: int = 1
     sharded: bool = False  # by steps; where one step is everything, its own pytest makes the shards
+    one_core: bool = False  # neighbours that say so are run two at a time: neither has more than one process that works
 
 
 # ansible-lint looks roles and modules up by their full names; --offline so that no result hangs on a server.
@@ -42,6 +43,8 @@ COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME",
 # The container scenarios of `make test`: all roles together in `default`, and what would cost a cluster most if it broke. A scenario
 # takes two to eight minutes on two cores; the others are `make test-scenarios`, as the lab's machines are `make test-lab`.
 QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
+# Of the long ones, those that take five to seventeen minutes: begun first, and each in a shard of its own where there are enough.
+SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback")
 OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py")  # where tests are marked core
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
@@ -82,6 +85,16 @@ def _scenarios(kind: str, *, timeout: int) -> tuple[Step, ...]:
     )
 
 
+def _long() -> tuple[Step, ...]:
+    steps = _suite("containers", timeout=25 * MINUTE) + _scenarios("long", timeout=25 * MINUTE)
+    return tuple(sorted(steps, key=lambda step: (SLOWEST.index(step.name) if step.name in SLOWEST else len(SLOWEST), step.name)))
+
+
+def _images() -> tuple[Step, ...]:
+    """What the stages at the end boot. Made on a machine's first run only, by one process that downloads and unpacks for minutes."""
+    return (Step("images", (str(BIN / "python"), "tests/containers/images.py", *sorted(QUICK)), 20 * MINUTE),)
+
+
 def _kind(scenario: str) -> str:
     if scenario.startswith("fabric"):
         return "fabric"
@@ -98,22 +111,22 @@ def stages() -> dict[str, Stage]:
     """Every stage by name, in the order of ``make test``."""
     workers = str(min(4, os.cpu_count() or 1))
     table = (
-        Stage("lint", _lint()),
-        Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 10 * MINUTE),)),
+        Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 15 * MINUTE),), one_core=True),
+        Stage("images", _images(), one_core=True),
+        Stage("lint", _lint(), one_core=True),
+        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, python=BIN216 / "python"),), one_core=True),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
         Stage("integration", _suite("integration", "-n", workers, "--dist", "loadfile", timeout=20 * MINUTE)),
-        # Nodes that lie, in plays of ansible-playbook; test_limits.py waits for time limits, and is in the long run alone.
-        Stage("hostile", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=15 * MINUTE),)),
+        # Nodes that lie, in plays of ansible-playbook. One worker more than cores: test_limits.py waits for time limits.
+        Stage("hostile", (_pytest("hostile", "-n", str(int(workers) + 1), "tests/hostile", timeout=15 * MINUTE),)),
         Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
-        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=5 * MINUTE, python=BIN216 / "python"),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
         # 28 minutes were seen under emulation on two cores, a quarter of their time stolen by the host; on quiet ones it was not measured.
         # With five runs of the command line more, CI ended it after 45.
         Stage("fabric", _scenarios("fabric", timeout=50 * MINUTE) + _suite("fabric", timeout=50 * MINUTE)),
-        # The longest first: at the end it would run alone.
-        Stage("scenarios", _suite("containers", timeout=20 * MINUTE) + _scenarios("long", timeout=20 * MINUTE), together=2, sharded=True),
+        Stage("scenarios", _long(), together=2, sharded=True),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
     return {stage.name: stage for stage in table}

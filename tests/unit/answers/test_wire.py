@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from repo import ROOT
+
 BEGIN = f"""
 import subprocess, sys, time
 sys.path.insert(0, {str(ROOT / ".dev")!r})

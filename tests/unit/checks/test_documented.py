@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
+from repo import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [

@@ -14,8 +14,7 @@ from railwright.cli.app import MOVED, command
 from railwright.cli.app import VERBS as VERBS_BY_GROUP
 from railwright.cli.main import run
 from railwright.lint.finding import LintFinding
-
-ROOT = Path(__file__).resolve().parents[3]
+from repo import ROOT
 
 
 def railwright(*argv: str, state: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddp_report import figures, line, percentile
+from repo import ROOT
 
-FILES = sorted((Path(__file__).resolve().parents[3] / "roles" / "ddp_benchmark" / "files").glob("*.py"))
+FILES = sorted((ROOT / "roles" / "ddp_benchmark" / "files").glob("*.py"))
 SECONDS = st.floats(min_value=1e-6, max_value=1e3)
 
 

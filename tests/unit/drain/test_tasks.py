@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from jinja2 import Environment
 
-TASKS = Path(__file__).resolve().parents[3] / "roles" / "upgrade" / "tasks"
+from repo import ROOT
+
+TASKS = ROOT / "roles" / "upgrade" / "tasks"
 
 
 def loop(name: str) -> dict[str, Any]:

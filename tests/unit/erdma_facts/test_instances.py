@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,13 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
 from field_specs import build_spec
+from repo import ROOT
 
 EBMGN7EX, UNKNOWN = "ecs.ebmgn7ex.32xlarge", "ecs.ebmgn7v.32xlarge"
 KEY = "validate_min_bandwidth_gbps"
 TEST = Measurement("write_bw", "rail0 (eth1)", "erdma_0", 1, 2, 18515, "172.16.0.11")
 GPUS = ("NVIDIA A100-SXM4-80GB",) * 8
-PAGE = Path(__file__).resolve().parents[3] / "docs/erdma-instances.md"
+PAGE = ROOT / "docs/erdma-instances.md"
 
 
 def built(**more: Any) -> tuple[Spec | None, list[Finding]]:

@@ -14,8 +14,8 @@ import pytest
 
 import launching
 from launching import Launching, Plan
+from repo import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 SLURM = Plan("slurm", "srun", {"node1": "alpha", "node2": "beta"}, "bench", ("--partition=rdma",))
 
 

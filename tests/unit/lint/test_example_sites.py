@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every inventory that we ship lints without a word, and the two that stand for documents say what those say."""
 
-from pathlib import Path
 
 import pytest
 
 from railwright.inventory import load
 from railwright.lint import lint
 from railwright.lint.lint import build_specs
+from repo import ROOT
 
-INVENTORIES = Path(__file__).parents[3] / "inventories"
+INVENTORIES = ROOT / "inventories"
 NAMES = sorted(path.name for path in INVENTORIES.iterdir() if (path / "hosts.yml").is_file())
 
 

@@ -2,15 +2,15 @@
 """docs/seeds: what people copied from the five pages, the list that was gone through by hand, and what answers every claim."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
 from railwright.nccl.check import NcclFinding, Source, check_prefixes, check_source
 from railwright.nccl.settings import Grammar, settings_of
+from repo import ROOT
 
-SEEDS = Path(__file__).resolve().parents[3] / "docs" / "seeds"
+SEEDS = ROOT / "docs" / "seeds"
 FILES = ("scnet.sh", "multi-node.sh", "infiniband.sh", "roce.sh", "erdma.sh")
 Found = tuple[str, int, str, str]
 

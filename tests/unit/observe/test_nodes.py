@@ -10,7 +10,6 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 from node_trees import FACTS, NODES
 
-ROOT = Path(__file__).resolve().parents[3]
 NAMES = sorted(path.name for path in NODES.iterdir() if path.is_dir())
 HCA_KEYS = [
     "name",

@@ -4,7 +4,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import SI
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS, ROLE_KEYS, ROLES, SITE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, check_key
+from repo import ROOT
 
 
 def test_names_are_unique_and_owned() -> None:
@@ -50,10 +50,9 @@ def test_defaults_and_examples_are_allowed(key: Any, field: str) -> None:
 
 def test_generated_files_are_up_to_date() -> None:
     """make generate --check, as a contract."""
-    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(
-        [sys.executable, str(root / "tools/generate"), "--check"],
-        check=False, capture_output=True, text=True, env={"PYTHONPATH": f"{root}/.dev:{root}/src", "PATH": ""},
+        [sys.executable, str(ROOT / "tools/generate"), "--check"],
+        check=False, capture_output=True, text=True, env={"PYTHONPATH": f"{ROOT}/.dev:{ROOT}/src", "PATH": ""},
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
