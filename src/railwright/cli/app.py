@@ -77,7 +77,7 @@ class Verbs(TyperGroup):
     """The top of the command line: help in groups, and old names that name the new ones."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        rows = [f"Usage: {ctx.command_path} [OPTIONS] VERB ...", ABOUT, ""]
+        rows = [f"Usage: {ctx.command_path} [OPTIONS] VERB ...", ABOUT]
         for title, verbs in VERBS.items():
             rows += [f"{'' if index else title:<10}{_name(verb):<11}{text}" for index, (verb, text) in enumerate(verbs)]
         formatter.write("\n".join([*rows, FOOTER]))
@@ -85,6 +85,8 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in MOVED:
             raise InputError(f"{args[0]} has another name now; allowed: railwright {MOVED[args[0]]}")
+        if args[:2] == ["explain", "profile"] and args[2:] and not args[2].startswith("-"):
+            raise InputError(f"explain takes one name; allowed: railwright explain {args[2]}")
         return super().resolve_command(ctx, args)
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from railwright.container_flags.model import Container, Options
     from railwright.container_flags.torchrun import Job
 
-HELP = """Print how a container is started on each node: as a command line, a Compose service, a pod, or a Containerfile.
+HELP = """Print how to start a container on each node: as a command line, a Compose service, a pod, or a Containerfile.
 
 Every RDMA device node that exists, unlimited locked memory, network, shared memory, GPUs, and the NCCL variables that the node gets, \
-from one look at the node. torchrun in COMMAND gets its rank and master flags: ranks are in the order of the inventory. Ends 1 where \
-the image's CUDA does not run on the node's driver, or where nothing is to be given. With --sysroot a captured tree is looked at.
+from one inspection of the node. torchrun in COMMAND gets its rank and master flags: ranks are in the order of the inventory. Ends 1 where \
+the image's CUDA does not run on the node's driver, or where there is nothing to give. With --sysroot it reads a captured tree.
 
 \b
 Examples:

@@ -14,11 +14,10 @@ from railwright.cli.session import Session, node_counts, node_document, overall,
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode
 
-HELP = """Make the Python environment with torch that the inventory asks for (ai_environment_*), on every node, beside what is there.
+HELP = """Make the Python environment with torch that the inventory asks for (ai_environment_*), on every node.
 
-An environment that is in place is never changed: another one comes beside it, torch is imported once, and then the link `current` \
-goes over. Ends 0 when it is there on every node, 1 when a node refuses or fails, 3 when a node does not answer; with --check 2 when \
-something is to be made.
+It never changes an environment that is in place: it makes a new one, imports torch once, and then moves the link `current`. Ends 0 when \
+every node has it, 1 when a node refuses or fails, 3 when a node does not answer; with --check 2 when there is something to make.
 
 \b
 Examples:

@@ -30,25 +30,26 @@ Examples:
   railwright explain NCCL_IB_TC -i mycluster
 """
 NAME_HELP = "gpudirect, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
-Names = Annotated[list[str], typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
 ABSENT = "-"
 
 
 def command(
-    names: Names, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT
+    name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT
 ) -> None:
-    name = names[-1]
-    if len(names) > 1:
-        raise InputError(f"explain takes one name; allowed: railwright explain {name}")
     if name == "gpudirect":
-        from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
-
-        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, explain_tree, lambda host: host.explanation, show))
+        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, _of_tree, lambda host: host.explanation, show))
     if sysroot is not None:
         raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
     explain_nccl.explain(name, inventory, limit, form)
+
+
+def _of_tree(tree: str) -> dict[str, Any]:
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
+
+    return explain_tree(tree)
 
 
 def show(explanation: dict[str, Any]) -> None:

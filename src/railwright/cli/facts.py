@@ -26,9 +26,13 @@ Examples:
 
 
 def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
+    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, _of_tree, lambda host: host.facts, show))
+
+
+def _of_tree(tree: str) -> dict[str, Any]:
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show))
+    return facts_of_tree(tree)
 
 
 def show(facts: dict[str, Any]) -> None:

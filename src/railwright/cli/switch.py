@@ -17,7 +17,7 @@ from railwright.exitcodes import InputError
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-HELP = """Print what a switch must be told so that it agrees with the inventory's QoS profile. Text to review; nothing is sent anywhere.
+HELP = """Print the switch's commands for the inventory's QoS profile. Text to review; nothing is sent anywhere.
 
 DSCP map, lossless priority, PFC and its watchdog, ECN, the strict queue of CNP, buffers and MTU, in the platform's own syntax; \
 as comments what differs from its defaults, where its traps are, and which show commands tell whether it holds. Hosts with different \

@@ -93,3 +93,11 @@ def test_a_wrong_inventory_starts_nothing(call: Call, inventory: Path) -> None:
     (inventory / "group_vars" / "all.yml").write_text(SITE + "ai_environment_kind: venv\n")
     runs = Runs()
     assert (call(runs)[0], runs.played) == (64, "")
+
+
+def test_a_problem_of_a_node_is_shown(call: Call) -> None:
+    """The heading of such a node has no message: the table of its problems says why."""
+    problem = {"area": "ai_environment", "subject": "torch", "message": "no wheel for Python 3.9"}
+    code, said = call(Runs(node("node1", changes=False, status="failed", message="refused", problems=[problem])), "--check")
+    assert code == 1
+    assert "no wheel for Python 3.9" in said

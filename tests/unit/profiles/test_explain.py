@@ -138,9 +138,8 @@ def test_a_variable_on_the_hosts_of_an_inventory(explain: Explain, inventory: Ca
     assert explain("NCCL_ALGO", "-i", path)[1].count("NCCL_ALGO is not set") == 2
 
 
-@pytest.mark.parametrize("argv", [("profile", "scnet"), ("gpudirect", "scnet")])
-def test_two_names_are_refused_with_the_form_of_one(argv: tuple[str, str], explain: Explain) -> None:
-    code, text, err = explain(*argv)
+def test_the_old_form_with_two_names_is_refused_with_the_new_one(explain: Explain) -> None:
+    code, text, err = explain("profile", "scnet", "--format", "json")
     assert (code, text) == (ExitCode.USAGE, "")
     assert "explain takes one name; allowed: railwright explain scnet" in err
 
