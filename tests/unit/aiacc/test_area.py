@@ -152,7 +152,7 @@ def test_a_file_of_the_controllers_is_not_downloaded(node: MakeNode) -> None:
 def test_without_a_sha256_it_is_refused(node: MakeNode, os_name: str) -> None:
     other = {name: value for name, value in PINS.items() if ("rpm" in name) is (os_name != "rocky9")}
     ending = "rpm" if os_name == "rocky9" else "deb"
-    assert f"set artifact_pins.aiacc_nccl_plugin_{ending} to the sha256" in Planner(node(os_name), artifact_pins=other).words()
+    assert f"set rdma_artifact_pins.aiacc_nccl_plugin_{ending} to the sha256" in Planner(node(os_name), artifact_pins=other).words()
 
 
 def test_a_held_package_is_refused(node: MakeNode) -> None:

@@ -98,7 +98,7 @@ def test_bootstrap_interface(planner: Callable[..., Any], nics: Any) -> None:
     (problem,) = planner(bootstrap_interface="eno7").problems("nccl")
     assert problem == "rdma_bootstrap_interface: this node has no interface eno7; it has eth0, eth1, eth2"
     (problem,) = planner(nics=nics[1:]).problems("nccl")
-    assert "set bootstrap_interface" in problem
+    assert "set rdma_bootstrap_interface" in problem
     assert planner().problems("nccl") == []
 
 

@@ -48,7 +48,7 @@ def test_one_node_needs_no_network() -> None:
 
 
 @pytest.mark.parametrize(("second", "words"), [
-    ({"interface": None}, "no interface of node2 carries the default route or the controller's connection; set bootstrap_interface"),
+    ({"interface": None}, "no interface of node2 carries the default route or the controller's connection; set rdma_bootstrap_interface"),
     ({"processes": 0}, "node2: what rdma_ddp look said there is no answer of that module"),
     ({"processes": "8"}, "node2: what rdma_ddp look said"),
     ({"python": None}, "node2: what rdma_ddp look said"),

@@ -26,7 +26,7 @@ MakeSpec = Callable[..., Spec]
 
 
 def findings(**values: Any) -> list[str]:
-    _spec, found = build_spec({"fabric": "erdma", "mtu": 8500, **values}, "n1")
+    _spec, found = build_spec({"rdma_fabric": "erdma", "rdma_mtu": 8500, **values}, "n1")
     return [f"{item.severity}: {item.key}: {item.message}; allowed: {item.allowed}" for item in found]
 
 
@@ -73,15 +73,15 @@ def test_doca_has_no_place_on_erdma() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("erdma_mode", "compat"), ("erdma_driver", "dkms"), ("erdma_driver_version", "0.2.37")])
 def test_another_fabric_has_none_of_these_keys(name: str, value: str) -> None:
-    assert findings(fabric="roce", mtu=9000, **{name: value}) == [
-        f"error: {name}: is for eRDMA; fabric is roce; allowed: unset, or fabric: erdma"]
+    assert findings(rdma_fabric="roce", rdma_mtu=9000, **{name: value}) == [
+        f"error: {name}: is for eRDMA; rdma_fabric is roce; allowed: unset, or rdma_fabric: erdma"]
 
 
 def test_a_release_that_nobody_vouches_for_needs_a_pin() -> None:
     (found,) = findings(erdma_driver_version="1.5.9")
     assert found.startswith("error: erdma_driver_version: is an archive that nobody here vouches for; allowed: 0.2.37, 1.5.7, 1.5.6, 1.4.")
-    assert findings(erdma_driver_version="1.5.9", artifact_pins={"erdma-installer": "a" * 64}) == []
-    (found,) = findings(erdma_driver_version="0.2.36", artifact_pins={"erdma-driver": "a" * 64})
+    assert findings(erdma_driver_version="1.5.9", rdma_artifact_pins={"erdma-installer": "a" * 64}) == []
+    (found,) = findings(erdma_driver_version="0.2.36", rdma_artifact_pins={"erdma-driver": "a" * 64})
     assert "is no release that the catalogue has a source of" in found
 
 

@@ -151,7 +151,7 @@ def test_an_archive_without_a_pin_is_named(planner: Callable[..., Any], monkeypa
     unpinned = Source("0.2.37", "erdma-driver", "https://example.com/x.tar.gz", None)
     asked = erdma_driver.desired
     monkeypatch.setattr(erdma_driver, "desired", lambda spec, identity: asked(spec, identity)._replace(source=unpinned))
-    with pytest.raises(RailwrightError, match=r"set artifact_pins\.erdma-driver to its sha256"):
+    with pytest.raises(RailwrightError, match=r"set rdma_artifact_pins\.erdma-driver to its sha256"):
         wanted(plans)
 
 

@@ -135,7 +135,7 @@ def test_which_archive(node: StarterHost) -> None:
 
 
 def test_what_nobody_vouches_for_or_does_not_exist_is_refused_in_one_line(node: StarterHost) -> None:
-    with pytest.raises(RailwrightError, match=r"nobody here vouches for hpcx-ubuntu22.04-x86_64 2.26.0: set artifact_pins"):
+    with pytest.raises(RailwrightError, match=r"nobody here vouches for hpcx-ubuntu22.04-x86_64 2.26.0: set rdma_artifact_pins"):
         wishes(node, "ubuntu2204", mpi_install="hpcx", mpi_version="2.26.0", artifact_pins={"hpcx-ubuntu24.04-x86_64": "a" * 64})
     with pytest.raises(RailwrightError, match=r"the catalogue has no HPC-X for Debian GNU/Linux 12 \(bookworm\)"):
         wishes(node, "debian12", mpi_install="hpcx")
