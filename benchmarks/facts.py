@@ -18,6 +18,7 @@ from tests.fixtures.node_text import OS_RELEASE, dpkg_status, ibv_devinfo, proc_
 from tests.fixtures.node_tree import ZERO, Device, Port, Tree, roce_gids
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 
 LIMIT_MS = 100.0
@@ -55,7 +56,7 @@ def main() -> int:
         spent = []
         for _ in range(runs):
             start = time.process_time()
-            facts = observe_facts(TreeHost(str(Path(directory) / "node")))
+            facts = observe_facts(InspectedHost(TreeHost(str(Path(directory) / "node"))))
             spent.append((time.process_time() - start) * 1000)
     assert len(facts["hcas"]) == HCAS
     size = f"{HCAS} HCAs, {SLOTS} GID slots and {COUNTERS} counters a port"

@@ -109,14 +109,6 @@ def _present_name(name: str, codename: str) -> str:
     return name if codename in old_releases else new
 
 
-def package_of_tool(platform: Platform, tool: str) -> Optional[str]:
-    """Which inbox package brings a tool, for "install it" messages."""
-    for row in inbox_packages(platform):
-        if tool in row.tools:
-            return row.name
-    return None
-
-
 def package_of_module(platform: Platform, kernel: str, module: str) -> Optional[str]:
     """Which package brings a kernel module that the default kernel package leaves out, or None."""
     for key in (platform.id, platform.family):

@@ -14,7 +14,7 @@ import time
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..errors import RailwrightError
-from ..formats.outside import read_json
+from ..formats.outside import json_object
 from ..host.host import Host
 
 PATH = "/var/lib/railwright/upgrade.json"
@@ -130,11 +130,8 @@ def give_back(host: Host, run: str, controller: str, *, look: bool = False) -> T
 
 def read(host: Host) -> Optional[Lease]:
     """Who has the node; None where nobody has, or where the file says nothing that we wrote."""
-    try:
-        found = read_json(host.read(PATH, LIMIT) or "")
-    except ValueError:
-        return None
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in Lease._fields):
+    found = json_object(host.read(PATH, LIMIT))
+    if found is None or not all(isinstance(found.get(name), str) for name in Lease._fields):
         return None
     return Lease(*[_printable(found[name]) for name in Lease._fields])
 

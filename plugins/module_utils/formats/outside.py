@@ -41,6 +41,20 @@ def read_json(text: Optional[str], limit: int = LIMIT) -> Any:
     return found
 
 
+def json_value(text: Optional[str]) -> Any:
+    """The value of a JSON document; None for what ``read_json`` does not take."""
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
+
+
+def json_object(text: Optional[str]) -> Optional[Dict[str, Any]]:
+    """The object that a JSON document is; None for any other text."""
+    found = json_value(text)
+    return found if isinstance(found, dict) else None
+
+
 def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEPTH:
         return

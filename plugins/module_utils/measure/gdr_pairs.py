@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ..formats.sysfs_values import pci_address
 from ..host.host import Host
-from ..types import Gpu, Identity
+from ..types import Identity
 
 PCI_DEVICES = "/sys/bus/pci/devices/"
 
@@ -40,7 +40,7 @@ def near_pairs(host: Host, identity: Identity, facts: Mapping[str, Any], rails: 
 
     So is one that only RDMA-CM connects: both ends of this traffic are on one node, out of band.
     """
-    gpus = [_Seat(gpu.pci, _place(host, gpu.pci), gpu.numa_node) for gpu in sorted(identity.gpus, key=_bus_order)]
+    gpus = [_Seat(gpu.pci, _place(host, gpu.pci), gpu.numa_node) for gpu in sorted(identity.gpus, key=lambda gpu: gpu.pci)]
     devices = {hca.get("name"): hca for hca in facts.get("hcas") or []}
     usable: Dict[str, Mapping[str, Any]] = {}
     for rail in rails:
@@ -83,7 +83,3 @@ def _place(host: Host, address: Optional[str]) -> Tuple[str, ...]:
     """From the link of the function: ../../../devices/pci0000:16/0000:16:01.0/0000:18:00.0."""
     link = host.readlink(PCI_DEVICES + address) if pci_address(address) is not None and address is not None else None
     return tuple(part for part in (link or "").split("/") if part.startswith("pci") or pci_address(part) is not None)
-
-
-def _bus_order(gpu: Gpu) -> str:
-    return gpu.pci

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
 from ..formats import sysfs_values
-from ..formats.outside import is_digits, listed, mapping, read_json, rows, whole
+from ..formats.outside import is_digits, json_object, listed, rows, whole
 from ..host.host import Host
 from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched, snapshot
@@ -235,10 +235,7 @@ def start_time(host: Host, pid: int) -> Optional[str]:
 
 
 def read_record(host: Host) -> Dict[str, Any]:
-    try:
-        return mapping(read_json(host.read(RECORD) or "{}"))
-    except ValueError:
-        return {}
+    return json_object(host.read(RECORD)) or {}
 
 
 def _key(port: Watched) -> str:

@@ -8,7 +8,7 @@ import ipaddress
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..formats.outside import read_json, rows
+from ..formats.outside import json_value, rows
 from ..host.host import Host
 from ..observe.arp import who_has
 from .ping_verdicts import ETHERNET_MTU, command, payload, unanswered
@@ -45,12 +45,8 @@ def _holders(rail: Mapping[str, Any], answers: Mapping[str, Any], doubted: Seque
 
 def dad_failed(host: Host) -> List[Tuple[str, str]]:
     """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
-    try:
-        links = rows(read_json(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out))
-    except ValueError:
-        return []
     found: List[Tuple[str, str]] = []
-    for link in links:
+    for link in rows(json_value(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out)):
         found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
     return found
 
@@ -91,10 +87,7 @@ def _answers(host: Host, ping: str, probe: Probe, size: int, count: int, wait: i
 def _route(host: Host, probe: Probe) -> Tuple[Optional[str], Optional[str]]:
     """The interface that the kernel would send by, were it not told one; else ip's own words."""
     result = host.run(("ip", "-j", "route", "get", probe["address"], "from", probe["source"]), 10.0)
-    try:
-        found = rows(read_json(result.out)) if result.ok else []
-    except ValueError:
-        found = []
+    found = rows(json_value(result.out)) if result.ok else []
     device = found[0].get("dev") if found else None
     if isinstance(device, str):
         return device, None

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import listed, read_json
+from ..formats.outside import json_object, json_value, listed
 from ..host.host import Host
 from .devices import attribute
 
@@ -81,7 +81,7 @@ def _runtime(host: Host, name: str) -> Optional[Runtime]:
 
 
 def _docker_daemon(host: Host) -> Tuple[Optional[str], Tuple[str, ...], Tuple[str, ...]]:
-    told = _object(host.run(DOCKER_INFO, ANSWER_SECONDS).out)
+    told = json_object(host.run(DOCKER_INFO, ANSWER_SECONDS).out) or {}
     version = told.get("ServerVersion")
     if not isinstance(version, str) or not _NUMBERS.match(version):
         return None, (), ()
@@ -157,10 +157,7 @@ def observe_numa(host: Host) -> Dict[str, str]:
 
 def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Dict[str, str]]]:
     """``{"env", "labels"}`` of an image that the node has; None where the runtime does not have it."""
-    try:
-        told = read_json(host.run((runtime, "image", "inspect", image), ANSWER_SECONDS).out)
-    except ValueError:
-        return None
+    told = json_value(host.run((runtime, "image", "inspect", image), ANSWER_SECONDS).out)
     config = told[0].get("Config") if isinstance(told, list) and told and isinstance(told[0], dict) else None
     if not isinstance(config, dict):
         return None
@@ -170,11 +167,3 @@ def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Di
         "env": {name: value for name, _equals, value in pairs},
         "labels": {str(name): str(value) for name, value in labels.items()} if isinstance(labels, dict) else {},
     }
-
-
-def _object(text: str) -> Dict[str, Any]:
-    try:
-        told = read_json(text)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}

@@ -4,7 +4,6 @@
 Shared by the identity of a node and by its facts, so that the two cannot name a device differently.
 """
 
-import os
 import re
 from typing import Dict, List, Mapping, Optional
 
@@ -13,6 +12,7 @@ from ..host.host import Host
 
 CLASS_INFINIBAND = "/sys/class/infiniband"
 CLASS_NET = "/sys/class/net"
+PCI_DEVICES = "/sys/bus/pci/devices"
 ATTRIBUTE_LIMIT = 4096  # sysfs hands out at most one page
 # eth0_3 or pf0vf2: ports of an embedded switch beside the uplink (switchdev), never a rail themselves.
 _REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+\Z")
@@ -21,6 +21,16 @@ _REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+\Z")
 def attribute(host: Host, path: str) -> Optional[str]:
     """The text of one sysfs attribute, or None."""
     return host.read(path, ATTRIBUTE_LIMIT)
+
+
+def pci_attribute(host: Host, address: str, name: str) -> Optional[str]:
+    """The text of an attribute of a PCI function, or None."""
+    return attribute(host, "%s/%s/%s" % (PCI_DEVICES, address, name))
+
+
+def linked_name(host: Host, path: str) -> Optional[str]:
+    """The last part of what a link names: a driver, a bond."""
+    return sysfs_values.name((host.readlink(path) or "").rstrip("/").rpartition("/")[2])
 
 
 def entries(host: Host, directory: str) -> List[str]:
@@ -44,9 +54,8 @@ def pci_of(host: Host, device: str) -> Optional[str]:
 
 
 def driver_of(host: Host, device: str) -> Optional[str]:
-    link = host.readlink(device + "/device/driver")
-    if link is not None:
-        return sysfs_values.name(os.path.basename(link.rstrip("/")))
+    if host.readlink(device + "/device/driver") is not None:
+        return linked_name(host, device + "/device/driver")
     return sysfs_values.name(sysfs_values.key_values(attribute(host, device + "/device/uevent")).get("DRIVER"))
 
 

@@ -13,8 +13,8 @@ from ..formats import sysfs_values
 from ..host.host import Host
 from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
+from .devices import PCI_DEVICES, pci_attribute
 from .erdma_driver import EADM, MODULE, driver_facts, eadm_version
-from .gpu import PCI_DEVICES
 from .stack_modules import DOCA, MLNX_OFED
 
 VENDOR, DEVICE = "0x1ded", "0x107f"  # drivers/infiniband/hw/erdma/erdma_hw.h; the one id that mainline and Alibaba's driver know
@@ -61,9 +61,8 @@ def _functions(host: Host) -> Optional[List[str]]:
     names = [name for name in host.listdir(PCI_DEVICES) if sysfs_values.pci_address(name) is not None]
     if not names:
         return None
-    return sorted(
-        name for name in names
-        if host.line("%s/%s/vendor" % (PCI_DEVICES, name)) == VENDOR and host.line("%s/%s/device" % (PCI_DEVICES, name)) == DEVICE)
+    return sorted(name for name in names if [
+        (pci_attribute(host, name, key) or "").strip() for key in ("vendor", "device")] == [VENDOR, DEVICE])
 
 
 def _provider(host: Host, packages: Mapping[str, str]) -> Dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from ..catalogue.platforms import find_system
 from ..host.host import Host, TreeHost
+from ..host.inspected import InspectedHost
 from ..types import Identity, Platform, as_dicts
 from .aiacc import as_facts, observe_aiacc
 from .boot import boot_facts, observe_boot
@@ -83,7 +84,7 @@ def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 def facts_of_tree(path: str) -> Dict[str, Any]:
     """Facts of a captured tree (sys/, proc/, etc/ …, recorded commands in cmd/); any part of it may be missing."""
-    return observe_facts(TreeHost(path))
+    return observe_facts(InspectedHost(TreeHost(path)))
 
 
 def _os(platform: Platform) -> Dict[str, Optional[str]]:

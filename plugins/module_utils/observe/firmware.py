@@ -12,8 +12,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
-from .devices import CLASS_INFINIBAND, attribute, entries, pci_of
-from .pci import PCI_DEVICES, is_virtual_function
+from .devices import CLASS_INFINIBAND, PCI_DEVICES, attribute, entries, pci_of
+from .pci import is_virtual_function
 
 CONFIG_TOOLS = ("mstconfig", "mlxconfig")
 FLASH_TOOLS = ("mstflint", "flint")

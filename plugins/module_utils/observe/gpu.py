@@ -6,15 +6,14 @@ What a function is, its class says (PCI code and id assignment specification): 0
 machine itself hands out (they have a ``physfn`` link) are left out.
 """
 
-import os
 import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Gpu
+from .devices import PCI_DEVICES, linked_name, pci_attribute
 
-PCI_DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")
 _NVSWITCH_CLASSES = ("0x0680",)
@@ -25,8 +24,8 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 def observe_gpus(host: Host) -> Tuple[Gpu, ...]:
     """Every GPU in the order of PCI addresses."""
     return tuple(
-        Gpu(address, sysfs_values.hex_text(_attribute(host, address, "device")) or "",
-            sysfs_values.integer(_attribute(host, address, "numa_node")))
+        Gpu(address, sysfs_values.hex_text(pci_attribute(host, address, "device")) or "",
+            sysfs_values.integer(pci_attribute(host, address, "numa_node")))
         for address in _functions(host, _GPU_CLASSES))
 
 
@@ -41,14 +40,13 @@ def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
 
 
 def _gpu(host: Host, gpu: Gpu) -> Dict[str, Any]:
-    link = host.readlink("%s/%s/driver" % (PCI_DEVICES, gpu.pci))
     information = _fields(host.read(_INFORMATION % gpu.pci, 4096))
     uuid = information.get("GPU UUID", "")
     return {
         "pci": gpu.pci,
         "device_id": gpu.device_id or None,
         "numa_node": gpu.numa_node,
-        "driver": sysfs_values.name(os.path.basename(link.rstrip("/"))) if link is not None else None,
+        "driver": linked_name(host, "%s/%s/driver" % (PCI_DEVICES, gpu.pci)),
         "name": information.get("Model"),
         "uuid": uuid if _UUID.match(uuid) else None,  # question marks until the GPU has been initialised once
     }
@@ -58,16 +56,12 @@ def _functions(host: Host, classes: Tuple[str, ...]) -> List[str]:
     found = []
     for entry in host.listdir(PCI_DEVICES):
         address = sysfs_values.pci_address(entry)
-        if address is None or (_attribute(host, address, "vendor") or "").strip() != NVIDIA:
+        if address is None or (pci_attribute(host, address, "vendor") or "").strip() != NVIDIA:
             continue
-        kind = (_attribute(host, address, "class") or "").strip()[:6]
+        kind = (pci_attribute(host, address, "class") or "").strip()[:6]
         if kind in classes and host.readlink("%s/%s/physfn" % (PCI_DEVICES, address)) is None:
             found.append(address)
     return sorted(found)
-
-
-def _attribute(host: Host, address: str, name: str) -> Optional[str]:
-    return host.read("%s/%s/%s" % (PCI_DEVICES, address, name), 4096)
 
 
 def _fields(text: Optional[str]) -> Dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from .pci import PCI_DEVICES, acs_facts
+from .devices import PCI_DEVICES
+from .pci import acs_facts
 
 GROUPS = "/sys/kernel/iommu_groups"
 TABLES = "/sys/firmware/acpi/tables"

@@ -12,10 +12,10 @@ import struct
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import read_json, rows
+from ..formats.outside import json_value, rows
 from ..host.host import Host
 from ..types import Nic
-from .devices import CLASS_NET, attribute, driver_of, entries, pci_of
+from .devices import CLASS_NET, attribute, driver_of, entries, linked_name, pci_of
 
 ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
 RTF_UP, RTF_REJECT = 0x1, 0x200  # include/uapi/linux/route.h
@@ -55,9 +55,8 @@ def _bond(host: Host, path: str) -> Optional[str]:
     """A bridge or a VRF is a master too, but only a bond takes the member's place as the port of its HCA."""
     if not host.exists(path + "/bonding_slave"):
         return None
-    link = host.readlink(path + "/master")
-    if link is not None:
-        return sysfs_values.name(link.rstrip("/").rpartition("/")[2])
+    if host.readlink(path + "/master") is not None:
+        return linked_name(host, path + "/master")
     lower = "lower_" + path.rpartition("/")[2]  # a capture may have one end of the relation only
     return next((name for name in entries(host, CLASS_NET) if lower in host.listdir(CLASS_NET + "/" + name)), None)
 
@@ -108,11 +107,10 @@ def _by_preference(host: Host) -> List[str]:
 
 def _of_main_table(host: Host, routes: List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]:
     """ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart."""
-    try:
-        found = rows(read_json(host.run(IP_DEFAULT_6, 10.0).out))
-    except ValueError:
+    found = json_value(host.run(IP_DEFAULT_6, 10.0).out)
+    if found is None:
         return routes
-    hops = [hop for row in found for hop in [row, *rows(row.get("nexthops"))]]
+    hops = [hop for row in rows(found) for hop in [row, *rows(row.get("nexthops"))]]
     main = [hop.get("dev") for hop in hops]
     return [route for route in routes if route[0] == 0 or route[3] in main]
 
@@ -159,11 +157,10 @@ def interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
 
 def _interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
     for argv in IP_ADDR:
-        try:
-            links = rows(read_json(host.run(argv, 10.0).out))
-        except ValueError:
-            continue
-        return {link["ifname"]: link for link in links if isinstance(link.get("ifname"), str) and sysfs_values.is_name(link["ifname"])}
+        found = json_value(host.run(argv, 10.0).out)
+        if found is not None:
+            names = [(link.get("ifname"), link) for link in rows(found)]
+            return {name: link for name, link in names if isinstance(name, str) and sysfs_values.is_name(name)}
     return None
 
 

@@ -5,15 +5,14 @@ The links of a path go in pairs: a device and the port above it (root port or a 
 a switch's upstream port and the port above that one the next. sysfs gives speed and width of a link at both of its ends.
 """
 
-import os
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
+from .devices import PCI_DEVICES, linked_name, pci_attribute
 from .pci_config import SPACE_BYTES, ConfigSpace, acs_names, parse_config
 
-PCI_DEVICES = "/sys/bus/pci/devices"
 MAX_DEPTH = 16  # buses between a device and its root port; a captured tree may hold a loop
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?) ?GT/s(?: PCIe)?\Z")
 _NO_WIDTH = (0, 63, 255)  # what kernels print for "no link" and "unknown"
@@ -77,18 +76,17 @@ def _link(host: Host, device: str, port: Optional[str]) -> Link:
 
 def _speed(host: Host, address: str, name: str) -> Optional[float]:
     """``32.0 GT/s PCIe`` (``16 GT/s`` up to Linux 5.4); ``Unknown`` where the port has no link."""
-    found = _SPEED.match((_attribute(host, address, name) or "").strip())
+    found = _SPEED.match((pci_attribute(host, address, name) or "").strip())
     return float(found.group(1)) if found else None
 
 
 def _width(host: Host, address: str, name: str) -> Optional[int]:
-    width = sysfs_values.integer(_attribute(host, address, name))
+    width = sysfs_values.integer(pci_attribute(host, address, name))
     return width if width is not None and width not in _NO_WIDTH and 0 < width <= 32 else None
 
 
 def driver_of_function(host: Host, address: str) -> Optional[str]:
-    link = host.readlink("%s/%s/driver" % (PCI_DEVICES, address))
-    return sysfs_values.name(os.path.basename(link.rstrip("/"))) if link is not None else None
+    return linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address))
 
 
 def passed_through(host: Host) -> Tuple[str, ...]:
@@ -103,7 +101,7 @@ def is_virtual_function(host: Host, address: str) -> bool:
 
 def bars_of(host: Host, address: str) -> Optional[List[Dict[str, Any]]]:
     """The memory BARs: ``{index, address, size, bits}``; an address of 0 is one that the firmware found no room for."""
-    text = _attribute(host, address, "resource")
+    text = pci_attribute(host, address, "resource")
     if text is None:
         return None
     found: List[Dict[str, Any]] = []
@@ -130,7 +128,7 @@ def link_facts(host: Host, address: str) -> Dict[str, Any]:
         "relaxed_ordering": express.relaxed_ordering if express is not None else None,
         "bars": bars_of(host, address),
         "sriov": _sriov(host, address),
-        "iommu": sysfs_values.name(_attribute(host, address, "iommu_group/type")),
+        "iommu": sysfs_values.name(pci_attribute(host, address, "iommu_group/type")),
         "virtual_function": is_virtual_function(host, address),
     }
 
@@ -146,10 +144,10 @@ def _as_dict(link: Link) -> Dict[str, Any]:
 
 def _sriov(host: Host, address: str) -> Optional[Dict[str, Optional[int]]]:
     """None where the function has no SR-IOV capability (or none that the firmware enables)."""
-    total = sysfs_values.integer(_attribute(host, address, "sriov_totalvfs"))
+    total = sysfs_values.integer(pci_attribute(host, address, "sriov_totalvfs"))
     if total is None:
         return None
-    return {"total": total, "enabled": sysfs_values.integer(_attribute(host, address, "sriov_numvfs"))}
+    return {"total": total, "enabled": sysfs_values.integer(pci_attribute(host, address, "sriov_numvfs"))}
 
 
 def bridges_above(host: Host, addresses: Iterable[str]) -> Dict[str, List[str]]:
@@ -175,7 +173,3 @@ def acs_facts(host: Host, addresses: Iterable[str]) -> List[Dict[str, Any]]:
         acs = config.acs if config is not None else None
         found.append({"bridge": bridge, "enabled": list(acs_names(acs.control)) if acs is not None else None, "below": below})
     return found
-
-
-def _attribute(host: Host, address: str, name: str) -> Optional[str]:
-    return host.read("%s/%s/%s" % (PCI_DEVICES, address, name), 4096)

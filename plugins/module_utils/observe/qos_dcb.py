@@ -9,7 +9,7 @@ reason, never half a table that a check could believe.
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import read_json
+from ..formats.outside import json_object
 from ..host.host import Host
 
 TOOL = "dcb"
@@ -35,31 +35,24 @@ def read_dcb(host: Host, netdev: str) -> Tuple[Dict[str, Any], Dict[str, str]]:
         if result.rc == 124:  # a netlink socket that hangs would hang for every part
             missing.update((later, "dcb gave no answer in %g s" % SECONDS) for later, _object in OBJECTS if later not in told)
             break
-        document = _document(result.out) if result.rc == 0 else None
+        document = json_object(result.out[:OUTPUT_LIMIT]) if result.rc == 0 else None
         value = _PARSERS[part](document) if document is not None else None
         if value is not None:
             told[part] = value
         else:
-            missing[part] = "dcb %s: %s" % (name, _reason(result.err) if result.rc else "not the form that dcb prints")
+            missing[part] = "dcb %s: %s" % (name, first_line(result.err) if result.rc else "not the form that dcb prints")
     return told, missing
 
 
 def dcbx_flags(host: Host, netdev: str) -> Tuple[str, ...]:
     """The words that ``dcb dcbx set`` takes for the mode as it is now; empty where it cannot be read."""
-    found = _document(host.run((TOOL, "-j", "dcbx", "show", "dev", netdev), SECONDS).out) or {}
+    found = json_object(host.run((TOOL, "-j", "dcbx", "show", "dev", netdev), SECONDS).out[:OUTPUT_LIMIT]) or {}
     return tuple(word for word in DCBX_FLAGS if found.get(word.replace("-", "_")) is True)
 
 
-def _reason(text: str) -> str:
+def first_line(text: str) -> str:
+    """What a tool says of its failure."""
     return sysfs_values.token(text.strip().partition("\n")[0][:120]) or "failed"
-
-
-def _document(text: str) -> Optional[Dict[str, Any]]:
-    try:
-        found = read_json(text[:OUTPUT_LIMIT])
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _trust(found: Dict[str, Any]) -> Optional[str]:

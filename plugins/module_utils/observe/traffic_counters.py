@@ -16,10 +16,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
 from ..formats import sysfs_values
-from ..formats.outside import read_json
+from ..formats.outside import json_object
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute
-from .qos_dcb import PRIORITIES, SECONDS, TOOL
+from .qos_dcb import PRIORITIES, SECONDS, TOOL, first_line
 
 # Soft devices send over an interface like any program: it has no priorities of its own, and so no pauses.
 SOFT_DRIVERS = ("rdma_rxe", "siw")
@@ -82,7 +82,7 @@ def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
         return {}, "no ethtool on this node"
     result = host.run((ETHTOOL, "-S", netdev), SECONDS)
     if result.rc != 0:
-        return {}, "ethtool -S: %s" % _first_line(result.err)
+        return {}, "ethtool -S: %s" % first_line(result.err)
     found: Dict[str, int] = {}
     for line in result.out[:OUTPUT_LIMIT].splitlines():
         match = _LINE.match(line)
@@ -98,14 +98,11 @@ def _dcb(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
         return {}, "no dcb (iproute2 5.11 or later) on this node"
     result = host.run((TOOL, "-s", "-j", "pfc", "show", "dev", netdev), SECONDS)
     if result.rc != 0:
-        return {}, "dcb pfc: %s" % _first_line(result.err)
-    try:
-        document = read_json(result.out[:OUTPUT_LIMIT])
-    except ValueError:
-        document = None
+        return {}, "dcb pfc: %s" % first_line(result.err)
+    document = json_object(result.out[:OUTPUT_LIMIT])
     found: Dict[str, int] = {}
     for key, form in (("requests", "tx_prio%d_pause"), ("indications", "rx_prio%d_pause")):
-        values = _eight(document.get(key)) if isinstance(document, dict) else None
+        values = _eight(document.get(key)) if document is not None else None
         if values is None:
             return {}, "dcb pfc: not the form that dcb prints"
         found.update((form % priority, value) for priority, value in enumerate(values))
@@ -116,7 +113,3 @@ def _eight(values: Any) -> Optional[List[int]]:
     if not isinstance(values, list) or len(values) != PRIORITIES:
         return None
     return values if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values) else None
-
-
-def _first_line(text: str) -> str:
-    return sysfs_values.token(text.strip().partition("\n")[0][:120]) or "failed"

@@ -5,12 +5,7 @@ import re
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.inbox import (
-    FAMILIES,
-    inbox_packages,
-    package_of_module,
-    package_of_tool,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.inbox import FAMILIES, inbox_packages, package_of_module
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.platforms import (
     SYSTEMS,
     end_of_life,
@@ -101,9 +96,6 @@ def test_packages_per_family() -> None:
 
 
 def test_who_provides_what() -> None:
-    assert package_of_tool(platform("debian", "12", "bookworm"), "ibv_devinfo") == "ibverbs-utils"
-    assert package_of_tool(platform("rocky", "9"), "ibv_devinfo") == "libibverbs-utils"
-    assert package_of_tool(platform("debian", "12", "bookworm"), "ofed_info") is None
     assert package_of_module(platform("ubuntu", "24.04", "noble"), "6.8.0-85-generic", "rdma_rxe") == "linux-modules-extra-6.8.0-85-generic"
     assert package_of_module(platform("rocky", "9"), "5.14.0-570", "siw") == "kernel-modules-extra-5.14.0-570"
     assert package_of_module(platform("debian", "12", "bookworm"), "6.1.0", "rdma_rxe") is None

@@ -2,6 +2,7 @@
 """The rdma_facts module: one object, changing nothing, also in check mode."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ def test_facts_come_back_under_their_name(nodes: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.core
-def test_the_controllers_address_reaches_the_identity(nodes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_module, "Host", lambda: TreeHost(str(nodes / "rxe")))
-    monkeypatch.setenv("SSH_CONNECTION", "10.10.0.1 40000 10.10.0.11 22")
+def test_the_controllers_address_reaches_the_identity(nodes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = tmp_path / "rxe"
+    shutil.copytree(nodes / "rxe", tree, symlinks=True)
+    (tree / "proc/self").mkdir()
+    (tree / "proc/self/environ").write_text("HOME=/root\0SSH_CONNECTION=10.10.0.1 40000 10.10.0.11 22\0")
+    monkeypatch.setattr(facts_module, "Host", lambda: TreeHost(str(tree)))
     netdevs = Module().call(facts_module.run_facts)["rdma"]["netdevs"]
     assert [netdev["name"] for netdev in netdevs if netdev["management"]] == ["eth0", "eth1"]
 

@@ -9,7 +9,7 @@ import json
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.containers import CDI_SINCE, CDI_SOURCE, DOCKER_CDI_DEFAULT, at_least
-from ...formats.outside import read_json
+from ...formats.outside import json_object
 from ...host.host import Host
 from ...observe.containers import DAEMON_JSON, Runtime
 from ...types import Change, Op, Problem, run, write_file
@@ -45,13 +45,7 @@ def observe(host: Host, runtime: Optional[Runtime]) -> Daemon:
 
 def settings_of(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """What daemon.json says; None for what is no JSON object. docker takes an absent or empty file for an empty object."""
-    if text is None or not text.strip():
-        return {}
-    try:
-        found = read_json(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(text) if text is not None and text.strip() else {}
 
 
 def plan_runtime(area: str, daemon: Daemon) -> List[Change]:

@@ -8,7 +8,7 @@ for ``key=value`` properties, never for text that is meant for people.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import is_digits, read_json, rows, whole
+from ...formats.outside import is_digits, json_value, rows, whole
 from ...formats.sysfs_values import integer
 from ...host.host import Host
 from ...observe.nics import interface_rows
@@ -157,12 +157,7 @@ def _max_mtu(row: Dict[str, Any]) -> Optional[int]:
 
 def _json(host: Host, argv: Tuple[str, ...]) -> Any:
     result = host.run(argv)
-    if not result.ok or not result.out.strip():
-        return None
-    try:
-        return read_json(result.out)
-    except ValueError:
-        return None
+    return json_value(result.out) if result.ok else None
 
 
 def _below(host: Host, directory: str, suffix: str) -> List[FileState]:

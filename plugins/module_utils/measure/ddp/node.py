@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...errors import RailwrightError
-from ...formats.outside import read_json, whole
+from ...formats.outside import json_object, whole
 from ...formats.program_output import clean, one_line
 from ...host.host import Host
 from ...observe.nics import observe_addresses
@@ -90,11 +90,8 @@ def ask_torch(host: Host, who: processes.Account, python: str, wanted: Wanted) -
     head = "ddp_benchmark_python %s on %s" % (wanted.python, wanted.node)
     if result.rc == 124:
         raise RailwrightError("%s did not import torch within %d s" % (head, PROBE_S))
-    try:
-        said = read_json(result.out.strip().rpartition("\n")[2]) if result.ok else None
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
+    said = json_object(result.out.strip().rpartition("\n")[2]) if result.ok else None
+    if said is None:
         raise RailwrightError("%s has no torch: %s" % (head, words))
     if wanted.backend not in (said.get("backends") or ()):
         raise RailwrightError("%s: torch %s was built without %s; ddp_benchmark_backend asks for it" % (
@@ -197,11 +194,7 @@ def collect(host: Host, share: Share) -> Dict[str, Any]:
 def _document(host: Host, share: Share, name: str) -> Optional[Dict[str, Any]]:
     with processes.rights_of(host, share.user):
         text = host.read("%s/%s" % (run_directory.directory_of(share.run), name), FILE_LIMIT)
-    try:
-        found = read_json(text or "")
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(text)
 
 
 def stop(host: Host, share: Share) -> int:

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ...formats.outside import read_json
+from ...formats.outside import json_object
 
 MARK = "railwright-probe "
 SECONDS = 90  # CUDA initialises every GPU first when nothing keeps the driver awake: 2 s each
@@ -105,11 +105,8 @@ def answers(text: str) -> List[Answer]:
 
 
 def _answer(text: str) -> Optional[Answer]:
-    try:
-        said = read_json(text)
-    except ValueError:
-        return None
-    if not isinstance(said, dict) or _word(said.get("host")) is None:
+    said = json_object(text)
+    if said is None or _word(said.get("host")) is None:
         return None
     listed = said.get("devices")
     devices = [item for item in map(_device, listed[:DEVICES] if isinstance(listed, list) else []) if item is not None]
