@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.install import Environment
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Bill, Wanted, place_of, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
@@ -64,13 +64,16 @@ class Site:
         return wanted(self.host, self.spec, self.identity, Bill(**bill_of(self.spec)))
 
     def look(self) -> dict[str, Any]:
-        return node.inspect(self.host, self.wish())
+        return self.environment().inspect()
+
+    def environment(self) -> Environment:
+        return Environment(self.host, self.wish(), bill_of(self.spec)["wheels"])
 
     def bring(self) -> None:
         """What the controller copies."""
         wish = self.wish()
+        self.environment().prepare()
         place = place_of(self.host, wish)
-        node.prepare(self.host, wish, place)
         pairs = [(Path(self.spec["ai_environment_wheels"] or "/") / name, Path(place.files, "wheels", name)) for name in wish.wheels]
         if wish.kind == "conda":
             pairs += [(Path(self.spec["ai_environment_conda_installer"]), Path(place.files, "installer.sh")),
@@ -82,7 +85,7 @@ class Site:
         """All steps; what an inspection says then."""
         if self.look()["release"]["missing"]:
             self.bring()
-        node.Environment(self.host, self.wish(), bill_of(self.spec)["wheels"]).install()
+        self.environment().install()
         return self.look()
 
 

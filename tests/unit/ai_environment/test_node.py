@@ -86,9 +86,9 @@ def test_an_interrupted_run_leaves_what_the_next_one_clears_away(site: MakeSite,
     (directory / "lib" / "half").write_text("")
     place = place_of(there.host, there.wish())
     assert place.state == "begun"
-    node.prepare(there.host, there.wish(), place)
+    there.environment().prepare()
     assert not directory.exists()
-    node.clean(there.host, there.wish(), place_of(there.host, there.wish()))
+    there.environment().clean()
     assert not there.path.exists(), "nothing is left of it, and no directory that was made for it"
 
 
@@ -118,11 +118,12 @@ def test_a_wheel_that_changed_on_the_way_is_not_used(site: MakeSite, tmp_path: P
     there.bring()
     place = place_of(there.host, there.wish())
     file = Path(place.files, "wheels", "tiny-1.0-py3-none-any.whl")
-    whole = {name: torch_files.sha256(tmp_path / "w" / name) for name in there.wish().wheels}
-    node.verify(there.host, there.wish(), place, whole)
+    environment = there.environment()
+    assert environment.sums == {path.name: torch_files.sha256(path) for path in (tmp_path / "w").iterdir()}
+    environment.verify(place)
     file.write_bytes(file.read_bytes() + b"x")
     with pytest.raises(RailwrightError) as caught:
-        node.verify(there.host, there.wish(), place, whole)
+        environment.verify(place)
     assert str(caught.value) == f"{file.name} did not arrive as it is on the controller; nothing is made of it"
 
 

@@ -30,30 +30,6 @@ def bin_of(directory: str) -> str:
     return directory + "/bin/python"
 
 
-def commands(wish: Wanted, place: Place) -> List[Dict[str, Any]]:
-    """What makes it, in order."""
-    environment = {"TMPDIR": place.files + "/unpacked", "CONDA_PKGS_DIRS": place.files + "/pkgs"}  # /tmp is often too small for torch
-    base = place.files + "/conda"
-    if wish.kind == "conda":
-        steps = [
-            ("Install conda as a tool", ["bash", "%s/%s" % (place.files, INSTALLER), "-b", "-p", base]),
-            ("Make the conda environment", [base + "/bin/conda", "create", "--yes", "--quiet", "--no-default-packages", "--prefix",
-                                            place.directory, "--file", "%s/%s" % (place.files, EXPLICIT)]),
-        ]
-    else:
-        steps = [("Make the virtual environment", [wish.python, "-I", "-m", "venv", place.directory])]
-    if wish.entries:
-        steps.append(("Install the lock", pip_argv(wish, place)))
-    return [{"name": name, "argv": argv, "environment": environment} for name, argv in steps]
-
-
-def build(host: Host, wish: Wanted, place: Place) -> None:
-    """Run pip and conda. Raises RailwrightError with the end of what they said."""
-    for command in commands(wish, place):
-        environment = ["%s=%s" % item for item in sorted(command["environment"].items())]
-        told(host, ["env"] + environment + list(command["argv"]), command["name"], BUILD_SECONDS)
-
-
 def pip_argv(wish: Wanted, place: Place) -> List[str]:
     """Wheels only, each with a checksum of the lock. The node's own pip.conf stays in force (proxy, CA); root's and PIP_* do not.
 
@@ -77,67 +53,6 @@ def needed_space(wish: Wanted) -> int:
     return conda + (4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE)
 
 
-def check(host: Host, wish: Wanted) -> None:
-    """Room, and the owner. Raises RailwrightError."""
-    check_space(host, wish.path, needed_space(wish), "torch " + wish.torch)
-    account_of(wish)
-
-
-def prepare(host: Host, wish: Wanted, place: Place) -> None:
-    """What an interrupted run left goes away; the lock and empty directories for what is brought."""
-    check(host, wish)
-    make_directory(host, wish.path)
-    if place.state == "begun":
-        remove(host, place.directory, place.files)
-    # 0700: what is unpacked there is nobody's business before it is compared; the marker first, so that it can be told from others'.
-    must(host, ("install", "-d", "-m", "0700", "--", place.files), "make " + place.files)
-    host.write("%s/%s" % (place.files, MARKER), wish.node + "\n", 0o600)
-    below = ["%s/%s" % (place.files, name) for name in ("unpacked", "pkgs", WHEELS)]
-    must(host, ["install", "-d", "-m", "0700", "--"] + below, "make directories")
-    host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(wish) + lock_text(wish.entries), 0o600)
-
-
-def verify(host: Host, wish: Wanted, place: Place, wheels: Dict[str, str]) -> None:
-    """What was brought is what the controller read. pip compares wheels once more; nobody else would look at conda's installer."""
-    found = sums(host, "%s/%s" % (place.files, WHEELS), wish.wheels)
-    for file in wish.wheels:
-        if found.get(file) != wheels[file]:
-            raise RailwrightError("%s did not arrive as it is on the controller; nothing is made of it" % file)
-    if wish.kind != "conda":
-        return
-    found = sums(host, place.files, [INSTALLER, EXPLICIT])
-    if found.get(INSTALLER) != wish.installer_sha256:
-        raise RailwrightError("ai_environment_conda_installer has the sha256 %s and not %s; it is not run" % (
-            found.get(INSTALLER) or "nothing (it cannot be read)", wish.installer_sha256))
-    if found.get(EXPLICIT) != wish.explicit_sha256:
-        raise RailwrightError("ai_environment_conda_explicit did not arrive as it is on the controller")
-
-
-def settle(host: Host, wish: Wanted, place: Place) -> Dict[str, Any]:
-    """Everybody's to read, its owner's; proven in a child; then the manifest, with which it counts. What torch said of itself."""
-    directory = place.directory
-    if not host.exists(bin_of(directory)):
-        raise RailwrightError("%s holds no Python after it was made" % directory)
-    open_to_all(host, directory)
-    # Not the directory itself: who owns that could put a link in the manifest's place, which root writes. What is in it goes from directory
-    # to directory (chown -R) and not by paths: the owner of the first ones could put links into the paths of the others meanwhile.
-    must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
-         "give it to " + wish.owner, SECONDS)
-    said = prove(host, wish, directory)
-    write_list_and_manifest(host, directory, {
-        "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": said, "packages": list(wish.packages),
-        "lock": [entry.line for entry in wish.entries]})
-    remove(host, place.files)
-    return said
-
-
-def clean(host: Host, wish: Wanted, place: Place) -> None:
-    """After an error: nothing of it is left. What is whole, or broken and in use, is not touched."""
-    if place.state == "begun":
-        remove(host, place.directory, place.files)
-    host.rmdir(wish.path)
-
-
 class Environment:
     """What an installer has: ``inspect``, ``prepare``, ``install`` and ``clean``. ``sums``: of the wheels on the controller."""
 
@@ -146,52 +61,115 @@ class Environment:
         self.wish = wish
         self.sums = sums
 
+    def place(self) -> Place:
+        return place_of(self.host, self.wish)
+
     def inspect(self) -> Dict[str, Any]:
-        return inspect(self.host, self.wish)
+        """The answer of a node. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
+        host, wish, place = self.host, self.wish, self.place()
+        missing = place.state != "whole"
+        if missing:
+            self._check()
+        before = current(host, wish.path)
+        found = None if missing else manifest_of(host, place.directory)
+        said = (found or {}).get("torch")
+        kept = others(host, wish, place.directory)
+        notes = ["ai_environment: broken and left to what runs in it: " + text for text in place.broken]
+        notes += ["ai_environment: kept beside it: %s; remove what no job uses any more" % ", ".join(kept)] if kept and not missing else []
+        if found is not None and wish.cuda != "" and not (said or {}).get("devices"):
+            notes.append("ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the "
+                         "driver loaded?")
+        row = {
+            "kind": wish.kind, "name": posixpath.basename(place.directory), "directory": place.directory, "python": bin_of(place.directory),
+            "missing": missing, "needed": missing or not is_linked(host, place.directory), "broken": list(place.broken),
+            "wheels": list(wish.wheels), "torch": said}
+        why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
+        change = Change("ai_environment", "environment below %s" % wish.path, posixpath.basename(before) if before else None, row["name"],
+                        "none", why, "inventory", ())
+        return {"release": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],
+                "drivers": drivers_of(found, place.directory)}
+
+    def _check(self) -> None:
+        """Room, and the owner. Raises RailwrightError."""
+        check_space(self.host, self.wish.path, needed_space(self.wish), "torch " + self.wish.torch)
+        account_of(self.wish)
 
     def prepare(self) -> None:
-        prepare(self.host, self.wish, place_of(self.host, self.wish))
+        """What an interrupted run left goes away; the lock and empty directories for what is brought."""
+        host, place = self.host, self.place()
+        self._check()
+        make_directory(host, self.wish.path)
+        if place.state == "begun":
+            remove(host, place.directory, place.files)
+        # 0700: what is unpacked there is nobody's business before it is compared; the marker first, so that it can be told from others'.
+        must(host, ("install", "-d", "-m", "0700", "--", place.files), "make " + place.files)
+        host.write("%s/%s" % (place.files, MARKER), self.wish.node + "\n", 0o600)
+        below = ["%s/%s" % (place.files, name) for name in ("unpacked", "pkgs", WHEELS)]
+        must(host, ["install", "-d", "-m", "0700", "--"] + below, "make directories")
+        host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(self.wish) + lock_text(self.wish.entries), 0o600)
 
     def install(self) -> None:
-        """An error leaves nothing of it on the node."""
-        host, wish = self.host, self.wish
-        place = place_of(host, wish)
+        """From what was brought to the environment and the link; an error leaves nothing of it on the node."""
+        place = self.place()
         try:
             if place.state != "whole":
-                verify(host, wish, place, self.sums)
-                build(host, wish, place)
-                settle(host, wish, place)
-            link_current(host, place.directory, wish.node)
+                self.verify(place)
+                self._build(place)
+                self._settle(place)
+            link_current(self.host, place.directory, self.wish.node)
         except Exception:
             self.clean()
             raise
 
+    def verify(self, place: Place) -> None:
+        """What was brought is what the controller read. pip compares wheels once more; nobody else would look at conda's installer."""
+        wish = self.wish
+        found = sums(self.host, "%s/%s" % (place.files, WHEELS), wish.wheels)
+        for file in wish.wheels:
+            if found.get(file) != self.sums[file]:
+                raise RailwrightError("%s did not arrive as it is on the controller; nothing is made of it" % file)
+        if wish.kind != "conda":
+            return
+        found = sums(self.host, place.files, [INSTALLER, EXPLICIT])
+        if found.get(INSTALLER) != wish.installer_sha256:
+            raise RailwrightError("ai_environment_conda_installer has the sha256 %s and not %s; it is not run" % (
+                found.get(INSTALLER) or "nothing (it cannot be read)", wish.installer_sha256))
+        if found.get(EXPLICIT) != wish.explicit_sha256:
+            raise RailwrightError("ai_environment_conda_explicit did not arrive as it is on the controller")
+
+    def _build(self, place: Place) -> None:
+        """Run pip and conda. Raises RailwrightError with the end of what they said."""
+        wish, base = self.wish, place.files + "/conda"
+        steps = [("Make the virtual environment", [wish.python, "-I", "-m", "venv", place.directory])]
+        if wish.kind == "conda":
+            steps = [
+                ("Install conda as a tool", ["bash", "%s/%s" % (place.files, INSTALLER), "-b", "-p", base]),
+                ("Make the conda environment", [base + "/bin/conda", "create", "--yes", "--quiet", "--no-default-packages", "--prefix",
+                                                place.directory, "--file", "%s/%s" % (place.files, EXPLICIT)])]
+        if wish.entries:
+            steps.append(("Install the lock", pip_argv(wish, place)))
+        own = ["env", "CONDA_PKGS_DIRS=%s/pkgs" % place.files, "TMPDIR=%s/unpacked" % place.files]  # /tmp is often too small for torch
+        for name, argv in steps:
+            told(self.host, own + argv, name, BUILD_SECONDS)
+
+    def _settle(self, place: Place) -> None:
+        """Everybody's to read, its owner's; proven in a child; then the manifest, with which it counts."""
+        host, wish, directory = self.host, self.wish, place.directory
+        if not host.exists(bin_of(directory)):
+            raise RailwrightError("%s holds no Python after it was made" % directory)
+        open_to_all(host, directory)
+        # Not the directory itself: who owns that could put a link in the manifest's place, which root writes. What is in it goes from
+        # directory to directory (chown -R) and not by paths: the owner of the first ones could put links into the paths of the others.
+        must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
+             "give it to " + wish.owner, SECONDS)
+        write_list_and_manifest(host, directory, {
+            "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": prove(host, wish, directory),
+            "packages": list(wish.packages), "lock": [entry.line for entry in wish.entries]})
+        remove(host, place.files)
+
     def clean(self) -> None:
-        clean(self.host, self.wish, place_of(self.host, self.wish))
-
-
-def inspect(host: Host, wish: Wanted) -> Dict[str, Any]:
-    """The answer of a node. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
-    place = place_of(host, wish)
-    missing = place.state != "whole"
-    if missing:
-        check(host, wish)
-    before = current(host, wish.path)
-    linked = is_linked(host, place.directory)
-    found = None if missing else manifest_of(host, place.directory)
-    kept = others(host, wish, place.directory)
-    notes = ["ai_environment: broken and left to what runs in it: " + text for text in place.broken]
-    notes += ["ai_environment: kept beside it: %s; remove what no job uses any more" % ", ".join(kept)] if kept and not missing else []
-    row = {
-        "kind": wish.kind, "name": posixpath.basename(place.directory), "directory": place.directory, "python": bin_of(place.directory),
-        "missing": missing, "needed": missing or not linked, "broken": list(place.broken), "wheels": list(wish.wheels),
-        "torch": (found or {}).get("torch")}
-    why = "; ".join(place.broken) or ("the inventory asks for it" if missing else "the link leads elsewhere")
-    said = (found or {}).get("torch") or {}
-    if found is not None and wish.cuda != "" and not said.get("devices"):
-        notes.append("ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver "
-                     "loaded?")
-    change = Change("ai_environment", "environment below %s" % wish.path, posixpath.basename(before) if before else None, row["name"],
-                    "none", why, "inventory", ())
-    return {"release": row, "notes": notes, "plan": [change_as_dict(change)] if row["needed"] else [],
-            "drivers": drivers_of(found, place.directory)}
+        """What is whole, or broken and in use, is not touched; nor is a directory that was not made for it."""
+        place = self.place()
+        if place.state == "begun":
+            remove(self.host, place.directory, place.files)
+        self.host.rmdir(self.wish.path)
