@@ -79,7 +79,7 @@ class Verbs(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         rows = [f"Usage: {ctx.command_path} [OPTIONS] VERB ...", ABOUT]
         for title, verbs in VERBS.items():
-            rows += [f"{'' if index else title:<10}{_name(verb):<11}{text}" for index, (verb, text) in enumerate(verbs)]
+            rows += [f"{'' if index else title:<10}{name_of(verb):<11}{text}" for index, (verb, text) in enumerate(verbs)]
         formatter.write("\n".join([*rows, FOOTER]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -123,13 +123,13 @@ def build() -> typer.Typer:
     app.callback()(root)
     for verb in (verb for verbs in VERBS.values() for verb, _text in verbs):
         if hasattr(verb, "build"):
-            app.add_typer(verb.build(), name=_name(verb))
+            app.add_typer(verb.build(), name=name_of(verb))
         else:
-            app.command(_name(verb), help=verb.HELP)(verb.command)
+            app.command(name_of(verb), help=verb.HELP)(verb.command)
     return app
 
 
-def _name(verb: ModuleType) -> str:
+def name_of(verb: ModuleType) -> str:
     return verb.__name__.rpartition(".")[2]
 
 
