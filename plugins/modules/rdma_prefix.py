@@ -78,6 +78,10 @@ release:
     - Of O(product=ai_environment) kind, directory, its Python, what is broken, the wheels that it wants, and what torch said of itself.
   returned: when O(mode=inspect) or O(mode=apply), of all products but V(nccl_tests)
   type: dict
+product:
+  description: As it was asked for.
+  returned: with RV(release)
+  type: str
 plan:
   description: What would change, or has changed, in the form of a plan; filled for O(product=ai_environment).
   returned: with RV(release)
