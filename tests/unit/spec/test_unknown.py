@@ -27,7 +27,7 @@ THEIRS = (
     "mtu", "rails", "fabric", "consent", "expect", "nccl_profile", "kernel_version",  # what our own keys were called, and anybody's may be
     "network_interfaces", "network_provider", "firewall", "cudnn_version", "curl_version", "api_version", "rccl_version", "pmix_version",
     "ucx_version", "slurm_partition", "validate_certs", "erdma_x", "nccl_x", "hostvars", "groups", "omit", "ansible_user", "molecule_yml",
-    "railwright_run", *LET_BE,
+    "railwright_run", *sorted(LET_BE),
 )  # fmt: skip
 
 
