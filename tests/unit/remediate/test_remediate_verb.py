@@ -73,7 +73,7 @@ def test_everything_mended_ends_0_and_is_kept(remediate: Any, tmp_path: Path) ->
     assert [row["key"] for row in document["nodes"]["n1"]["mended"]] == [SYSCTL["key"], CONF["key"]]
     assert {name: row["result"] for name, row in document["nodes"].items()} == {"n1": "mended", "n2": "no drift"}
     assert given == {"playbook": "remediate", "rdma_remediate_areas": [], "rdma_remediate_severity": "minor", "rdma_batch": "1",
-                     "consent": ["link"]}
+                     "rdma_consent": ["link"]}
     run = load()
     assert run.verb == "remediate"
     assert {case.result for case in cases_of(run)} == {"passed"}
