@@ -2,7 +2,7 @@
 """Writes everything that follows from the schema and the catalogue: ``python tools/generate [--check]``.
 
 Argument specs and defaults of the roles, the variable tables in their READMEs, the
-reference pages (the command line too), the example inventories. ``--check`` writes nothing and ends 1 with the
+reference pages (the command line too), the example inventories, the types of a Spec's keys. ``--check`` writes nothing and ends 1 with the
 names of the files that are not what they would be.
 """
 
@@ -16,6 +16,7 @@ import drivers
 import examples
 import pages
 import rolefiles
+import spectypes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def generated(root: Path) -> dict[str, str]:
     """Relative path: text, of every generated file (READMEs: whole, with their table replaced)."""
     return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files(),
-            **changelog.files(root)}
+            **changelog.files(root), **spectypes.files()}
 
 
 def stale(root: Path) -> list[str]:

@@ -144,7 +144,7 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         if spec["gpu_driver_persistence"]:
             names.append(("nvidia-persistenced", "keeps the driver initialised", _GUIDE))
     if _fabricmanager(spec, identity):
-        names.append((_fabricmanager_name(family, spec["gpu_driver_branch"]), "NVSwitch: must have exactly the driver's version", _AZ))
+        names.append((_fabricmanager_name(family, str(spec["gpu_driver_branch"])), "NVSwitch: must have exactly the driver's version", _AZ))
     return names
 
 
@@ -167,7 +167,7 @@ def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, 
         source = "Ubuntu (restricted: nvidia-graphics-drivers-%s-server)" % branch
         names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]
         if _fabricmanager(spec, identity):
-            names.append(("nvidia-fabricmanager-" + branch, "NVSwitch: must have exactly the driver's version",
+            names.append(("nvidia-fabricmanager-%s" % branch, "NVSwitch: must have exactly the driver's version",
                           "Ubuntu (multiverse: fabric-manager-%s)" % branch))
         return names
     if identity.platform.id == "debian" and not _fabricmanager(spec, identity):

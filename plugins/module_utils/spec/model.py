@@ -3,6 +3,8 @@
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from .keys import Keys
+
 
 class Rail(NamedTuple):
     """One RDMA port of a host, matched by something that an update cannot rename."""
@@ -16,7 +18,7 @@ class Rail(NamedTuple):
     mtu: int  # the rail's own, else the site's
 
 
-class Spec:
+class Spec(Keys):
     """Every inventory key with its final value, by its field (``mtu`` holds rdma_mtu). Built by ``validate.py`` only.
 
     The mapping is complete (defaults included) and plain JSON, so that it travels to
@@ -31,9 +33,6 @@ class Spec:
         self.consent: Tuple[str, ...] = tuple(self._values["consent"])
         self.expect: Dict[str, Any] = dict(self._values["expect"])
         self.rails: Tuple[Rail, ...] = tuple(Rail(**rail) for rail in self._values["rails"])
-
-    def __getitem__(self, key: str) -> Any:
-        return self._values[key]
 
     def source_routed(self, rail: Rail) -> bool:
         """Whether traffic from a rail's address is to leave by the rail only. Its gateway is of no use otherwise."""

@@ -31,7 +31,7 @@ def judge_firmware(seen: Inspection) -> List[Verdict]:
 
 def _version(where: Where, spec: Spec, hca: Mapping[str, Any], flash: Optional[str]) -> Verdict:
     psid, running = hca.get("board_id"), hca.get("fw_ver")
-    wanted = spec["nic_firmware_versions"].get(psid)
+    wanted = spec["nic_firmware_versions"].get(psid or "")
     if wanted is None:
         return no_expectation("firmware.version", where, "nic_firmware_versions.%s" % (psid or "PSID"), running)
     if running is None:

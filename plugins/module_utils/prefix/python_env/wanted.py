@@ -79,7 +79,7 @@ class Place(NamedTuple):
 
 def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[Wanted]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
-    kind, torch = spec["ai_environment_kind"], spec["ai_environment_torch"]
+    kind, torch = spec["ai_environment_kind"], spec["ai_environment_torch"] or ""
     if kind == "none":
         return None
     cuda = cuda_of_torch(torch, identity.arch)
@@ -174,7 +174,7 @@ def _entries(spec: Spec, bill: Bill, python: Python) -> List[Entry]:
 
 def _check_torch(spec: Spec, bill: Bill, entries: Sequence[Entry], python: Python) -> None:
     """The lock has the release that the inventory names, and the packages."""
-    asked, directory = spec["ai_environment_torch"], spec["ai_environment_wheels"]
+    asked, directory = spec["ai_environment_torch"] or "", spec["ai_environment_wheels"]
     where = spec["ai_environment_requirements"] or directory or spec["ai_environment_conda_explicit"]
     found = version_in(entries, "torch") or bill.conda.get("pytorch")
     fit = "" if bill.lock is not None else " that fits CPython %s on %s with glibc %d.%d" % ((python.version, python.arch) + python.glibc)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Generated from the key table (tools/generate); do not edit.
+from typing import Any, Dict, List, Literal, Optional, overload
+
+class Keys:
+    _values: Dict[str, Any]
+    @overload
+    def __getitem__(self, key: Literal[
+        "artifact_pins", "ddp_benchmark_environment", "expect", "host_tuning_sysctls", "nccl_env_overrides",
+        "nccl_tests_environment", "nccl_tests_min_busbw", "nic_firmware_config", "nic_firmware_images",
+        "nic_firmware_versions", "qos_custom", "rdma_stack_offline_package", "rdma_stack_pins",
+        "roce_qos_buffers"]) -> Dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "rails"]) -> List[Dict[str, Any]]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "ai_environment_extra_index_urls", "ai_environment_packages", "consent", "cuda_packages",
+        "firewall_peers", "nccl_tests_collectives", "nccl_tests_slurm_options", "pci_tuning_kernel_args",
+        "rdma_stack_allow_removal", "rdma_stack_extra_modules", "rdma_stack_extra_packages",
+        "ssh_mesh_addresses", "upgrade_canary", "upgrade_drain_command", "upgrade_drained_command",
+        "upgrade_undrain_command"]) -> List[str]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "gpu_driver_fabricmanager"]) -> Optional[bool]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "ddp_benchmark_min_samples_per_s", "gpudirect_min_bandwidth_gbps", "validate_max_latency_us",
+        "validate_min_bandwidth_gbps"]) -> Optional[float]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "ddp_benchmark_processes", "nccl_tests_iterations", "nccl_tests_timeout_s", "nccl_tests_warmup"]) -> Optional[int]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "ai_environment_conda_explicit", "ai_environment_conda_installer",
+        "ai_environment_conda_installer_sha256", "ai_environment_index_url", "ai_environment_python",
+        "ai_environment_requirements", "ai_environment_torch", "ai_environment_wheels", "aiacc_archive",
+        "aiacc_url", "artifact_mirror", "bootstrap_interface", "containers_image", "containers_shm_size",
+        "cuda_cudnn_version", "cuda_repository_fingerprint", "cuda_repository_key_url", "cuda_repository_url",
+        "cuda_version", "ddp_benchmark_user", "erdma_driver_version", "erdma_instance_type",
+        "erdma_repository_fingerprint", "erdma_repository_key_url", "erdma_repository_url", "gpu_driver_branch",
+        "gpu_driver_version", "kernel_version", "mpi_archive", "mpi_prefix", "mpi_version", "nccl_archive",
+        "nccl_profile", "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end",
+        "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user", "nccl_tests_version",
+        "nccl_version", "nccl_wheel_index", "qos_profile", "rdma_stack_profile",
+        "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url", "rdma_stack_repository_url",
+        "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",
+        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "nccl_hold",
+        "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "opensm_enabled",
+        "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "validate_perftest"]) -> bool: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",
+        "ddp_benchmark_timeout_s", "ddp_benchmark_warmup", "erdma_route_metric", "host_tuning_nofile", "mtu",
+        "nccl_tests_factor", "pci_tuning_max_read_request", "preflight_max_clock_skew_s",
+        "preflight_min_free_mb", "rdma_stack_lock_wait_s", "reboot_timeout_s", "ssh_mesh_generation",
+        "upgrade_drain_timeout_s", "validate_perftest_iterations", "validate_perftest_message_bytes",
+        "validate_perftest_qps", "validate_perftest_seconds", "validate_ping_peers", "validate_port",
+        "validate_timeout_s"]) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "ai_environment_kind", "ai_environment_owner", "ai_environment_path", "aiacc_version", "containers_gpu",
+        "containers_pod_interface", "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python",
+        "erdma_driver", "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
+        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_memlock", "ipoib_mode",
+        "mpi_install", "nccl_env_conf_path", "nccl_env_gid_index", "nccl_env_profile_path", "nccl_install",
+        "nccl_prefix", "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose",
+        "nccl_tests_ranks", "network_backend", "network_source_routing", "pci_tuning_acs", "pci_tuning_iommu",
+        "pci_tuning_relaxed_ordering", "preflight_python_package", "rdma_stack", "rdma_stack_activation",
+        "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx", "ssh_mesh_state", "upgrade_gate",
+        "upgrade_max_unavailable", "upgrade_reboot", "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
