@@ -129,7 +129,7 @@ def inspection(root: Path, *, once: bool) -> dict[str, float]:
     for kind in kinds:
         meter.around(kind)
     drift.InspectedHost = kinds[1] if once else lambda host: host
-    spec, node = spec_of(TREE), kinds[0](str(root))  # type: ignore[call-arg]
+    spec, node = spec_of(TREE), kinds[0](str(root))
     begin = cpu()
     found = drift.observe_drift(node, "node1", spec)
     whole = cpu() - begin
