@@ -25,6 +25,7 @@ from namespaces import DEV, MTU, Fabric
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(shutil.which("ping") is None or shutil.which("ip") is None, reason="needs iproute2 and iputils-ping"),
+    pytest.mark.xdist_group("rails"),  # pings have a second, and namespaces are named by the process
 ]
 
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"

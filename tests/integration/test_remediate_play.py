@@ -6,9 +6,13 @@ What nodes find and do is played (tests/lib/remediate_site.py); plays, batches, 
 
 from pathlib import Path
 
+import pytest
+
 from drift_findings import BURNT, CONF, LINE, MASKED, MTU, PORT, SYSCTL, finding
 from remediate_site import Site
 from upgrade_site import said
+
+pytestmark = pytest.mark.slow
 
 DEVICE = finding("rxe: RDMA link rxe0 on rail0 (eth1)", severity="critical")
 MODULE = finding("kernel_modules: module rdma_rxe loaded", severity="critical")
