@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.kernel.conftest import NEW, OLD, Node, entry, menu_text
+from tests.unit.areas.kernel.conftest import NEW, OLD, Node, entry, menu_text
 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import observe_boot
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.grub import entry_of, observe_menu, parse_menu, starts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.node_stacks import kernel
-from tests.unit.dkms.conftest import DOCA, KERNEL, RELEASE, Node
+from tests.unit.areas.stack.dkms.conftest import DOCA, KERNEL, RELEASE, Node
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.fixtures.node_stacks import UBUNTU_KERNEL
 from tests.fixtures.node_text import dpkg_status
-from tests.unit.stack.conftest import IMAGE, Node
+from tests.unit.areas.stack.conftest import IMAGE, Node
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import stack
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result

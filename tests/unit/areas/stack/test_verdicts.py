@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.node_stacks import DOCA_DKMS, HALF_NEXT, UBUNTU_KERNEL
-from tests.unit.stack.conftest import NODES
+from tests.unit.areas.stack.conftest import NODES
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.stack import judge_stack
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost

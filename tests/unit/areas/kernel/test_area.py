@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.fixtures.node_text import dpkg_status
-from tests.unit.kernel.conftest import EL_NEW, EL_OLD, MIB, NEW, NEWER, OLD, Node, Planner, entry
+from tests.unit.areas.kernel.conftest import EL_NEW, EL_OLD, MIB, NEW, NEWER, OLD, Node, Planner, entry
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction import roll_back
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_boot

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from tests.unit.stack.conftest import NODES
+from tests.unit.areas.stack.conftest import NODES
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity

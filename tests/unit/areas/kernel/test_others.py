@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.node_stacks import dkms as registered
-from tests.unit.kernel.conftest import EL_NEW, EL_OLD, NEW, OLD, Node, Planner
+from tests.unit.areas.kernel.conftest import EL_NEW, EL_OLD, NEW, OLD, Node, Planner
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel_guard import guard_problems
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, packages, repositories
