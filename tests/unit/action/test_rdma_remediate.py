@@ -58,7 +58,7 @@ def test_a_node_that_apply_refuses_is_not_tried() -> None:
     assert causes(document) == {SYSCTL["key"]: "refused", MASKED["key"]: "problem"}
 
 
-def test_what_comes_to_light_is_mended_in_another_round_and_nothing_is_tried_twice() -> None:
+def test_changes_found_later_get_another_round_and_nothing_is_tried_twice() -> None:
     first = choose(seen(SYSCTL), EVERYTHING, {}, {})
     second = choose(seen(SYSCTL, CONF), EVERYTHING, first, {"left": []})
     assert second["mend"] == [CONF["key"]]
@@ -125,7 +125,7 @@ def test_a_severity_that_nobody_knows_is_the_worst() -> None:
     assert not judged(seen(SYSCTL), seen(newer), EVERYTHING._replace(severity="critical"))["clean"]
 
 
-def test_an_error_is_not_clean_even_if_all_is_gone_and_a_node_that_was_not_seen_has_nothing_mended() -> None:
+def test_an_error_is_not_clean_and_an_unseen_node_has_nothing_remediated() -> None:
     assert not judged(seen(SYSCTL), seen(), error="no space")["clean"]
     end = judged(seen(SYSCTL), {"failed": True, "msg": "x"})
     assert not end["clean"]

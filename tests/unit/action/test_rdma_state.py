@@ -176,7 +176,7 @@ def test_a_connection_that_dies_during_the_apply_is_not_made_good() -> None:
     assert result["msg"].startswith("the connection was lost while the change was made (")
 
 
-def test_a_lost_apply_that_had_not_begun_is_told_apart_from_one_that_is_starting() -> None:
+def test_a_lost_apply_that_never_began_differs_from_one_that_is_starting() -> None:
     task = Apply(lambda mode, _now: CUT if mode == "apply" else {} if mode == "true" else said("none", changes=[], run=""))
     assert "nothing had been changed yet" in task.result()["msg"]
     assert task.time.now >= confirmation.STARTING_SECONDS

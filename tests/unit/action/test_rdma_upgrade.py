@@ -79,7 +79,7 @@ def test_a_report_contacts_nobody_and_needs_a_plan() -> None:
         Step(mode="report", run="RUN", plan={"skipped": True}).result()
 
 
-def test_a_node_that_did_not_come_back_is_unreachable_and_named_with_the_time() -> None:
+def test_a_node_that_did_not_return_is_unreachable_and_named_with_the_time() -> None:
     step = Step(away=True, mode="after_reboot", error=TIMED_OUT, waited_s=30)
     with pytest.raises(AnsibleConnectionFailure) as lost:
         step.result()

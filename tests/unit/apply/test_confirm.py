@@ -98,7 +98,7 @@ def test_an_applied_change_waits_and_is_kept_when_it_is_confirmed(node: Node, tm
     assert (tmp_path / "etc/file").exists()
 
 
-def test_it_is_armed_before_the_first_effect_and_counts_anew_after_the_last(node: Node, tmp_path: Path) -> None:
+def test_the_watchdog_is_armed_before_the_first_effect_and_after_the_last(node: Node, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     applied(node, run(("cp", str(tmp_path / TIMER_FILE), str(seen)), (("true",),)))
     assert "OnActiveSec=20" in seen.read_text()
@@ -172,7 +172,7 @@ def test_what_cannot_be_undone_is_named(node: Node, tmp_path: Path) -> None:
     assert (answer["state"], len(answer["troubles"])) == ("rollback incomplete", 1)
 
 
-def test_what_nobody_expected_of_one_entry_keeps_no_other_from_being_undone(node: Node, tmp_path: Path) -> None:
+def test_an_unexpected_error_in_one_undo_does_not_keep_others_from_theirs(node: Node, tmp_path: Path) -> None:
     (tmp_path / "etc/file").write_text("before\n")
     applied(node, FILE, write_file("/etc/other", "x\n"))
     path = tmp_path / "var/lib/railwright/restore/r1/journal.json"

@@ -189,7 +189,7 @@ class Unloading(RootedHost):
 
 
 @pytest.mark.parametrize(("answer", "whole"), [(RECORDED_IN_USE, True), (RECORDED_FAULT, False)])
-def test_a_module_that_others_took_up_stays_by_recorded_answers_of_modprobe(tmp_path: Path, answer: str, whole: bool) -> None:
+def test_undo_leaves_a_module_that_others_use_loaded(tmp_path: Path, answer: str, whole: bool) -> None:
     host = Unloading(tmp_path)
     host.answer = answer
     with pytest.raises(ApplyError) as caught:

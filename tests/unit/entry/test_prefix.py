@@ -76,7 +76,7 @@ def test_a_failure_names_the_role(error: Exception, said: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [rdma_hpcx, rdma_nccl_library], ids=["hpcx", "nccl_library"])
-def test_both_modules_have_every_step_and_say_when_their_action_plugin_did_not_run(kind: Any) -> None:
+def test_both_modules_have_every_step_and_name_a_missing_action_plugin(kind: Any) -> None:
     assert {"look", "bring", "build", *kind.BELOW.steps} == set(ARGUMENTS["mode"]["choices"])
     name = kind.__name__.rpartition(".")[2]
     result = Module({"mode": "look", "spec": None}).call(run_below, kind.BELOW)

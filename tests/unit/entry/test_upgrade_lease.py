@@ -154,7 +154,7 @@ def test_of_two_that_take_it_over_in_one_moment_one_gets_it(overtaken: Overtaken
     assert (overtaken.between, read(overtaken)) == (OTHER.run, OTHER)
 
 
-def test_who_gives_it_back_does_not_remove_what_another_took_over_meanwhile(overtaken: Overtaken) -> None:
+def test_a_release_does_not_remove_a_lease_that_another_took_over(overtaken: Overtaken) -> None:
     overtaken.file.parent.mkdir(parents=True)
     overtaken.file.write_text(json.dumps(OURS._asdict()))
     assert give_back(overtaken, OURS.run, OURS.controller) == (True, None)

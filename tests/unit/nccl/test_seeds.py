@@ -46,7 +46,7 @@ def test_the_documents_settings_have_the_reviewed_findings_and_no_others() -> No
     assert len(PLAIN) == 15
 
 
-def test_with_an_inventory_those_of_its_qos_profile_and_of_prefixes_come_to_them() -> None:
+def test_an_inventory_adds_settings_of_its_qos_profile_and_its_prefixes() -> None:
     found = [item for name in FILES for item in check_source(source(name), qos_profile("dscp26-prio3")) + check_prefixes(source(name))]
     assert as_rows(found) == sorted(PLAIN + WITH_INVENTORY)
 

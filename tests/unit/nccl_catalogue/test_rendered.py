@@ -55,7 +55,7 @@ def test_an_override_beats_every_profile(name: str, tree: Callable[[str], Tree])
 
 
 @pytest.mark.parametrize(("name", "captured", "qos"), [("erdma-aiacc", "erdma2", {}), ("aws-efa", "doca8", {"qos_profile": "none"})])
-def test_a_plugins_profile_holds_no_more_than_the_interface_that_somebody_named(
+def test_a_plugins_profile_sets_only_the_named_interface(
     name: str, captured: str, qos: dict[str, str], tree: Callable[[str], Tree]
 ) -> None:
     node = tree(captured)

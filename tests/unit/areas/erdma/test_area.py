@@ -122,7 +122,7 @@ def test_an_exchange_that_is_taken_back_leaves_the_old_driver_running(planner: M
     assert plans.plan() == []
 
 
-def test_the_first_apply_that_is_taken_back_leaves_nothing_in_dkms_and_nothing_loaded(planner: MakePlanner) -> None:
+def test_a_reverted_first_apply_leaves_nothing_in_dkms_and_nothing_loaded(planner: MakePlanner) -> None:
     plans = planner()
     for op in plans.converge():
         plans.node.do(op)
@@ -144,7 +144,7 @@ def test_a_reload_under_storage_is_another_class_and_names_it(planner: MakePlann
     assert ("NFS over RDMA /data" in change.why) is (kind == "storage")
 
 
-def test_a_driver_in_use_is_refused_with_its_users_and_only_where_it_would_be_unloaded(planner: MakePlanner) -> None:
+def test_unloading_a_driver_in_use_is_refused_with_its_users(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="compat")
     plans.converge()
     plans.node.open_device(4711, "python3")
@@ -192,7 +192,7 @@ def test_another_ones_driver_is_not_fought(planner: MakePlanner, wish: dict[str,
     assert "dkms remove erdma/1.0.2 --all" in problem
 
 
-def test_a_release_that_the_inventory_names_takes_the_place_of_an_older_one_of_ours(planner: MakePlanner) -> None:
+def test_the_inventorys_release_replaces_an_older_one_of_ours(planner: MakePlanner) -> None:
     pins = {"erdma-installer": "a" * 64}
     plans = planner(erdma_driver_version="1.5.9", artifact_pins=pins)
     plans.node.source("1.5.9")
@@ -222,7 +222,7 @@ def test_a_driver_of_another_rdma_core_is_built_again(planner: MakePlanner) -> N
 WAITS = "erdma: the driver is loaded in its mode with the next boot: the RDMA core that runs is not the one that it is built for"
 
 
-def test_where_mlnx_ofed_waits_for_a_reboot_the_driver_is_built_for_it_and_not_loaded_into_the_old_core(planner: MakePlanner) -> None:
+def test_while_mlnx_ofed_awaits_a_reboot_the_driver_is_built_not_loaded(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="ofed")
     plans.node.ofed(running=False)
     assert plans.whats() == [BUILD, *FILES]
@@ -235,7 +235,7 @@ def test_where_mlnx_ofed_waits_for_a_reboot_the_driver_is_built_for_it_and_not_l
     plans.converge()
 
 
-def test_a_rebuild_for_mlnx_ofed_that_packages_are_to_bring_is_in_the_plan_before_they_have_come(planner: MakePlanner) -> None:
+def test_a_rebuild_for_planned_mlnx_ofed_packages_is_in_the_plan(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="compat")
     plans.converge()
     plans.node.put("var/lib/dpkg/status", "Package: bash\nStatus: install ok installed\nVersion: 5.1\n\n")
@@ -394,7 +394,7 @@ def test_releases_of_the_installer_have_a_checksum(planner: MakePlanner, version
     assert plans.whats()[0] == f"DKMS module erdma/{version} for kernel {KERNEL}"
 
 
-def test_an_initramfs_that_holds_the_driver_is_made_again_with_it_and_with_its_mode(planner: MakePlanner) -> None:
+def test_an_initramfs_with_the_driver_is_rebuilt_with_driver_and_mode(planner: MakePlanner) -> None:
     image = f"boot/initrd.img-{KERNEL}"
     plans = planner(erdma_mode="compat")
     plans.node.put(image, f"usr/lib/modules/{KERNEL}/kernel/drivers/infiniband/hw/erdma/erdma.ko\n")
@@ -445,7 +445,7 @@ def test_a_module_that_is_forbidden_to_load(planner: MakePlanner) -> None:
         "module erdma: /etc/modprobe.d/site.conf forbids to load erdma, so it would be missing after a reboot; remove that line"]
 
 
-def test_our_files_say_whose_they_are_and_a_foreign_one_is_kept_in_the_restore_point(planner: MakePlanner) -> None:
+def test_our_files_say_so_and_a_foreign_one_is_in_the_restore_point(planner: MakePlanner) -> None:
     plans = planner()
     plans.node.put(OPTIONS_FILE[1:], "options erdma compat_mode=N\n")
     assert "was not written by railwright" in plans.change(FILES[0]).why

@@ -58,7 +58,7 @@ def test_after_a_kernel_update_it_is_built_for_the_new_kernel(make_spec: MakeSpe
     assert {op.argv[:2] for op in change.ops} == {("dkms", "install")}
 
 
-def test_after_a_kernel_update_erdmas_driver_takes_the_place_of_the_kernels_own(make_spec: MakeSpec, host: TreeHost) -> None:
+def test_after_a_kernel_update_our_driver_replaces_the_kernels_own(make_spec: MakeSpec, host: TreeHost) -> None:
     """By force: DKMS calls a module installed that it left out, where the kernel has one of that name and neither has a version."""
     wanted = dkms.desired(make_spec(erdma_mode="compat"), observe_identity(host))
     seen = dkms.observe(host, wanted)

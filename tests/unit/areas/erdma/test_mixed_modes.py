@@ -66,7 +66,7 @@ def consent(task_vars: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("consent_needed", [True, False])
-def test_every_node_of_the_mix_fails_with_it_also_where_only_a_plan_is_asked_for(consent_needed: bool) -> None:
+def test_mixed_modes_fail_every_node_of_the_mix_also_in_plan(consent_needed: bool) -> None:
     for name in ("cpu1", "gpu1", "gpu2"):
         plans = {"cpu1": plan("N"), "gpu1": plan("Y"), "gpu2": plan("Y")}
         task_vars = {**variables(**plans), "inventory_hostname": name}

@@ -88,7 +88,7 @@ def test_where_nothing_tells_nothing_is_said_of_the_fit(tree: Tree) -> None:
     assert observe_driver(TreeHost(str(tree.root)), KERNEL).fits is None
 
 
-def test_users_are_modules_on_top_and_processes_with_a_device_of_this_driver(tree: Tree) -> None:
+def test_users_are_dependent_modules_and_processes_with_a_device_open(tree: Tree) -> None:
     load(tree, "Y", "1: CA")
     host = TreeHost(str(tree.root))
     assert (users(host), references(host)) == ([], 0)

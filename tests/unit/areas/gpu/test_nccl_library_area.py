@@ -123,7 +123,7 @@ def test_every_system_gets_packages_or_a_refusal(gpu_node: Callable[..., Any], p
         assert bool(wanted) != bool(refused), (os_name, install)
 
 
-def test_the_repository_and_the_hold_come_with_it_and_its_step_is_after_cudas(
+def test_repository_and_hold_come_with_nccl_and_its_step_is_after_cudas(
     gpu_node: Callable[..., Any], planner: Callable[..., Any],
 ) -> None:
     node = gpu_node()

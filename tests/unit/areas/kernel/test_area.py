@@ -91,7 +91,7 @@ def test_what_the_shown_plan_held_is_all_that_is_done_after_the_packages(node: N
     check_expected(after, [change.key for change in shown])
 
 
-def test_an_entry_for_one_boot_only_is_taken_out_and_comes_back_with_the_undo(node: Node, pinned: Pinned) -> None:
+def test_a_one_boot_entry_is_removed_and_restored_by_the_undo(node: Node, pinned: Pinned) -> None:
     node.install(NEW)
     node.generate()
     node.tree.write("boot/grub/grubenv", f"# GRUB Environment Block\nnext_entry={entry(NEW)}\n")
@@ -133,7 +133,7 @@ def test_flavours_of_el_have_packages_of_their_own(el: Node, release: str, image
     assert Planner(el, kernel_version=release).drift()[:2] == [f"package {image}", f"package {headers}"]
 
 
-def test_rarely_used_modules_of_ubuntu_come_where_the_running_kernel_has_them(node: Node) -> None:
+def test_ubuntus_extra_modules_follow_those_of_the_running_kernel(node: Node) -> None:
     old, new = "6.8.0-60-generic", "6.8.0-85-generic"
     node.tree.write("etc/os-release", 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\nPRETTY_NAME="Ubuntu 24.04"\n')
     node.tree.write("proc/sys/kernel/osrelease", old + "\n")
@@ -180,7 +180,7 @@ def test_a_system_whose_packages_are_named_otherwise_is_refused(node: Node, pinn
     assert planner.plan() == []
 
 
-def test_a_boot_loader_that_cannot_be_told_is_refused_only_where_it_has_to_be(node: Node, pinned: Pinned) -> None:
+def test_an_unknown_boot_loader_is_refused_only_if_the_default_must_change(node: Node, pinned: Pinned) -> None:
     (node.tree.root / "cmd/update-grub").unlink()
     node.install(NEW)
     node.generate()
@@ -199,7 +199,7 @@ def test_a_file_that_overrules_ours_and_an_entry_that_is_missing_are_named(node:
     assert ["no entry in GRUB's menu" in problem.message for problem in pinned(NEWER).problems()] == [True]
 
 
-def test_a_kernel_without_a_module_that_the_stack_needs_is_refused_before_the_reboot(node: Node, pinned: Pinned) -> None:
+def test_a_kernel_without_the_stacks_modules_is_refused_before_the_reboot(node: Node, pinned: Pinned) -> None:
     """Debian's cloud kernel has no rdma_rxe: seen in a machine."""
     node.install(NEW, modules=("ib_core", "ib_uverbs", "ib_umad"))
     node.generate()

@@ -94,7 +94,7 @@ def test_a_stack_that_brings_its_own_open_mpi(tmp_path: Path, stack: str, profil
         assert Node(tmp_path, "ubuntu2404", {}, mpi_install=install, **values).problems == []
 
 
-def test_a_profile_without_one_leaves_room_until_a_vendors_package_is_there(tmp_path: Path) -> None:
+def test_a_profile_without_mpi_allows_one_unless_a_vendors_is_installed(tmp_path: Path) -> None:
     values = {"rdma_stack": "doca", "rdma_stack_profile": "doca-roce", "mpi_install": "openmpi"}
     assert Node(tmp_path, "ubuntu2404", {}, **values).problems == []
     (said,) = Node(tmp_path, "ubuntu2404", {"openmpi": VENDORS}, **values).problems

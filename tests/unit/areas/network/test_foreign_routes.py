@@ -66,7 +66,7 @@ def moving(node: "Node", *rows: dict[str, Any]) -> Any:
     return next(change for change in node.plan() if change.what.startswith("address of"))
 
 
-def test_the_undo_ends_with_all_routes_of_others_and_the_change_with_those_that_fit(node: "Node") -> None:
+def test_undo_restores_all_foreign_routes_and_the_change_those_that_fit(node: "Node") -> None:
     change = moving(node, DEFAULT, DHCP, SUBNET, LOCAL)
     first, last = change.ops[0], change.ops[-1]
     assert first.argv == ("true",), "nothing on the way forth; undone last"

@@ -131,7 +131,7 @@ def test_subnet_manager_is_enabled_and_running(fabric: "Node") -> None:
     assert sm_plan(fabric, "active", "enabled") == []
 
 
-def test_in_a_container_the_subnet_manager_runs_only_where_the_machine_below_has_umad(fabric: "Node") -> None:
+def test_a_containers_subnet_manager_needs_the_hosts_umad_device(fabric: "Node") -> None:
     fabric.values["opensm_enabled"] = True
     sm_plan(fabric, "inactive", "disabled")
     identity = fabric.identity()

@@ -104,7 +104,7 @@ def test_rail_that_left_the_inventory_loses_its_file_but_not_its_address(ready: 
 
 
 @pytest.mark.parametrize("named", ["Name=eth1", "MACAddress=02:00:00:00:01:01"])
-def test_a_rail_that_left_stays_management_where_the_controller_comes_in_by_it(ready: "Node", named: str) -> None:
+def test_a_removed_rail_stays_management_if_the_controller_uses_it(ready: "Node", named: str) -> None:
     """Its file goes and the manager is told: that may take off the very address that the controller talks to."""
     ready.nics[1] = ready.nics[1]._replace(management=True)
     text = (ready.root / FILE.removeprefix("file /")).read_text()

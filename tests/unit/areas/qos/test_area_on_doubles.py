@@ -66,7 +66,7 @@ def test_a_bare_nic_gets_the_profile_and_a_second_look_finds_nothing(
     assert node.plan() == []
 
 
-def test_boot_gets_everything_from_scratch_by_the_same_tools_and_loses_it_with_the_profile(make_node: MakeNode) -> None:
+def test_boot_sets_everything_by_the_same_tools_until_the_profile_goes(make_node: MakeNode) -> None:
     node = make_node(mlx5=False, apptrust=True)
     assert node.whats(boot=True)[-2:] == ["file /etc/railwright/roce-qos/eth1", "unit railwright-roce-qos@eth1.service enabled"]
     node.apply()
@@ -109,7 +109,7 @@ def test_a_roll_back_leaves_the_nic_as_it_was(make_node: MakeNode, tools: dict[s
     assert node.state() == before
 
 
-def test_dcb_takes_dcbx_from_mlx5s_firmware_and_says_when_it_cannot_give_it_back(make_node: MakeNode) -> None:
+def test_dcb_takes_dcbx_from_mlx5s_firmware_and_warns_if_it_stays(make_node: MakeNode) -> None:
     node = make_node()
     node.node.driver.dcbx = ["cee", "ieee"]
     assert node.whats()[0] == f"DCBX owner{LINK}"
@@ -145,7 +145,7 @@ BROKEN: list[tuple[Callable[[Any], object], str]] = [
 ]
 
 
-def test_every_link_that_somebody_breaks_is_the_one_change_and_is_mended_and_can_be_taken_back(make_node: MakeNode) -> None:
+def test_every_broken_link_is_one_change_that_applies_and_reverts(make_node: MakeNode) -> None:
     for number, (spoil, what) in enumerate(BROKEN):
         node = make_node(mlx5=False, apptrust=True, **EVERYTHING)
         node.apply()
@@ -181,7 +181,7 @@ def test_a_plan_shows_what_was_and_what_will_be(make_node: MakeNode) -> None:
     assert all(change.area == "roce_qos" and change.why and change.source for change in changes.values())
 
 
-def test_what_stops_the_nic_for_a_moment_needs_consent_only_where_the_rail_carries(make_node: MakeNode) -> None:
+def test_a_short_stop_of_the_nic_needs_consent_only_if_the_rail_is_up(make_node: MakeNode) -> None:
     changes = make_node(mlx5=False, apptrust=True).plan()
     carrying = {change.what.removesuffix(LINK): change.disruption for change in changes if change.what.endswith(LINK)}
     assert carrying == {"DSCP trust": "link", "PFC": "link", "DSCP map": "link", "ECN": "none", "CNP marking": "none",
@@ -198,7 +198,7 @@ def test_a_dcb_whose_kernel_refuses_is_found_by_reading_back(make_node: MakeNode
     assert node.whats() == [f"DSCP map{LINK}"]
 
 
-def test_without_apptrust_another_drivers_trust_is_left_alone_with_a_note_and_not_planned_for_ever(make_node: MakeNode) -> None:
+def test_without_apptrust_another_drivers_trust_is_noted_and_not_planned(make_node: MakeNode) -> None:
     node = make_node(mlx5=False)
     assert node.whats() == [*ALWAYS, *FILES]
     node.apply()
@@ -326,7 +326,7 @@ def soft(node: Any) -> Any:
     return node
 
 
-def test_soft_roce_on_an_interface_without_dcb_gets_rdma_cms_default_only_and_before_its_device_is_there(make_node: MakeNode) -> None:
+def test_soft_roce_without_dcb_gets_only_rdma_cms_default(make_node: MakeNode) -> None:
     node = soft(make_node(tools=(), mlx5=False, ofed=False, rdma_stack="soft_roce"))
     assert node.whats() == [f"RDMA-CM default{LINK}"]
     assert node.notes() == [
@@ -367,7 +367,7 @@ def test_members_of_a_bond_are_set_each_and_what_belongs_to_the_port_once(make_s
     assert "PFC of rail0 (bond0), member eth1" in whats
 
 
-def test_an_apply_whose_map_the_kernel_refused_without_a_word_takes_everything_back(
+def test_a_map_that_the_kernel_silently_refused_reverts_the_apply(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole way of rdma_state: plan, journal, effects, reading back, roll back."""

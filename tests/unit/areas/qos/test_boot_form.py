@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is written for boot, carried out on a NIC fresh from its driver: plan, facts and verdict find nothing to say.
 
-The lines are carried out here on the doubles of this directory, as the script does on a node (roce_qos_boot/test_script.py).
+The lines are carried out here on the doubles of this directory, as the script does on a node (boot/test_script.py).
 """
 
 from __future__ import annotations

@@ -130,6 +130,6 @@ def test_ecn_and_cnp_by_what_was_read() -> None:
         ("mlnx_qos", [60, 40, 0, 0, 0, 0, 0, 0], "0,0,0,0,0,0,0,0"),
     ],
 )
-def test_percents_of_classes_that_do_not_share_go_back_as_far_as_the_tool_takes_them(tool: str, percents: list[int], expected: str) -> None:
+def test_percents_of_strict_classes_are_restored_as_far_as_the_tool_can(tool: str, percents: list[int], expected: str) -> None:
     argv = ets_argv("eth1", tool, list(range(8)), ["strict"] * 8, percents)
     assert expected in " ".join(argv)

@@ -113,7 +113,7 @@ def test_a_figure_is_judged_by_the_type_and_says_so(found: float, status: str) -
     assert item.message.endswith(f"(0.85 of the 80 Gb/s of one device of {EBMGN7EX})")
 
 
-def test_without_a_figure_of_the_type_the_measurement_is_reported_with_the_reason() -> None:
+def test_without_a_figure_for_the_type_the_measurement_comes_with_a_reason() -> None:
     item = judge_figure("n1", "n2", TEST, Limits(**limits_of(spec_of(erdma_instance_type=UNKNOWN))), 75.0, "")
     assert (item.status, item.found) == ("skipped", 75.0)
     assert f"no bandwidth of one eRDMA device of {UNKNOWN} is known" in item.message

@@ -181,7 +181,7 @@ def test_nothing_of_erdma_is_judged_on_another_fabric(nodes: Path) -> None:
     assert judge_erdma("n1", spec, facts(nodes, "erdma2")) == []
 
 
-def test_validate_of_a_good_node_has_all_verdicts_and_takes_no_rate_from_sysfs(nodes: Path) -> None:
+def test_a_good_node_has_all_verdicts_and_no_rate_from_sysfs(nodes: Path) -> None:
     verdicts = whole(nodes, "erdma2", erdma_instance_type=EBMGN7EX)
     of = {item["check"]: item["status"] for item in verdicts}
     checks = ("erdma.provider", "erdma.count", "erdma.port", "rail.mtu", "rail.gid", "port.state")

@@ -50,7 +50,7 @@ def judged(text: str, near: Mapping[str, Sequence[Mapping[str, Any]]] | None = N
     return {item.node: item for item in judge_near(parse_log(text), NEAR if near is None else near, gpus_of_ranks(text))}
 
 
-def test_every_rank_over_its_own_hca_passes_with_what_was_expected_and_found() -> None:
+def test_every_rank_over_its_own_hca_passes_with_expected_and_found() -> None:
     found = judged(HEAD + send("node1", "0[0] -> 2[0]", "0") + send("node1", "3[1] -> 1[1]", "1", "receive") + SECOND)
     expected = {GPUS[0]: ["mlx5_0:1"], GPUS[1]: ["mlx5_1:1"]}
     assert [(name, item.check, item.status, item.expected, item.found) for name, item in found.items()] == [

@@ -165,7 +165,7 @@ def test_a_standin_that_writes_without_end_is_ended(tmp_path: Path, run: str, mo
     assert processes.marked(HOST, run, OURS) == []
 
 
-def test_secrets_of_the_controller_and_of_the_json_file_stay_where_they_are(
+def test_secrets_of_the_controller_and_of_the_json_file_do_not_leak(
     tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VAULT_TOKEN", "hunter2")
@@ -280,14 +280,14 @@ def test_what_the_user_dates_into_the_future_holds_nobody_up(tmp_path: Path, run
     assert not processes.marked(HOST, run, OURS)
 
 
-def test_what_the_user_dates_to_this_moment_again_and_again_holds_nobody_up(run: str) -> None:
+def test_a_run_directory_that_the_user_keeps_touching_blocks_nobody(run: str) -> None:
     aged(run, 300)
     os.utime(run_directory.directory_of(run))
     run_directory.prepare(HOST, "second", USER, "")
     assert not Path(run_directory.directory_of(run)).exists()
 
 
-def test_a_run_that_has_ended_is_none_though_its_directory_and_a_process_stay(run: str) -> None:
+def test_an_ended_run_does_not_count_though_directory_and_process_stay(run: str) -> None:
     (Path(run_directory.directory_of(run)) / "of the job's own").mkdir()
     stop(HOST, run, USER, None)
     assert collect(HOST, run, USER, [])["left"] == ["of the job's own"]

@@ -79,7 +79,7 @@ def test_without_a_marker_the_daemons_are_started_as_they_are() -> None:
         assert not any(name.endswith("launch_agent") for name in parameters(command(launcher, JOB, PROGRAM, "hosts").argv))
 
 
-def test_what_mpich_stands_on_keeps_to_the_interface_too_unless_the_operator_says_otherwise() -> None:
+def test_mpichs_transport_uses_the_interface_unless_the_operator_sets_it() -> None:
     def values(job: Job) -> dict[str, str]:
         found = command("mpich", job, PROGRAM, "hosts").environment
         return {name: value for name, value in found.items() if not name.startswith("HYDRA_")}
@@ -95,7 +95,7 @@ def test_nobody_is_asked_for_a_password() -> None:
         assert any("-oBatchMode=yes" in word for word in (*made.argv, made.environment.get("HYDRA_LAUNCHER_EXTRA_ARGS", "")))
 
 
-def test_hpcx_is_told_where_it_lies_and_its_libraries_come_after_those_of_the_run() -> None:
+def test_hpcx_gets_its_prefix_and_its_libraries_follow_those_of_the_run() -> None:
     mpirun = "/opt/railwright/hpcx/2.25.1/ompi/bin/mpirun"
     job = JOB._replace(mpi=mpirun, environment={"LD_LIBRARY_PATH": "/opt/nccl/lib"})
     made = command("openmpi4", job, PROGRAM, "hosts")

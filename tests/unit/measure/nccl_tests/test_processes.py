@@ -127,7 +127,7 @@ def test_nobody_reads_a_variable_of_a_job_in_a_command_line(tmp_path: Path, run:
     assert_kept(json.loads(said), f"{log} 0 30 timeout")
 
 
-def test_what_starts_the_job_as_its_user_is_started_with_nothing_of_the_job(tmp_path: Path, run: str) -> None:
+def test_the_program_that_becomes_the_job_user_gets_no_variable_of_the_job(tmp_path: Path, run: str) -> None:
     """runuser is root's: a library that the job names, or puts where it is looked for, must not be loaded into it."""
     seen: dict[str, str] = {}
 
@@ -182,7 +182,7 @@ def test_a_job_that_nobody_asks_for_ends_by_itself(tmp_path: Path, run: str) -> 
     assert until(lambda: marked(HOST, run, OURS) == [])
 
 
-def test_the_end_of_a_run_takes_children_in_other_sessions_and_those_that_ignore_term(
+def test_ending_a_run_ends_children_of_other_sessions_or_deaf_to_term(
     tmp_path: Path, run: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "TERM_S", 0.5)

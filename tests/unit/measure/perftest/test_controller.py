@@ -50,7 +50,7 @@ def test_a_host_without_a_good_result_counts_as_not_there(value: Any) -> None:
     assert result_of(variables(), "n1", "check") is None
 
 
-def test_verdicts_are_found_in_results_and_in_lists_also_of_a_host_that_failed_later() -> None:
+def test_verdicts_are_collected_also_from_a_host_that_failed_later() -> None:
     item = verdict("n1", "fail")
     given = variables(n1={"check": {"verdicts": [item]}, "kept": [item, "noise"], "other": {"verdicts": "noise"}})
     assert verdicts_in(given, "n1", "check") == [item]
@@ -111,7 +111,7 @@ def test_what_a_hostile_node_says_of_its_rails_reaches_no_other_node(rail: Any) 
     assert not usable({"facts": {}, "rails": [RAIL, rail]})
 
 
-def test_a_failure_of_the_cluster_counts_for_every_node_and_one_of_a_node_only_there() -> None:
+def test_a_clusters_failure_fails_every_node_and_a_nodes_failure_only_it() -> None:
     summary = summarise(["n1", "n2"], [verdict("n1", "fail"), verdict("n2", "pass"), verdict("", "fail"), verdict("", "pass")])
     assert (summary["n1"]["fail"], summary["n2"]["fail"]) == (2, 1)
     assert (summary["n1"]["pass"], summary["n2"]["pass"]) == (1, 2)

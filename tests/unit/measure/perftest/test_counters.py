@@ -32,7 +32,7 @@ def test_a_snapshot_of_a_tree_written_from_mlx5s_documented_format(tmp_path: Pat
     assert "rx_packets" not in eth1["counters"]
 
 
-def test_other_drivers_names_are_read_as_mlx5s_on_a_tree_written_from_bnxts_sources(tmp_path: Path) -> None:
+def test_bnxts_counter_names_are_read_as_mlx5s(tmp_path: Path) -> None:
     port = {"oos_drop_count": 1, "seq_err_naks_rcvd": 2, "to_retransmits": 3, "missing_resp": 4, "rx_ecn_marked_pkts": 5, "tx_cnp_pkts": 6,
             "rx_cnp_pkts": 7}  # fmt: skip
     statistics = {"rx_pfc_ena_frames_pri3": 8, "tx_pfc_ena_frames_pri0": 9, "pfc_pri3_rx_duration_us": 10, "pfc_pri3_tx_transitions": 11}

@@ -155,7 +155,7 @@ def test_without_a_threshold_a_figure_is_reported_and_never_passes(
     assert (verdict.status, verdict.found) == (status, 96.42)
 
 
-def test_an_unclaimed_server_is_ended_by_stop_and_a_second_stop_is_harmless(host: Node, bandwidth: Measurement) -> None:
+def test_stop_ends_an_unclaimed_server_and_a_second_stop_is_harmless(host: Node, bandwidth: Measurement) -> None:
     perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     pid = perftest_node.read_record(host)["servers"][0]["pid"]
     assert perftest_node.stop_servers(host) == 1

@@ -140,7 +140,7 @@ def test_what_was_downloaded_and_verified_is_left_to_the_real_step(world: World,
     assert sorted((world.node.root / "var/cache/apt/archives").glob("*.deb")) == kept
 
 
-def test_proved_without_a_download_it_leaves_nothing_and_still_counts_the_room(
+def test_a_dry_run_without_download_leaves_nothing_and_counts_the_room(
     world: World, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = served + "/3.2.3"

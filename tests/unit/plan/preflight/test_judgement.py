@@ -108,7 +108,7 @@ def test_modules_that_are_built_need_room_of_their_own() -> None:
 @pytest.mark.parametrize(("offset", "words"), [
     (-32.0, "31 s behind"), (-31.0, None), (0.0, None), (31.0, None), (32.0, "31 s ahead of"),
 ])  # fmt: skip
-def test_the_clock_may_differ_by_what_the_round_trip_explains_and_the_limit(offset: float, words: str | None) -> None:
+def test_clocks_may_differ_by_the_round_trip_and_the_limit(offset: float, words: str | None) -> None:
     found = preflight_problems(spec(preflight_max_clock_skew_s=30), identity(), GOOD._replace(clock=NOW + offset))
     assert [item.subject for item in found] == ([] if words is None else ["clock"])
     assert words is None or words in found[0].message

@@ -100,7 +100,7 @@ def test_the_core_that_would_fit_is_named() -> None:
     assert too_new(NEW, "2.19.4") is None
 
 
-def test_the_interpreter_that_fits_is_chosen_unless_the_inventory_names_one() -> None:
+def test_a_fitting_interpreter_is_chosen_unless_the_inventory_names_one() -> None:
     assert choose_python([OLD, NEW], "2.19.4", None) == NEW
     assert choose_python([OLD, NEW], "2.16.1", None) == OLD
     assert choose_python([OLD], "2.19.4", None) == OLD

@@ -21,7 +21,7 @@ CACHE = b"""3 libs found in cache `/etc/ld.so.cache'
 """
 
 
-def test_the_loaders_own_comes_first_then_prefixes_newest_first_then_what_was_named(make_node: MakeNode) -> None:
+def test_the_loaders_library_precedes_prefixes_and_then_named_ones(make_node: MakeNode) -> None:
     host = make_node({
         "cmd/ldconfig_-p": CACHE, LIB: elf("2.26.2", "12.8"), "/usr/lib/i386-linux-gnu/libnccl.so.2": elf("2.1.0"),
         "/opt/railwright/nccl/2.9.9-cu12/lib/libnccl.so.2": elf("2.9.9", "12.2"),

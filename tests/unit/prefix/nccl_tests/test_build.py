@@ -112,7 +112,7 @@ def test_another_toolchain_gives_another_directory(where: str, name: str, value:
     assert build.plan({"n1": node()}, WISHES)["directory"] != build.plan({"n1": changed}, WISHES)["directory"]
 
 
-def test_another_gpu_or_source_gives_another_directory_and_another_builder_the_same() -> None:
+def test_gpu_and_source_name_the_build_directory_and_the_builder_does_not() -> None:
     first = build.plan({"n1": node()}, WISHES)
     assert len(first["recipe"]["key"]) == 12
     assert build.plan({"n1": node(gpus=[A100])}, WISHES)["directory"] != first["directory"]
@@ -158,7 +158,7 @@ def test_a_changed_program_is_replaced_and_told_of(planned: dict[str, Any]) -> N
     assert (on_builder["origin"], on_builder["receivers"]) == ("n2", ["n1"])
 
 
-def test_a_program_that_was_changed_together_with_its_manifest_is_replaced_too(planned: dict[str, Any]) -> None:
+def test_a_program_changed_together_with_its_manifest_is_replaced(planned: dict[str, Any]) -> None:
     other = dict.fromkeys(SUMS, "f" * 64)
     clever = {"manifest": build.read_manifest(build.manifest(planned["recipe"], "n2", other)), "programs": other}
     assert build.choose(planned, {"n1": state(planned), "n2": clever, "n3": state(planned)})["receivers"] == ["n2"]

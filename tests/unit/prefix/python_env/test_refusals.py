@@ -65,7 +65,7 @@ def test_a_gpu_that_the_build_has_no_kernels_for(site: MakeSite, tmp_path: Path)
     assert site(gpus=(H100,), **values).look()["environment"]["missing"]
 
 
-def test_pypis_wheel_for_arm_without_cuda_is_not_what_a_node_with_gpus_means(site: MakeSite, tmp_path: Path) -> None:
+def test_pypis_arm_wheel_without_cuda_is_refused_for_a_node_with_gpus(site: MakeSite, tmp_path: Path) -> None:
     """Its nvidia-* are asked for on x86_64 alone, until 2.11."""
     torch_files.torch_wheel(tmp_path / "w", "2.9.1", None)
     there = site(ai_environment_torch="2.9.1", ai_environment_wheels=str(tmp_path / "w"))

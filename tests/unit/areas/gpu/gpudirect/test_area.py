@@ -32,7 +32,7 @@ def test_dma_buf_needs_nothing(planner: MakePlanner) -> None:
     assert plans.problems() == plans.notes() == []
 
 
-def test_without_a_gpu_or_an_rdma_device_nothing_is_set_up_and_the_note_says_why(planner: MakePlanner) -> None:
+def test_without_gpu_or_rdma_device_nothing_is_set_up_and_a_note_says_why(planner: MakePlanner) -> None:
     plans = planner(gpus=(), rdma_stack="doca", gpudirect_path="nvidia_peermem")
     assert plans.plan() == plans.problems() == []
     assert plans.notes() == ["gpudirect: this node has no NVIDIA GPU; nothing to set up"]
@@ -109,7 +109,7 @@ def test_one_that_is_loaded_and_not_registered_is_exchanged_with_consent(planner
     plans.converge()
 
 
-def test_one_that_works_is_not_unloaded_for_a_build_that_only_the_next_boot_needs(planner: MakePlanner) -> None:
+def test_a_working_module_is_not_unloaded_for_the_next_boots_build(planner: MakePlanner) -> None:
     plans = planner(rdma_stack="doca", gpudirect_path="nvidia_peermem")
     plans.node.stack(*DOCA)
     plans.node.driver("580.95.05", crc=STACK_CRC)
@@ -226,7 +226,7 @@ def test_a_container_gets_files_only(planner: MakePlanner) -> None:
     assert "this is a container" in plans.notes()[0]
 
 
-def test_a_path_that_cannot_work_is_refused_with_one_line_and_changes_nothing(planner: MakePlanner) -> None:
+def test_a_path_that_cannot_work_is_refused_and_nothing_changes(planner: MakePlanner) -> None:
     plans = planner(rdma_stack="doca", gpudirect_path="nv_peer_mem")
     plans.node.stack(*DOCA)
     plans.node.driver("580.95.05", PROPRIETARY)

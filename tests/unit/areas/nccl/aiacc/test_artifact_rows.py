@@ -12,7 +12,7 @@ def rows(**values: Any) -> dict[str, Row]:
     return {row.name: row for row in found if "aiacc" in row.name}
 
 
-def test_both_kinds_with_the_pins_of_the_inventory_and_their_place_in_a_mirror() -> None:
+def test_deb_and_rpm_rows_have_the_inventorys_pins_and_mirror_paths() -> None:
     found = rows(artifact_pins={"aiacc_nccl_plugin_rpm": "e" * 64}, artifact_mirror="http://mirror.example.com/m")
     assert {name: (row.pin, row.value) for name, row in found.items()} == {
         "aiacc_nccl_plugin_deb": ("operator", None),
@@ -29,7 +29,7 @@ def test_another_release_has_rows_of_its_own() -> None:
     assert set(rows(aiacc_version="1.1.0")) == {"aiacc_nccl_plugin_deb-1.1.0", "aiacc_nccl_plugin_rpm-1.1.0"}
 
 
-def test_the_operators_own_place_is_one_row_and_a_file_of_the_controllers_none() -> None:
+def test_an_operators_url_is_one_row_and_a_controllers_file_none() -> None:
     url = "http://mirror.example.com/plugin.rpm"
     (row,) = rows(aiacc_url=url).values()
     assert (row.name, row.url, row.value) == ("aiacc_url", url, "e" * 64)

@@ -44,7 +44,7 @@ def test_a_library_that_the_cache_calls_lib_and_the_package_usr_lib(node: MakeNo
     assert found(host) == (Nccl("/lib/x86_64-linux-gnu/libnccl.so.2", "2.12.12", "package"),)
 
 
-def test_what_lies_in_usr_local_lib_counts_although_the_loader_does_not_look_there(node: MakeNode) -> None:
+def test_usr_local_lib_counts_although_the_loader_does_not_search_it(node: MakeNode) -> None:
     host = node("rocky9")
     host.nccl(LOCAL, "2.8.4")
     host.ldconfig()

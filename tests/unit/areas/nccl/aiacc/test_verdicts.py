@@ -127,7 +127,7 @@ def test_an_empty_variable_is_none_to_nccl(served: MakeNode) -> None:
     assert plugin(host).status == "pass"
 
 
-def test_with_the_native_profile_it_does_nothing_only_while_it_is_turned_off(served: MakeNode) -> None:
+def test_with_the_native_profile_the_plugin_must_be_turned_off(served: MakeNode) -> None:
     host = served()
     assert plugin(host, "erdma-native").status == "fail"
     assert "nccl.conf does not set it" in plugin(host, "erdma-native").message
@@ -139,14 +139,14 @@ def test_with_the_native_profile_it_does_nothing_only_while_it_is_turned_off(ser
     assert "/etc/profile.d/x.sh sets it to aiacc" in plugin(host, "erdma-native").message
 
 
-def test_with_the_native_profile_a_plugin_that_the_loader_does_not_know_is_harmless(node: MakeNode) -> None:
+def test_with_the_native_profile_a_plugin_off_the_loaders_path_is_harmless(node: MakeNode) -> None:
     host = node("rocky9")
     host.install("aiacc-nccl-plugin", "1.0.2-1", PLUGIN)
     host.ldconfig()
     assert plugin(host, "erdma-native").status == "pass"
 
 
-def test_a_plugin_of_somebody_else_is_not_our_business_with_another_profile(node: MakeNode) -> None:
+def test_with_another_profile_a_foreign_plugin_is_not_judged(node: MakeNode) -> None:
     host = node()
     host.install("aws-ofi-nccl", "1.9", PLUGIN)
     host.ldconfig()

@@ -68,13 +68,13 @@ def test_the_settings_file_has_one_effect_a_line(node: Node) -> None:
 
 
 @pytest.mark.parametrize("content", ["1\t2", "1\nrun\treboot", "", "\x7f"])
-def test_a_word_that_would_need_quoting_is_refused_before_anything_is_changed(node: Node, content: str) -> None:
+def test_an_argument_that_needs_quoting_is_refused_before_any_change(node: Node, content: str) -> None:
     nic = NIC._replace(settings=(value("/sys/class/net/eth1/ecn/roce_np/enable/3", content),))
     with pytest.raises(RailwrightError, match=r"rail0 \(eth1\): .* a word must not be empty"):
         node.plan(nic)
 
 
-def test_the_udev_rules_start_the_unit_of_the_interface_and_of_the_rdma_device(node: Node) -> None:
+def test_udev_rules_start_the_unit_of_interface_and_rdma_device(node: Node) -> None:
     """Both members of a bond share an RDMA device; the tool has the path that this node has it at."""
     apply(node, NIC, OTHER._replace(hca="mlx5_0"))
 
@@ -86,7 +86,7 @@ def test_the_udev_rules_start_the_unit_of_the_interface_and_of_the_rdma_device(n
     assert (node.read(boot.RULES) or "").splitlines()[2:] == rows("eth1", "mlx5_0") + rows("eth2", "mlx5_0")
 
 
-def test_the_network_area_does_not_take_the_rules_for_an_old_file_of_its_own(node: Node) -> None:
+def test_the_network_area_does_not_remove_the_rules_as_its_own_old_file(node: Node) -> None:
     apply(node, NIC)
     node.put("/etc/udev/rules.d/70-railwright-rail0.rules", HEADER)
     found = evidence.observe_files(node)
@@ -143,7 +143,7 @@ def test_what_others_put_beside_ours_stays(node: Node) -> None:
     assert node.files()["etc/railwright/roce-qos/notes"] == "mine\n"
 
 
-def test_without_any_nic_all_of_it_goes_and_files_of_others_by_those_names_stay(node: Node) -> None:
+def test_without_a_nic_our_files_go_and_foreign_ones_of_those_names_stay(node: Node) -> None:
     before = node.files()
     apply(node, NIC, OTHER)
     apply(node)

@@ -73,7 +73,7 @@ def test_a_provisioned_nic_agrees_with_its_file(tmp_path: Path, profile: QosProf
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_nic_that_runs_another_profile_differs_in_every_part_that_the_two_do_not_share(tmp_path: Path, tool: str) -> None:
+def test_a_nic_with_another_profile_differs_where_the_profiles_differ(tmp_path: Path, tool: str) -> None:
     provision(tmp_path, QOS_PROFILES[0], tool)
     (tmp_path / FILE).write_text(text_of(QOS_PROFILES[1], tool))
     found = boot_of(tmp_path)

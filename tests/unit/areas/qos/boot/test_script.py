@@ -114,7 +114,7 @@ def test_the_area_and_the_script_speak_one_language(machine: Machine) -> None:
     assert (enable.read_text(), mode.read_text()) == ("1", "RoCE v2")
 
 
-def test_a_line_that_fails_is_told_in_the_systems_words_and_the_rest_is_done(machine: Machine) -> None:
+def test_a_failing_line_is_reported_with_its_error_and_the_rest_runs(machine: Machine) -> None:
     last = machine.attribute("/sys/a/last", "0\n")
     (machine.root / "sys/full").symlink_to("/dev/full")
     machine.settings(
@@ -169,7 +169,7 @@ def test_a_bond_member_is_known_by_its_own_address(machine: Machine) -> None:
     assert machine.run() == (0, "")
 
 
-def test_an_rdma_device_that_comes_late_is_waited_for_and_rdma_cm_is_loaded(machine: Machine) -> None:
+def test_a_late_rdma_device_is_waited_for_and_rdma_cm_is_loaded(machine: Machine) -> None:
     machine.tool("modprobe", f'echo "$@" >{machine.root}/loaded\nmkdir -p {CONFIG}\n')
     machine.settings(("mkdir", CONFIG + "/mlx5_0"))
     (machine.root / "sys/class/infiniband").mkdir(parents=True)

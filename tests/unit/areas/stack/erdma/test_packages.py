@@ -75,7 +75,7 @@ def test_some_are_there_and_some_are_not(node: Node, erdma: Make, on: Make) -> N
     assert [(step["state"], step["names"]) for step in steps] == [("replaced", ["libibverbs1"]), ("present", [*DEB[1:], "rdmacm-utils"])]
 
 
-def test_the_distributions_stay_where_the_inventory_says_so_and_a_note_says_what_is_missing(node: Node, erdma: Make, on: Make) -> None:
+def test_distribution_packages_stay_if_wanted_and_a_note_lists_the_missing(node: Node, erdma: Make, on: Make) -> None:
     node.dpkg(*((name, "39.0-1") for name in (*DEB, "rdma-core", "rdmacm-utils", "perftest", "infiniband-diags", "mstflint")))
     spec, identity = erdma(erdma_repository="false"), on("ubuntu 22.04")
     assert changes(node, spec, identity) == []

@@ -156,7 +156,7 @@ def test_the_tables_do_not_contradict_each_other(on: On) -> None:
 
 
 @pytest.mark.parametrize("system", ["centos 7", "centos 8", "alinux 2.1903", "ubuntu 18.04", "ubuntu 20.04"])
-def test_a_served_system_without_security_updates_is_refused_unless_accepted(system: str, erdma: MakeSpec, on: On) -> None:
+def test_a_system_without_security_updates_is_refused_unless_accepted(system: str, erdma: MakeSpec, on: On) -> None:
     evidence = Evidence(0, {}, None, 1795219200.0, 1795219201.0, None)  # sent on 2026-11-21
 
     def said(**values: Any) -> list[str]:
