@@ -13,7 +13,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests. Those of tests/hostile have none."""
+    """Keep one shard. By file: its fixtures (a booted lab) are what costs, not its tests. Those of tests/hostile have none.
+
+    Slow tests come first: the last one of a stage would keep one worker busy and the others idle.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     try:
         chosen = part(sorted({unit(item) for item in items}), str(config.getoption("--shard")))
     except ValueError as error:

@@ -65,7 +65,7 @@ def test_every_row_has_a_source_and_a_pin_of_the_right_form() -> None:
             assert re.fullmatch(FORMS[row.pin], row.value), row.name
 
 
-def test_a_file_is_never_taken_by_a_fingerprint_nor_a_repository_by_a_checksum() -> None:
+def test_files_have_checksums_and_repositories_have_fingerprints() -> None:
     for row in ARTIFACTS:
         allowed = {"operator", OPERATOR_PIN[row.kind]} | ({"commit"} if row.kind == "archive" else set())
         assert row.pin in allowed, row.name

@@ -54,7 +54,7 @@ def test_facts_of_a_lease_run_no_command_on_the_controller(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize("module", ["stat", "setup"])
-def test_a_fact_from_a_play_before_ours_that_bears_a_key_of_ours_is_refused_by_name(cluster: Cluster, module: str) -> None:
+def test_an_earlier_plays_fact_named_like_our_key_is_refused_by_name(cluster: Cluster, module: str) -> None:
     """A liar's answer to ansible.builtin.stat replaced the inventory's aiacc_archive, and the private key was copied to the node."""
     theirs = {"name": "Theirs", f"ansible.builtin.{module}": {"path": "/x"} if module == "stat" else {}}
     site = [{"hosts": "rdma", "gather_facts": False, "tasks": [theirs]}, *apply_of_aiacc()]

@@ -18,6 +18,8 @@ import pytest
 
 from nccl_tables import table
 
+pytestmark = pytest.mark.xdist_group("bench")  # a node has one run at a time, and this machine is the node
+
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
 HALF = {"time_us": 5000.0, "algbw": 214.75, "busbw": 214.75, "wrong": 0}

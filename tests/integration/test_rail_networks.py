@@ -25,6 +25,7 @@ from namespaces import DEV, MTU, Fabric
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(shutil.which("ping") is None or shutil.which("ip") is None, reason="needs iproute2 and iputils-ping"),
+    pytest.mark.xdist_group("rails"),  # pings have a second, and namespaces are named by the process
 ]
 
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
@@ -159,7 +160,7 @@ def test_the_kernels_own_detection_is_believed() -> None:
         assert [(item.node, item.found) for item in verdicts if item.status == "fail"] == [("n2", "dadfailed")]
 
 
-def test_in_one_flat_subnet_traffic_leaves_by_the_wrong_rail_until_it_is_routed_by_its_source() -> None:
+def test_a_flat_subnet_needs_source_routing_to_use_the_right_rail() -> None:
     with Fabric(2, FLAT) as fabric:
         fabric.plug("n1", 1, 0)
         fabric.plug("n2", 1, 0)
@@ -199,7 +200,7 @@ print(json.dumps([[problem.message for problem in network.conflicts(desired, obs
 """
 
 
-def test_an_address_that_another_node_has_is_a_conflict_of_the_plan_and_a_free_one_is_not(three: Fabric) -> None:
+def test_only_an_address_that_another_node_has_is_a_conflict(three: Fabric) -> None:
     address = three.cidr("n3", 0)
     rail = {"name": "rail0", "index": 0, "match": "mac", "value": three.mac("n3", 0), "address": address, "gateway": None, "mtu": MTU}
     values = {"fabric": "roce", "mtu": MTU, "rdma_stack": "inbox", "network_backend": "auto", "network_manage_addresses": True,

@@ -6,9 +6,13 @@ What nodes find and do is played (tests/lib/remediate_site.py); plays, batches, 
 
 from pathlib import Path
 
+import pytest
+
 from drift_findings import BURNT, CONF, LINE, MASKED, MTU, PORT, SYSCTL, finding
 from remediate_site import Site
 from upgrade_site import said
+
+pytestmark = pytest.mark.slow
 
 DEVICE = finding("rxe: RDMA link rxe0 on rail0 (eth1)", severity="critical")
 MODULE = finding("kernel_modules: module rdma_rxe loaded", severity="critical")
@@ -36,7 +40,7 @@ def test_the_first_batch_that_does_not_come_back_clean_is_the_last(tmp_path: Pat
     assert [site.left(name) for name in ("n2", "n4", "n5")] == [[], [], [BURNT["key"], PORT["key"]]]
 
 
-def test_a_node_that_is_lost_stops_the_run_and_one_that_was_away_before_does_not(tmp_path: Path) -> None:
+def test_a_node_lost_during_the_run_stops_it_and_one_away_before_does_not(tmp_path: Path) -> None:
     site = Site(tmp_path, n1={"findings": [SYSCTL]}, n2={"findings": [SYSCTL]}, n3={"findings": [SYSCTL], "dies": True},
                 n4={"findings": [SYSCTL]})
     (tmp_path / "nodes" / "n1.away").touch()
@@ -48,7 +52,7 @@ def test_a_node_that_is_lost_stops_the_run_and_one_that_was_away_before_does_not
     assert "lost: n3. Not touched: n4" in said(done)
 
 
-def test_what_comes_to_light_is_mended_too_and_what_speaks_against_it_stops(tmp_path: Path) -> None:
+def test_changes_found_later_are_remediated_and_later_problems_stop_it(tmp_path: Path) -> None:
     """n1's module brings a device that needs a link; n2's repair costs it a port; n3 is refused; n4 is asked for more than it can."""
     held = [CONF["key"]]
     site = Site(tmp_path, n1={"findings": [MODULE], "brings": {MODULE["key"]: [DEVICE]}}, n2={"findings": [SYSCTL, MASKED]},

@@ -20,6 +20,7 @@ NETWORKD = Path("/lib/systemd/systemd-networkd")
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
     pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2"),
+    pytest.mark.xdist_group("rails"),
 ]
 
 ADDRESS, SUBNET = "172.20.20.1/24", "172.20.20.0/24"

@@ -27,7 +27,10 @@ BIN = Path(sys.executable).parent
 VAULT = "open sesame"
 HEARD = "syslog is heard"
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces with a syslog of their own")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces with a syslog of their own"),
+    pytest.mark.slow,
+]
 
 
 class Vaulted(str):

@@ -7,7 +7,11 @@ What the plans say is canned (tests/lib/upgrade_site.py); plays, role, lease and
 import json
 from pathlib import Path
 
+import pytest
+
 from upgrade_site import Site, plan, said
+
+pytestmark = pytest.mark.slow
 
 KERNEL = "kernel: 6.1.0-48-amd64 runs"
 STACK = "stack: kernel modules of doca in use"

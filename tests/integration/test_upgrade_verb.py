@@ -14,7 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from upgrade_site import Site, plan
+
+pytestmark = pytest.mark.slow
 
 PIN = "packages: package rdma-core"
 STACK = "stack: kernel modules of doca in use"

@@ -153,7 +153,7 @@ def test_with_consent_the_driver_is_built_for_compat_and_reloaded(role: Role) ->
     assert (running(role.machine), role.machine.run("cat", MAD).strip()) == ("Y", "Y")
 
 
-def test_a_driver_that_was_loaded_by_hand_in_another_mode_is_noticed_and_mended(role: Role) -> None:
+def test_a_driver_loaded_by_hand_in_another_mode_is_found_and_remediated(role: Role) -> None:
     machine = role.machine
     machine.sh("rmmod erdma; modprobe erdma compat_mode=N")
     role.refuses("mode of the eRDMA driver", erdma_mode="compat")

@@ -109,7 +109,8 @@ def _suite(kind: str, *options: str, timeout: int) -> tuple[Step, ...]:
 
 def stages() -> dict[str, Stage]:
     """Every stage by name, in the order of ``make test``."""
-    workers = str(min(4, os.cpu_count() or 1))
+    cores = min(4, os.cpu_count() or 1)
+    workers, more = str(cores), str(cores + 1)
     table = (
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 15 * MINUTE),), one_core=True),
         Stage("images", _images(), one_core=True),
@@ -117,9 +118,10 @@ def stages() -> dict[str, Stage]:
         Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, python=BIN216 / "python"),), one_core=True),
         Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
-        Stage("integration", _suite("integration", "-n", workers, "--dist", "loadfile", timeout=20 * MINUTE)),
+        # Real runs of ansible-playbook, which wait for reboots and time limits: with two workers about half of two cores is idle.
+        Stage("integration", _suite("integration", "-n", more, "--dist", "loadgroup", timeout=20 * MINUTE)),
         # Nodes that lie, in plays of ansible-playbook. One worker more than cores: test_limits.py waits for time limits.
-        Stage("hostile", (_pytest("hostile", "-n", str(int(workers) + 1), "tests/hostile", timeout=15 * MINUTE),)),
+        Stage("hostile", (_pytest("hostile", "-n", more, "tests/hostile", timeout=15 * MINUTE),)),
         Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
         Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),

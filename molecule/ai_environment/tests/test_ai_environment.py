@@ -111,7 +111,7 @@ def the(told: Told, run: str, node: str) -> list[str]:
     return [said for _task, said in told.runs[run][node].failed]
 
 
-def test_what_has_no_checksum_or_does_not_fit_is_refused_and_no_node_changes(told: Told, scenario: str) -> None:
+def test_a_wheel_without_checksum_or_fit_is_refused_and_no_node_changes(told: Told, scenario: str) -> None:
     build = Playbook(scenario).build
     assert any(f"ai_environment: {build}/torch.lock:4: tiny==1.0 has no checksum" in said for said in the(told, "refused", "gpu1"))
     for node in WHEELED:
@@ -185,7 +185,7 @@ def test_one_that_lost_a_file_is_made_anew_beside_it_and_is_not_touched(told: To
         assert (told.runs["mended"][node].failed, told.runs["mended"][node].changed) == ([], []), node
 
 
-def test_an_environment_that_does_not_import_is_never_published_and_nothing_of_it_stays(told: Told) -> None:
+def test_an_environment_that_fails_to_import_is_removed_and_not_linked(told: Told) -> None:
     for node in WHEELED:
         said = the(told, "does not import", node)
         assert any("torch 2.9.1+cpu cannot be imported: ModuleNotFoundError: No module named 'no_such_library'" in item

@@ -231,7 +231,7 @@ def test_the_second_apply_changes_nothing(told: Told, node: str) -> None:
 
 
 @pytest.mark.parametrize("node", ENDINGS)
-def test_a_newer_release_comes_from_the_controller_and_the_older_one_only_with_consent(told: Told, node: str) -> None:
+def test_a_newer_release_is_installed_and_an_older_one_only_with_consent(told: Told, node: str) -> None:
     assert told.runs["newer"].hosts[node].failed == []
     assert told.versions["newer"][node] == "1.1.0"
     refused = told.runs["back without consent"]

@@ -40,7 +40,7 @@ def test_every_fault_is_judged(railwright: Any, on: Any) -> None:
     assert any(verdict["node"] == "node2" and verdict["found"] in (None, "absent", "missing") for verdict in failing), failing
 
 
-def test_every_fault_is_named_exactly_and_a_node_without_its_consent_is_left_alone(railwright: Any, on: Any) -> None:
+def test_every_fault_is_named_and_a_node_without_consent_is_left_alone(railwright: Any, on: Any) -> None:
     """On node1 one change of three lacks consent, and so nothing is done there; node2 needs none, and is repaired."""
     run = railwright("apply", "--consent", "restart")
     assert run.code == 1, run.document

@@ -66,7 +66,7 @@ def put(cluster: Cluster, node: str, file: Path, name: str) -> None:
     ("src1", ": The checksum for"),
     ("local1", f"which is pinned for {WHEEL}; no node was changed"),
 ])
-def test_a_file_that_is_not_the_catalogues_is_refused_and_nothing_of_it_stays(told: Told, node: str, words: str) -> None:
+def test_a_file_with_another_checksum_is_refused_and_removed(told: Told, node: str, words: str) -> None:
     """The stand-ins are not what the catalogue has a checksum of."""
     assert any(said.startswith("nccl: ") and words in said for _task, said in told.runs["wrong"][node].failed)
     assert told.files[0][node] == told.files[1][node]

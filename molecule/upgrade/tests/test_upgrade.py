@@ -46,7 +46,7 @@ def test_every_node_is_done(moved: Moved) -> None:
     assert set(moved.done.states.values()) == {"done"}
 
 
-def test_every_node_is_on_the_new_set_after_one_drain_and_one_reboot_with_each_package_once(moved: Moved, rollout: Rollout) -> None:
+def test_every_node_has_the_new_set_after_one_drain_and_one_reboot(moved: Moved, rollout: Rollout) -> None:
     """And nobody's job was cut short, at most so many nodes were away, and all of them take work again."""
     assert rollout.complaints(moved.mark, "B") == []
 

@@ -60,7 +60,7 @@ def test_half_changed_packages_are_finished_with_consent_only(rollout: Rollout, 
     assert rollout.witness.installed()["node3"] != way.release
 
 
-def test_after_both_every_node_is_on_the_new_set_and_nothing_was_done_twice(rollout: Rollout, way: Way) -> None:
+def test_every_node_has_the_new_set_and_nothing_was_done_twice(rollout: Rollout, way: Way) -> None:
     way.to_its_end("--consent", REPAIR)
     assert rollout.complaints(way.mark, way.release) == []
     assert [name for batch in rollout.order() for name in batch] == rollout.nodes

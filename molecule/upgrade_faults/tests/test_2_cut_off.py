@@ -66,7 +66,7 @@ def test_a_network_that_is_cut_for_a_minute(rollout: Rollout, way: Way) -> None:
         way.to_its_end()
 
 
-def test_after_both_every_node_is_on_the_new_set_and_nothing_was_done_twice(rollout: Rollout, way: Way) -> None:
+def test_every_node_has_the_new_set_and_nothing_was_done_twice(rollout: Rollout, way: Way) -> None:
     """But for the one package that had no room."""
     assert rollout.complaints(way.mark, way.release, twice=("node1",)) == []
     assert rollout.witness.reboots(way.mark) == dict.fromkeys(rollout.nodes, 1)

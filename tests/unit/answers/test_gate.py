@@ -85,7 +85,7 @@ def test_only_check_mode_skips() -> None:
     assert passed(NAMESPACE + "rdma_nccl_tests", "start", answer)["failed"]
 
 
-def test_texts_are_cut_messages_at_their_end_and_outputs_at_their_beginning() -> None:
+def test_long_messages_lose_their_end_and_long_outputs_their_beginning() -> None:
     found = own("rdma_drift", None, {"failed": True, "msg": "a" * 2 * MESSAGE_LIMIT + "z", "module_stdout": "b" * 2 * OUTPUT_LIMIT + "z"})
     assert (len(found["msg"]), found["msg"][-1]) == (MESSAGE_LIMIT, "a")
     assert (len(found["module_stdout"]), found["module_stdout"][-1]) == (OUTPUT_LIMIT, "z")

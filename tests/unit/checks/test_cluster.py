@@ -64,7 +64,7 @@ def gpu(version: str) -> dict[str, Any]:
     return {"gpus": [{"pci": "0000:14:00.0"}], "gpu_driver": {"version": version, "flavour": "open"}}
 
 
-def test_another_gpu_driver_is_one_verdict_and_nodes_without_gpus_have_none(four: dict[str, Any]) -> None:
+def test_a_differing_gpu_driver_is_one_verdict_and_none_without_gpus(four: dict[str, Any]) -> None:
     for name in ("node1", "node2", "node3"):
         four[name].facts.update(gpu("580.95.05"))
     assert [item.found for item in judge(four) if item.check == "cluster.gpu_driver"] == ["580.95.05 open"]
@@ -75,7 +75,7 @@ def test_another_gpu_driver_is_one_verdict_and_nodes_without_gpus_have_none(four
     assert [(item.node, item.found) for item in others(judge(four))] == [("node3", "none")]
 
 
-def test_nodes_that_the_inventory_gives_another_stack_are_compared_among_themselves(four: dict[str, Any]) -> None:
+def test_nodes_are_compared_only_with_nodes_of_the_same_stack(four: dict[str, Any]) -> None:
     views = {name: node.view() | {"stack": "doca 3.2.3" if name in ("node1", "node2") else "inbox"} for name, node in four.items()}
     for name in ("node1", "node2"):
         views[name]["facts"].update(kernel="5.14.0-570.el9", stack={"name": "doca", "version": "3.2.3"})
@@ -124,7 +124,7 @@ def test_kernel_lines(one: str, other: str, same: bool) -> None:
     assert same_kernel_line(one, other) is same
 
 
-def test_what_cannot_be_read_is_unknown_for_that_node_and_the_rest_is_judged(four: dict[str, Any]) -> None:
+def test_an_unreadable_value_is_unknown_for_its_node_only(four: dict[str, Any]) -> None:
     four["node1"].port(0)["active_mtu"] = None
     four["node2"].port(0)["active_mtu"] = 1024
     found = [(item.check, item.node, item.status) for item in others(judge(four))]

@@ -173,7 +173,7 @@ def test_the_way_that_the_kernel_would_take_is_told() -> None:
     assert (answer["device"], answer["no_route"]) == (None, "RTNETLINK answers: No way")
 
 
-def test_the_kernels_dadfailed_is_found_whatever_the_spelling_of_the_address() -> None:
+def test_dadfailed_is_found_for_any_spelling_of_the_ipv6_address() -> None:
     network = Network(9000)
     network.addresses = json.dumps([{"ifname": "eth1", "addr_info": [{"local": "fd00::1", "dadfailed": True}, {"local": "fd00::3"}]}])
     rails = [dict(RAIL, address="FD00:0::1"), dict(RAIL, address="fd00::3")]

@@ -273,7 +273,7 @@ def test_problems_fail_too_but_a_missing_device_only_once(node: Any) -> None:
     assert [item.check for item in node.verdicts() if item.status == "fail"] == ["rail.device"]
 
 
-def test_the_rails_for_the_controller_name_the_roce_v2_gid_and_not_the_v1_entry_of_the_same_address(node: Any) -> None:
+def test_rails_name_the_roce_v2_gid_and_not_the_v1_gid_of_the_same_address(node: Any) -> None:
     rails = node.view()["rails"]
     assert [(rail["name"], rail["hca"], rail["port"], rail["gid_index"], rail["address"]) for rail in rails] == [
         ("rail0", "mlx5_0", 1, 3, "10.10.0.1"),

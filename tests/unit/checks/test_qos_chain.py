@@ -213,7 +213,7 @@ def test_what_cannot_be_read_is_unknown_with_a_reason(tmp_path: Path, names: lis
     assert "nothing on this node tells" not in verdict.message
 
 
-def test_the_first_break_is_the_verdict_and_later_ones_and_unreadable_ones_are_listed(tmp_path: Path) -> None:
+def test_the_first_broken_link_is_the_verdict_and_the_others_are_listed(tmp_path: Path) -> None:
     profile = QOS_PROFILES[0]
     tree_of.with_dcb(tmp_path / "node", profile)
     apply_edit(tmp_path / "node", tree_of.DCB.format("pfc"), profile, flags())
@@ -225,7 +225,7 @@ def test_the_first_break_is_the_verdict_and_later_ones_and_unreadable_ones_are_l
     assert "not readable: DCBX owner (dcb dcbx: " in verdict.message
 
 
-def test_the_ecn_bits_of_nccls_class_are_free_but_the_congestion_mark_is_not(tmp_path: Path) -> None:
+def test_nccls_traffic_class_may_set_ecn_bits_but_not_the_congestion_mark(tmp_path: Path) -> None:
     profile = QOS_PROFILES[0]
     tree_of.with_dcb(tmp_path / "node", profile)
     for tc, breaks in ((104, []), (105, []), (0x6A, []), (107, ["NCCL_IB_TC"])):
@@ -278,7 +278,7 @@ def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Pa
     assert found[0].expected == "NCCL_IB_TC: NCCL_IB_TC=136 (136 >> 2 = DSCP 34)"
 
 
-def test_a_broken_chain_that_the_inventory_leaves_to_somebody_else_only_warns(tmp_path: Path) -> None:
+def test_a_broken_chain_that_the_inventory_does_not_manage_only_warns(tmp_path: Path) -> None:
     tree_of.with_dcb(tmp_path / "node", QOS_PROFILES[0])
     apply_edit(tmp_path / "node", tree_of.DCB.format("pfc"), QOS_PROFILES[0], flags())
     assert [item.status for item in of_node(tmp_path / "node", spec_of(roce_qos_manage=False))] == ["warn"]
@@ -293,7 +293,7 @@ def soft_nic(root: Path) -> dict[str, Any]:
     return nic
 
 
-def test_a_software_device_is_judged_by_the_dcb_of_its_interface_without_what_cannot_exist_there(tmp_path: Path) -> None:
+def test_a_software_device_is_judged_by_the_dcb_of_its_interface(tmp_path: Path) -> None:
     profile = QOS_PROFILES[0]
     tree_of.with_dcb(tmp_path, profile)
     nic = soft_nic(tmp_path)
@@ -305,7 +305,7 @@ def test_a_software_device_is_judged_by_the_dcb_of_its_interface_without_what_ca
     assert [(link.name, link.found) for link in broken if link.state == BREAKS] == [("CNP", "DSCP 48 mapped to 0")]
 
 
-def test_a_software_device_whose_interface_has_a_dcb_without_apptrust_hides_only_the_trust(tmp_path: Path) -> None:
+def test_a_software_device_over_dcb_without_apptrust_lacks_only_the_trust(tmp_path: Path) -> None:
     """iproute2 6.1 has no apptrust, and the driver is not mlx5: who trusts what cannot be read, and the rest is judged."""
     tree = tree_of.with_dcb(tmp_path, QOS_PROFILES[0])
     (tmp_path / tree_of.DCB.format("apptrust")).unlink()

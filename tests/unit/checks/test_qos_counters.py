@@ -68,7 +68,7 @@ def statuses(found: dict[str, Verdict]) -> dict[str, str]:
     return {check: item.status for check, item in found.items()}
 
 
-def test_old_values_are_no_fault_on_trees_written_from_mlx5s_documented_format(fabric: Fabric) -> None:
+def test_old_counter_values_are_no_fault_in_mlx5s_documented_format(fabric: Fabric) -> None:
     found = fabric.by_check()
     assert statuses(found) == HEALTHY
     assert {(item.node, item.hca, item.port, item.subject) for item in found.values()} == {PLACE}
@@ -137,7 +137,7 @@ def test_pfc_off_is_not_a_fabric_without_pauses(fabric: Fabric, check: str) -> N
     assert "priority 3" in found.message
 
 
-def test_without_ethtool_nothing_of_the_interface_passes_and_the_reason_is_said(tmp_path: Path) -> None:
+def test_without_ethtool_no_interface_counter_passes_and_a_reason_is_given(tmp_path: Path) -> None:
     before, after = (tree(tmp_path / name, MLX5_PORT | ran, None) for name, ran in (("before", {}), ("after", RAN)))
     found = {item.check: item for item in judge_traffic(PLACE, MLX5, "node2", (3,), between(before, after))}
     assert statuses(found) == HEALTHY | {"qos.pause": "unknown", "qos.storm": "unknown"}
@@ -198,7 +198,7 @@ def test_without_traffic_nothing_was_proven(fabric: Fabric) -> None:
     assert found.status == "unknown" and "no packet went over the port" in found.message
 
 
-def test_soft_roce_judges_sequence_only_on_trees_written_from_rxe_hw_counters(fabric: Fabric) -> None:
+def test_soft_roce_judges_only_sequence_errors_by_rxe_hw_counters(fabric: Fabric) -> None:
     fabric.watched, fabric.port = RXE, dict(RXE_PORT)
     fabric.grow = {"sent_pkts": 100, "rcvd_pkts": 90}
     others = {"qos.pause": "skipped", "qos.storm": "skipped", "qos.cnp": "skipped", "qos.ecn": "skipped"}

@@ -177,7 +177,7 @@ def changed(
     return judge_reach(cluster.views(), results)
 
 
-def test_traffic_that_leaves_by_another_rail_is_named_and_explains_lost_pings() -> None:
+def test_traffic_by_another_rail_is_named_and_explains_lost_pings() -> None:
     cluster = Cluster(2)
     cluster.network["n1", "rail1"] = None
     verdicts = changed(cluster, "n1", lambda ping: ping.update(device="eth1"))

@@ -83,7 +83,7 @@ def test_what_an_apply_leaves_for_a_reboot_waits_until_the_reboot() -> None:
     assert outcome(event("runner_on_ok", "n1", {"plan": [REBOOT], "reboot_needed": [REBOOT["key"]]})).hosts["n1"].reboot_needed == []
 
 
-def test_what_came_to_light_and_was_applied_after_the_reboot_does_not_remain() -> None:
+def test_a_change_found_and_applied_after_the_reboot_does_not_remain() -> None:
     first = event("runner_on_ok", "n1", {"plan": [CHANGE], "changed": True, "remaining": [PACKAGE, CHANGE]})
     second = event("runner_on_ok", "n1", {"plan": [PACKAGE], "changed": True, "remaining": []})
     assert outcome(first).hosts["n1"].remaining == [PACKAGE, CHANGE]
@@ -96,7 +96,7 @@ def test_what_drives_the_node_is_kept_and_only_text() -> None:
     assert outcome(first, later).hosts["n1"].drivers == {"stack": "doca 3.2.3"}
 
 
-def test_a_node_that_took_its_change_back_has_failed_and_is_not_unreachable() -> None:
+def test_a_node_that_reverted_its_change_is_failed_and_not_unreachable() -> None:
     """The forms that plugin_utils/confirmation.py makes, after the plan and with the module's own result."""
     line = "the change was not confirmed over a fresh connection within 20 s; the node rolled itself back and is as it was before run r1"
     back = {"plan": [CHANGE], "changed": False, "taken_back": [CHANGE["key"]], "restore_point": "/var/lib/railwright/r1", "msg": line}
@@ -181,7 +181,7 @@ def test_who_reached_whom_comes_from_the_controller_and_in_its_form() -> None:
     assert outcome(event("runner_on_ok", "n1", {"peers": {}}, "railwright.rdma.rdma_cluster")).reachability is None
 
 
-def test_counters_of_every_round_are_kept_under_the_name_of_whose_answer_it_was() -> None:
+def test_counters_of_every_round_are_kept_under_the_answering_nodes_name() -> None:
     one = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n2", "seconds": 12.5, "counters": {"sent_pkts": 4}}
     one |= {"interfaces": {}, "backwards": []}
     forged = one | {"node": "n9", "peer": "n1", "secret": "x", "counters": {"sent_pkts": "many", "rcvd_pkts": 1}}

@@ -80,7 +80,7 @@ def test_live_picture_fits_the_screen_and_keeps_the_bad_nodes() -> None:
     assert any("and 44 more" in line for line in lines)
 
 
-def test_a_step_that_asks_again_and_again_says_so_every_ten_seconds_in_a_log() -> None:
+def test_a_polling_step_logs_a_line_every_ten_seconds() -> None:
     where = console(terminal=False)
     now = [0.0]
     progress = PlainProgress("bench", where, lambda: now[0])

@@ -181,7 +181,7 @@ def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
     assert "no RDMA device" in done.stdout
 
 
-def test_facts_are_shown_after_ansible_took_over_the_imports_of_collections(tmp_path: Path) -> None:
+def test_facts_work_after_ansible_replaced_the_collection_importer(tmp_path: Path) -> None:
     """As in `facts -i`: from the first inventory on Ansible imports collections, and refuses ours where it had not loaded it itself."""
     assert railwright("init", "site", "--fabric", "roce", state=tmp_path).returncode == 0
     script = ("from pathlib import Path; import railwright.cli.facts as facts; from railwright.inventory import load; "

@@ -110,7 +110,7 @@ VIRTUAL: dict[str, Seat] = {
 
 
 @pytest.mark.parametrize(("nodes", "other"), [(1, "NODE"), (0, "NODE"), (2, "SYS")])
-def test_virtual_machines_without_numa_and_with_a_host_bridge_for_each_device(tmp_path: Path, nodes: int, other: str) -> None:
+def test_affinity_on_virtual_machines_with_a_host_bridge_per_device(tmp_path: Path, nodes: int, other: str) -> None:
     assert found(machine(tmp_path, VIRTUAL, nodes), VIRTUAL) == {("GPU0", "mlx5_0"): "PHB", ("GPU1", "mlx5_0"): other}
 
 

@@ -25,7 +25,7 @@ def test_an_arp_probe_comes_from_no_address_and_goes_to_everybody() -> None:
     assert question(OWN, "10.10.0.11") == PROBE
 
 
-def test_a_solicitation_comes_from_no_address_and_goes_to_the_group_of_its_target() -> None:
+def test_a_solicitation_has_no_source_address_and_the_targets_group() -> None:
     frame = question(OWN, "fd00::12:3456")
     assert frame[:14].hex() == "3333ff123456" + "020000000101" + "86dd"
     version, length, following, hops = struct.unpack(">IHBB", frame[14:22])

@@ -182,7 +182,7 @@ def test_platforms(make_tree: MakeTree, text: str, os_id: str, family: str, mana
     assert (found.id, found.family, found.package_manager) == (os_id, family, manager)
 
 
-def test_modules_may_have_a_hyphen_and_a_suffix_and_do_not_count_as_dependencies(make_tree: MakeTree) -> None:
+def test_modules_with_hyphen_or_suffix_are_found_and_dependencies_not(make_tree: MakeTree) -> None:
     found = observe_identity(
         make_tree(
             {

@@ -59,7 +59,7 @@ def told(node: StarterHost, prefix: str | None = None, install: str = "none") ->
     return [(row.kind, row.version, row.mpirun) for row in found_mpi(node, prefix, install)]
 
 
-def test_debians_alternatives_lead_to_one_program_and_the_other_mpi_is_found_beside_it(node: StarterHost) -> None:
+def test_debians_alternative_is_one_mpi_and_the_other_is_found_too(node: StarterHost) -> None:
     node.link("/bin", "usr/bin")
     node.program("/usr/bin/orterun", RECORDED[0][0])
     node.link("/usr/bin/mpirun.openmpi", "orterun")

@@ -63,7 +63,7 @@ def test_dcb_in_its_documented_form_tells_everything(tmp_path: Path) -> None:
     assert nic["missing"] == {}
 
 
-def test_mlnx_qos_in_its_documented_form_tells_the_same_where_there_is_no_dcb(tmp_path: Path) -> None:
+def test_mlnx_qos_in_its_documented_form_says_the_same_as_dcb(tmp_path: Path) -> None:
     tree_of.with_dcb(tmp_path / "dcb", PROFILE)
     tree_of.with_mlnx_qos(tmp_path / "mlnx", PROFILE)
     one, other = nic_of(TreeHost(str(tmp_path / "dcb"))), nic_of(TreeHost(str(tmp_path / "mlnx")))

@@ -93,7 +93,7 @@ def test_going_back_is_a_downgrade_and_going_forward_is_none(tmp_path: Path) -> 
     assert {change.what: change.disruption for change in rollback.changes} == {"package a": "downgrade", "package b": "none"}
 
 
-def test_over_several_runs_the_oldest_says_how_it_was_and_the_newest_how_it_was_left(tmp_path: Path) -> None:
+def test_the_oldest_run_has_the_packages_before_and_the_newest_those_after(tmp_path: Path) -> None:
     dpkg(tmp_path, ("a", "1"))
     step(tmp_path, "b", ("a", "2"))
     step(tmp_path, "c", ("a", "3"))

@@ -51,7 +51,7 @@ def test_numbers_rise_whatever_the_clock_says(tmp_path: Path) -> None:
     assert [(point.name, point.number) for point in journal.points(host)] == [("first", 1), ("second", 2), ("third", 3)]
 
 
-def test_restore_points_of_a_version_without_numbers_come_first_by_their_time(tmp_path: Path) -> None:
+def test_restore_points_without_numbers_come_first_by_their_time(tmp_path: Path) -> None:
     host = RootedHost(tmp_path)
     for name, when in (("b", 1000), ("a", 2000)):
         path = tmp_path / ROOT / name / "journal.json"

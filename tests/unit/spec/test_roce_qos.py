@@ -34,7 +34,7 @@ def test_a_forced_class_on_a_driver_that_has_no_override_warns() -> None:
     assert built(roce_qos_force_tc=True, rdma_stack="auto")[1] == []
 
 
-def test_lossless_priorities_may_share_a_buffer_with_each_other_but_not_with_lossy_ones() -> None:
+def test_lossless_priorities_share_a_buffer_with_lossless_ones_only() -> None:
     custom = {"tc": 106, "lossless": [3, 4]}
     places = [0, 0, 0, 1, 1, 0, 0, 0]
     buffers = {"bytes": BUFFERS["bytes"], "priorities": places}

@@ -112,13 +112,13 @@ def test_a_node_cannot_take_a_name_that_the_inventory_does_not_give_it(name: str
     assert mesh(node("n1"), node("n2", hostname=name)).members[1].names == ("n2", "n2.example.com")
 
 
-def test_a_node_cannot_let_in_an_address_that_the_inventory_does_not_give_it() -> None:
+def test_a_node_cannot_authorize_an_address_that_the_inventory_lacks() -> None:
     found = mesh(node("n1"), node("n2", addresses=["203.0.113.66", "198.18.0.11"]))
     assert found.members[1].addresses == ("192.0.2.12", "198.18.0.12")
     assert found.problems == []
 
 
-def test_an_address_that_two_hosts_of_the_inventory_have_is_a_problem_of_all() -> None:
+def test_an_address_that_two_hosts_have_is_a_problem_of_all() -> None:
     twin = node("n2")._replace(rails=("198.18.0.11",))
     assert mesh(node("n1"), twin).problems == ["n2: address 198.18.0.11 is another node's too (n1)"]
 

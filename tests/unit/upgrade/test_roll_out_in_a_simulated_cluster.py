@@ -164,7 +164,7 @@ def test_a_roll_back_that_was_cut_off_is_upgraded_anew_when_resumed(monkeypatch:
     assert cluster.machines["n02"] == Machine("", "new", ["new", "new"], validated=True)
 
 
-def test_a_node_that_somebody_rolled_back_by_hand_is_upgraded_anew_when_resumed() -> None:
+def test_a_node_rolled_back_by_hand_is_upgraded_again_by_resume() -> None:
     cluster = fresh()
     journal = new_journal(list(cluster.machines), RULES)
     roll_out(cluster, journal, RULES, wrong={("gate", "n02"): ("failed", "slow")})
