@@ -118,7 +118,7 @@ def test_a_second_run_at_the_same_time_is_refused(site: MakeSite, tmp_path: Path
     assert there.run("install")["changed"] is True
 
 
-def test_every_product_has_its_installer_and_says_when_the_action_did_not_run() -> None:
+def test_every_product_has_an_installer_and_needs_its_action_plugin() -> None:
     assert {*prefix.PRODUCTS, "nccl_tests"} == set(ARGUMENTS["product"]["choices"])
     for product in ARGUMENTS["product"]["choices"]:
         result = Module({"product": product, "step": None, "arguments": None}).call(prefix.run_prefix)

@@ -62,7 +62,7 @@ def test_a_node_alone_has_nobody_to_log_into() -> None:
     assert [item.status for item in judge_mesh({"n1": []}, {"n1": {**good("n1"), "logins": {}}})] == ["skipped"]
 
 
-def test_the_inventory_says_who_is_part_of_the_mesh_and_the_number_is_bounded() -> None:
+def test_the_inventory_says_who_is_in_the_mesh_and_peers_are_bounded() -> None:
     peers = [f"n{number}" for number in range(20)]
     asked = to_log_into({"hostvars": {"n0": {"ssh_mesh_state": "absent"}, "n1": {"ssh_mesh_state": "present"}}}, peers)
     assert asked == peers[1 : LOGINS + 1]

@@ -36,7 +36,7 @@ def test_no_file_at_all(tmp_path: Path) -> None:
     assert said == f"nccl_archive {tmp_path}/no.whl cannot be read on the controller: No such file or directory; no node was changed"
 
 
-def test_a_file_is_read_once_and_what_was_remembered_wrongly_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_is_read_once_and_a_wrong_memory_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "n.whl"
     path.write_bytes(b"one")
     right = hashlib.sha256(b"one").hexdigest()
