@@ -196,7 +196,7 @@ def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None
 
     judged, specs = judge_with_specs(read)
     profiles = {site_profile(spec["qos_profile"], spec["qos_custom"]) for spec in specs.values()}
-    own = [item for item in judged if item.key.startswith(("nccl_", "qos_"))] if with_own else []
+    own = [item for item in judged if item.key.startswith(("nccl_", "rdma_nccl_", "rdma_qos_"))] if with_own else []
     findings = [
         NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
     return (profiles.pop() if len(profiles) == 1 else None), findings

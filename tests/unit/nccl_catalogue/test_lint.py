@@ -63,13 +63,13 @@ def test_what_defeats_a_profile(name: str, variable: str, severity: str) -> None
 def test_aws_may_name_its_plugin() -> None:
     assert judge("aws-efa", nccl_env_overrides={"NCCL_NET_PLUGIN": "ofi"}) == []
     ((severity, key, message),) = judge("aws-efa", rails=[RAIL])
-    assert (severity, key) == ("warning", "rails")
+    assert (severity, key) == ("warning", "rdma_rails")
     assert "no RoCE GIDs" in message
 
 
 def test_a_qos_of_the_site_with_the_same_dscp_is_warned_of() -> None:
     ((severity, key, message),) = judge("scnet", qos_profile="custom", qos_custom={"tc": 138, "lossless": [4]})
-    assert (severity, key) == ("warning", "nccl_profile")
+    assert (severity, key) == ("warning", "rdma_nccl_profile")
     assert "the same DSCP with ECN bits 2 and not 0" in message
 
 
@@ -87,7 +87,7 @@ def test_a_row_with_a_variable_that_nccl_no_longer_reads_is_refused(
     monkeypatch.setattr(profiles, "NCCL_PROFILES", (stale, *NCCL_PROFILES[1:]))
     assert check_nccl_env.nccl_profile("roce") == stale
     ((severity, key, message),) = judge("roce")
-    assert (severity, key) == ("error", "nccl_profile")
+    assert (severity, key) == ("error", "rdma_nccl_profile")
     assert message.startswith(said)
 
 
