@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 ARCHIVES = [Kind("hpcx", {"mpi_install": "hpcx"}, "mpi_archive", "mpi"),
             Kind("nccl", {"nccl_install": "source"}, "nccl_archive", "nccl")]
-KINDS = [*ARCHIVES, Kind("erdma_driver", {"fabric": "erdma", "mtu": 8500, "erdma_mode": "compat"}, "", "erdma")]
+KINDS = [*ARCHIVES, Kind("erdma_driver", {"rdma_fabric": "erdma", "rdma_mtu": 8500, "erdma_mode": "compat"}, "", "erdma")]
 for_each = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.product)
 
 
@@ -82,7 +82,8 @@ def test_the_module_gets_product_step_and_wishes(monkeypatch: pytest.MonkeyPatch
     assert (call["module_name"], call["task_vars"]) == (MODULE, play.variables)
     given = call["module_args"]
     assert (given["product"], given["mode"], given["step"]) == (kind.product, "inspect", "inspect")
-    assert {name: given["arguments"]["spec"][name] for name in kind.wishes} == kind.wishes
+    wishes = {name.removeprefix("rdma_"): value for name, value in kind.wishes.items()}
+    assert {name: given["arguments"]["spec"][name] for name in wishes} == wishes
 
 
 @for_each

@@ -131,7 +131,7 @@ def test_a_variable_alone_is_what_it_means_to_nccl(explain: Explain) -> None:
 
 
 def test_a_variable_on_the_hosts_of_an_inventory(explain: Explain, inventory: Callable[[str], str]) -> None:
-    path = inventory("fabric: roce\nmtu: 9000\nqos_profile: scnet-dscp34-prio4\nnccl_profile: scnet\n")
+    path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\n")
     code, out, _err = explain("NCCL_IB_TC", "-i", path, "--format", "json")
     assert code == ExitCode.OK
     assert [[row["value"] for row in host["variables"]] for host in json.loads(out).values()] == [["136"], ["136"]]

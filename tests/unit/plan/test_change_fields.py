@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, SUBJECTS, Change
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 from node_trees import NODES
 
 TREES = sorted(path.name for path in NODES.iterdir() if path.is_dir())

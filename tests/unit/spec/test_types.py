@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec import keys
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from field_specs import build_spec
 
 STUB = Path(keys.__file__).with_suffix(".pyi")
 KINDS: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool, "Dict[str, Any]": dict}
