@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import apply as restore_apply
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan, points
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback.plan import Rollback, plan_rollback
@@ -267,6 +268,14 @@ def test_classes_come_from_the_journal_and_the_heaviest_counts(root: Path) -> No
     done(root, "a", change(write_file("/etc/kept", "x\n"), what="MTU", area="network", disruption="link"))
     done(root, "b", change(write_file("/etc/kept", "y\n"), what="MTU", area="network", disruption="management"))
     assert [(item.key, item.disruption, item.external) for item in planned(root, "a").changes] == [("network: MTU", "management", False)]
+
+
+def test_a_value_whose_name_is_a_secrets_is_hidden(root: Path) -> None:
+    (root / "etc/tcp_fastopen_key").write_text("old-one\n")
+    done(root, "a", change(set_value("/etc/tcp_fastopen_key", "new-one")), change(write_file("/etc/kept", "by a\n"), what="file"))
+    files, value = planned(root, "a").changes
+    assert (value.before, value.after) == (HIDDEN, HIDDEN)
+    assert (files.subject, files.before != HIDDEN) == (("file", "/etc/kept"), True)
 
 
 def test_a_reboot_only_where_one_has_made_it_effective(root: Path) -> None:
