@@ -20,13 +20,13 @@ class Keys:
 
 def type_of(key: Key) -> str:
     kind = f"List[{TYPES.get(key.elements or '', 'Any')}]" if key.type == "list" else TYPES[key.type]
-    return kind if key.required or key.default is not None or key.name in FILLED else f"Optional[{kind}]"
+    return kind if key.required or key.default is not None or key.field in FILLED else f"Optional[{kind}]"
 
 
 def files() -> dict[str, str]:
     by_type: dict[str, list[str]] = {}
     for key in KEYS:
-        by_type.setdefault(type_of(key), []).append(getattr(key, "field", key.name))
+        by_type.setdefault(type_of(key), []).append(key.field)
     text = HEAD
     for kind, names in sorted(by_type.items()):
         listed = ", ".join(f'"{name}"' for name in sorted(names))
