@@ -56,7 +56,8 @@ def _pytest(name: str, *arguments: str, timeout: int, python: Path = BIN / "pyth
 
 def _lint() -> tuple[Step, ...]:
     run = f"{BIN}/"
-    vermin = (run + "vermin", "-q", "-t=3.6-", "--eval-annotations", "--no-tips", "--violations", "--exclude-regex", r"\.pyi$", *TARGET_CODE)
+    vermin = (run + "vermin", "-q", "-t=3.6-", "--eval-annotations", "--no-tips", "--violations", "--exclude-regex", r"\.pyi$",
+              *TARGET_CODE)
     return (
         Step("ruff", (run + "ruff", "check", "--no-fix", ".")),
         Step("mypy", (run + "mypy", "-p", "railwright", "-p", "ansible_collections.railwright.rdma.plugins")),
