@@ -40,6 +40,13 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+def say(line: str, more: bytes = b"") -> None:
+    """In one piece: stages that run beside each other share the terminal."""
+    with PRINTING:
+        sys.stdout.buffer.write(line.encode() + b"\n" + more)
+        sys.stdout.buffer.flush()
+
+
 def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = True) -> Tally:
     """Run one command; its whole process group ends with it. Beside others its output comes in one piece, at its end."""
     if STOPPED.is_set():
@@ -52,7 +59,7 @@ def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = Tru
     argv += extra if "{extra}" in step.argv else []
     env = dict(os.environ, PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", PYTHONDONTWRITEBYTECODE="1")
     env.update({key: value.replace("{junit}", str(junit)) for key, value in step.env})
-    print(f"--- {step.name}: {' '.join(argv)}", flush=True)
+    say(f"--- {step.name}: {' '.join(argv)}")
     path = directory / f"{step.name}.log"
     with path.open("wb") as log:
         process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -75,16 +82,13 @@ def run_step(step: Step, directory: Path, extra: list[str], *, alone: bool = Tru
             if process.stdout is not None:
                 process.stdout.close()
     if not alone:
-        with PRINTING:
-            print(f"--- {directory.name}, {step.name}: what it printed", flush=True)
-            sys.stdout.buffer.write(path.read_bytes())
-            sys.stdout.buffer.flush()
+        say(f"--- {directory.name}, {step.name}: what it printed", path.read_bytes())
     if expired.is_set():
-        print(f"--- {step.name}: ended after its limit of {step.timeout} s", flush=True)
+        say(f"--- {step.name}: ended after its limit of {step.timeout} s")
         if step.cleanup:
             subprocess.run(step.cleanup, cwd=ROOT, env=env, check=False, timeout=CLEANUP_S)
         status = TIMED_OUT
-    print(f"--- {step.name}: {time.monotonic() - start:.0f} s", flush=True)
+    say(f"--- {step.name}: {time.monotonic() - start:.0f} s")
     return judge(step.name, status, junit if counted else None)
 
 
@@ -148,7 +152,7 @@ def run_stage(stage: Stage, extra: list[str], *, alone: bool = True) -> Outcome:
     directory = BUILD / "tests" / stage.name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    print(f"=== {stage.name}", flush=True)
+    say(f"=== {stage.name}")
     start = time.monotonic()
     tally = run_steps(stage, directory, extra, alone=alone)
     if tally.total == 0:

@@ -43,8 +43,8 @@ COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME",
 # The container scenarios of `make test`: all roles together in `default`, and what would cost a cluster most if it broke. A scenario
 # takes two to eight minutes on two cores; the others are `make test-scenarios`, as the lab's machines are `make test-lab`.
 QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
-# Of the long ones, those that take five to seventeen minutes: begun first, and each in a shard of its own where there are enough.
-SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback")
+# Begun first, so that none of them runs alone at the end: the long ones that take five to seventeen minutes, and of the quick ones two.
+SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback", "network", "default")
 OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py")  # where tests are marked core
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
@@ -86,8 +86,7 @@ def _scenarios(kind: str, *, timeout: int) -> tuple[Step, ...]:
     )
 
 
-def _long() -> tuple[Step, ...]:
-    steps = _suite("containers", timeout=25 * MINUTE) + _scenarios("long", timeout=25 * MINUTE)
+def _slowest_first(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(sorted(steps, key=lambda step: (SLOWEST.index(step.name) if step.name in SLOWEST else len(SLOWEST), step.name)))
 
 
@@ -112,24 +111,25 @@ def stages() -> dict[str, Stage]:
     """Every stage by name, in the order of ``make test``."""
     cores = min(4, os.cpu_count() or 1)
     workers, more = str(cores), str(cores + 1)
+    long = _suite("containers", timeout=25 * MINUTE) + _scenarios("long", timeout=25 * MINUTE)
     table = (
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 15 * MINUTE),), one_core=True),
         Stage("images", _images(), one_core=True),
         Stage("lint", _lint(), one_core=True),
         Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, python=BIN216 / "python"),), one_core=True),
-        Stage("unit", (_pytest("unit", "-n", workers, "tests/unit", timeout=10 * MINUTE),)),
+        # One worker more than cores where tests wait: for time limits, for a command that defies its end, for a reboot.
+        Stage("unit", (_pytest("unit", "-n", more, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
-        # Real runs of ansible-playbook, which wait for reboots and time limits: with two workers about half of two cores is idle.
         Stage("integration", _suite("integration", "-n", more, "--dist", "loadgroup", timeout=20 * MINUTE)),
-        # Nodes that lie, in plays of ansible-playbook. One worker more than cores: test_limits.py waits for time limits.
         Stage("hostile", (_pytest("hostile", "-n", more, "tests/hostile", timeout=15 * MINUTE),)),
         Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
-        # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node.
-        Stage("containers", _scenarios("quick", timeout=15 * MINUTE), together=2),
+        # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node, or a
+        # test that waits for a watchdog.
+        Stage("containers", _slowest_first(_scenarios("quick", timeout=15 * MINUTE)), together=3),
         # 28 minutes were seen under emulation on two cores, a quarter of their time stolen by the host; on quiet ones it was not measured.
         # With five runs of the command line more, CI ended it after 45.
         Stage("fabric", _scenarios("fabric", timeout=50 * MINUTE) + _suite("fabric", timeout=50 * MINUTE)),
-        Stage("scenarios", _long(), together=2, sharded=True),
+        Stage("scenarios", _slowest_first(long), together=2, sharded=True),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
     )
     return {stage.name: stage for stage in table}
