@@ -9,9 +9,14 @@ from types import ModuleType
 
 import pytest
 
+import cluster
+import harness
+import images
 import repo
 import results
+import standins
 import table
+from railwright.lab import LabError
 
 CASES = {
     "passed": "<testcase classname='a' name='one'/>",
@@ -135,6 +140,23 @@ def test_every_scenario_is_in_one_stage_and_shards_lose_none() -> None:
     parts = [main.shard(stages["scenarios"], ["--shard", f"{part}/3", "-x"]) for part in (1, 2, 3)]
     assert sorted(step.name for stage, _extra in parts for step in stage.steps) == sorted(step.name for step in stages["scenarios"].steps)
     assert all(extra == ["-x"] and stage.steps for stage, extra in parts)
+
+
+def test_images_are_those_that_the_scenarios_boot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    built = []
+    monkeypatch.setattr(harness, "build", lambda packages, suite: built.append((suite, packages)) or f"image{len(built)}")
+    monkeypatch.setattr(standins, "directory", lambda: built.append("standins") or Path("/standins"))
+    monkeypatch.setattr(images.image, "ensure", lambda _progress: built.append("lab"))
+    assert images.main(["default", "erdma"]) == 0
+    assert built[:4] == ["lab", *((suite, cluster.PACKAGES) for suite in ("bookworm", "trixie", "bullseye"))]
+    assert built[4:6] == [("bookworm", (*cluster.PACKAGES, "python3-apt")), "standins"]
+    assert "default node3 image4" in capsys.readouterr().out.splitlines()[2]
+
+    def full(_progress: object) -> None:
+        raise LabError("no room")
+
+    monkeypatch.setattr(images.image, "ensure", full)
+    assert (images.main(["default"]), capsys.readouterr().err) == (1, "no room\n")
 
 
 def test_shards_of_the_long_scenarios_are_short() -> None:
