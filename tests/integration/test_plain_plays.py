@@ -49,8 +49,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespace
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     """Every run of this file, in one machine."""
     directory = tmp_path_factory.mktemp("plain")
-    node = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "fabric": "roce", "mtu": 9000,
-            "rails": [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.10.0.1/24"}],
+    node = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_fabric": "roce", "rdma_mtu": 9000,
+            "rdma_rails": [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.10.0.1/24"}],
             "host_tuning_sysctls": {"net.ipv4.tcp_fastopen_key": FASTOPEN_KEY, "net.core.somaxconn": 34567}}
     (directory / "hosts.yml").write_text(json.dumps({"all": {"children": {"rdma": {"hosts": {"n1": node, "n2": node}}}}}))
     (directory / "theirs.yml").write_text(THEIRS)

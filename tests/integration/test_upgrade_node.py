@@ -68,7 +68,7 @@ def test_what_stops_the_change_of_a_node_is_its_own_clear_line(tmp_path: Path) -
     done = site.play("upgrade_step", rdma_upgrade_step="change", rdma_upgrade_run=RUN, swallowed="n1")
     output = said(done)
     assert done.returncode & 4, "a node that did not come back is unreachable"
-    assert "n1 did not come back from its reboot within 30 s (reboot_timeout_s): Failed to connect to the host via ssh" in output
+    assert "n1 did not come back from its reboot within 30 s (rdma_reboot_timeout_s): Failed to connect to the host via ssh" in output
     assert f"n2 needs again what was done a moment ago: {PIN}" in output
     assert "n3 still needs after 4 rounds of planning and changing: sysctl: number 4" in output
     assert "refused without consent; nothing was changed. Needed: reboot" in output

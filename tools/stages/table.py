@@ -125,7 +125,7 @@ def stages() -> dict[str, Stage]:
         Stage("hostile-long", (_pytest("hostile", "-n", workers, "tests/hostile", timeout=6 * HOUR),)),
         # Each scenario has containers, networks and files of its own, and much of its time is one Ansible that waits for one node, or a
         # test that waits for a watchdog.
-        Stage("containers", _slowest_first(_scenarios("quick", timeout=15 * MINUTE)), together=3),
+        Stage("containers", _slowest_first(_scenarios("quick", timeout=25 * MINUTE)), together=3),
         # 28 minutes were seen under emulation on two cores, a quarter of their time stolen by the host; on quiet ones it was not measured.
         # With five runs of the command line more, CI ended it after 45.
         Stage("fabric", _scenarios("fabric", timeout=50 * MINUTE) + _suite("fabric", timeout=50 * MINUTE)),
