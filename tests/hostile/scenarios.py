@@ -83,7 +83,7 @@ SCENARIOS = (
     Scenario("firmware_images", role(
         "nic_firmware", "images", nic_firmware_images={"MT_0000000838": {"url": "https://example.com/f.bin", "sha256": SHA}},
         nic_firmware_versions={"MT_0000000838": "28.41.1000"},
-        __nic_firmware_plan={"plan": [{"what": "firmware MT_0000000838 in flash on rail0"}]})),
+        __nic_firmware_plan={"plan": [{"subject": {"kind": "firmware", "name": "MT_0000000838"}}]})),
     Scenario("ssh_mesh", "ssh_mesh", joint=True),
     Scenario("nccl_tests", "nccl_tests", BUILDING, joint=True),
     Scenario("nccl_tests_local", "nccl_tests", PREBUILT, MADE, joint=True),
