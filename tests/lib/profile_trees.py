@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests.lib.field_specs import build_spec
 from tests.lib.node_trees import NODES
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import environment
@@ -12,7 +13,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from field_specs import build_spec
 
 MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
 LIBRARY = "/opt/railwright/nccl/%s/lib/libnccl.so.2"
