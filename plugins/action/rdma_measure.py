@@ -48,6 +48,7 @@ class ActionModule(StepAction):
     """One method a kind of measurement."""
 
     argument_spec = OPTIONS
+    fills = True
 
     def answer(self, result: Result, variables: Result, options: Result) -> Result:
         mode, node = options["mode"], str(variables["inventory_hostname"])
@@ -62,7 +63,7 @@ class ActionModule(StepAction):
         return self._perftest(node, result, variables, options)
 
     def _ask(self, mode: str, request: Result, variables: Result) -> Result:
-        arguments = {"mode": mode, "filled": request}
+        arguments = {"mode": mode, **request}
         answer: Result = self._execute_module(module_name="railwright.rdma.rdma_measure", module_args=arguments, task_vars=variables)
         return answer
 

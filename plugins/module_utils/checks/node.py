@@ -88,7 +88,3 @@ def management_address(identity: Identity, facts: Mapping[str, Any]) -> Optional
             if ":" not in address:
                 return str(address.partition("/")[0])
     return None
-
-
-def targets_of(spec: Spec, identity: Identity) -> Tuple[RailTarget, ...]:
-    return tuple(match_rails(spec, identity)[0])

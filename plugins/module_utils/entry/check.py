@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 from ..areas.gpu.gpudirect_verdicts import chosen, expects_traffic
 from ..catalogue.stacks import stack_of, vendor_stack
-from ..checks.node import judge_node, judge_plan, rail_views, targets_of
+from ..checks.node import judge_node, judge_plan, rail_views
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..measure.gdr_pairs import near_pairs
@@ -25,9 +25,10 @@ def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = No
     host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
-    verdicts = [item for _area, item in judge_node(inspection_of(node, spec, plan.identity, facts))]
+    seen = inspection_of(node, spec, plan.identity, facts)
+    verdicts = [item for _area, item in judge_node(seen)]
     areas = [area.name for area in AREAS]
-    verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, targets_of(spec, plan.identity)))
+    verdicts.extend(judge_plan(node, areas, plan.changes, plan.problems, seen.targets))
     rails = rail_views(spec, plan.identity, facts)
     traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
     stack = vendor_stack(spec, plan.identity)

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.nccl import environment
 from ..checks.area_verdicts import SETTLED
-from ..checks.node import judge_node, targets_of
+from ..checks.node import judge_node
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.facts import observe_facts
@@ -51,9 +51,10 @@ def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] =
     host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
-    verdicts = judge_node(inspection_of(node, spec, plan.identity, facts))
+    seen = inspection_of(node, spec, plan.identity, facts)
+    verdicts = judge_node(seen)
     carriers = observe_carriers(host)
-    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, targets_of(spec, plan.identity))
+    findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, seen.targets)
     findings += of_carriers(host, spec, plan, carriers)
     return {
         "findings": [finding._asdict() for finding in findings],

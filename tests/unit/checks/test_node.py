@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_plan, targets_of
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.types import NO_DEVICE, Change, Nic, Problem, Verdict
@@ -249,7 +249,7 @@ def change(area: str, what: str, before: Any, after: Any, rail: str | None = Non
 def test_every_change_of_the_plan_is_a_failed_verdict_with_its_device(node: Any) -> None:
     mtu = change("network", "MTU of rail0 (eth1)", 1500, 9000, "rail0")
     changes = [mtu, change("nccl", "file /etc/nccl.conf", None, "NCCL_IB_HCA=mlx5_0\n")]
-    verdicts = judge_plan("node1", ["packages", "network", "nccl"], changes, [], targets_of(node.spec, node.identity))
+    verdicts = judge_plan("node1", ["packages", "network", "nccl"], changes, [], match_rails(node.spec, node.identity)[0])
     by_check = {item.check: item for item in verdicts}
     assert [(item.check, item.status) for item in verdicts] == [
         ("config.network", "fail"),
@@ -268,7 +268,7 @@ def test_problems_fail_too_but_a_missing_device_only_once(node: Any) -> None:
         Problem("preflight", "clock", "is 90 s ahead of the controller's"),
     ]
     assert [(item.subject, item.code) for item in problems] == [("rail1", NO_DEVICE), ("clock", "")]
-    verdicts = judge_plan("node1", ["network"], [], problems, targets_of(node.spec, node.identity))
+    verdicts = judge_plan("node1", ["network"], [], problems, match_rails(node.spec, node.identity)[0])
     assert [(item.check, item.subject, item.status) for item in verdicts] == [("config.preflight", "clock", "fail")]
     assert [item.check for item in node.verdicts() if item.status == "fail"] == ["rail.device"]
 

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import targets_of
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import match_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, SUBJECTS, Change
 from field_specs import build_spec
 from node_trees import NODES
@@ -36,7 +36,7 @@ def planned(tree: str) -> tuple[tuple[Change, ...], dict[str, str]]:
     wanted = {"fabric": fabric, "mtu": MTUS[fabric], "rails": rails if fabric == "roce" else []}
     spec, findings = build_spec({**WISHES, **stack, **wanted}, "n1")
     assert spec is not None, findings
-    return make_plan(host, spec).changes, {target.label: target.rail.name for target in targets_of(spec, identity)}
+    return make_plan(host, spec).changes, {target.label: target.rail.name for target in match_rails(spec, identity)[0]}
 
 
 @pytest.mark.parametrize("tree", TREES)

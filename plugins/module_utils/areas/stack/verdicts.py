@@ -20,7 +20,7 @@ def judge_stack(seen: Inspection) -> List[Verdict]:
     if seen.identity.has("container"):
         return []
     node, facts, vendor, kept = seen.node, seen.facts, wants_vendor(seen), keeps_stack(seen.spec)
-    modules = relevant_modules(facts, vendor or kept)
+    modules = judged_modules(seen)
     verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
     wanted = stack_of(seen.spec, seen.identity) if vendor else None if kept else INBOX
     verdicts += _origin(Where(node, None, None, "kernel modules"), facts, wanted)
@@ -32,13 +32,16 @@ def judge_stack(seen: Inspection) -> List[Verdict]:
 
 def judge_builds(seen: Inspection) -> List[Verdict]:
     """What DKMS has built for the running kernel."""
-    vendor = wants_vendor(seen)
-    modules = relevant_modules(seen.facts, vendor or keeps_stack(seen.spec))
-    return _dkms(seen.node, seen.facts, modules) if (modules or vendor) and not seen.identity.has("container") else []
+    modules = judged_modules(seen)
+    return _dkms(seen.node, seen.facts, modules) if (modules or wants_vendor(seen)) and not seen.identity.has("container") else []
 
 
 def judge_packages(seen: Inspection) -> List[Verdict]:
     return [] if seen.identity.has("container") else _half_installed(seen.node, seen.facts, wants_vendor(seen))
+
+
+def judged_modules(seen: Inspection) -> Dict[str, List[Mapping[str, Any]]]:
+    return relevant_modules(seen.facts, wants_vendor(seen) or keeps_stack(seen.spec))
 
 
 def wants_vendor(seen: Inspection) -> bool:
