@@ -82,7 +82,7 @@ def wishes(spec: Spec) -> dict[str, Any]:
     return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
             "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
             "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
-            "transport": spec["nccl_env_derived"]["transport"]}
+            "transport": spec["nccl_derived"]["transport"]}
 
 
 def plan(variables: dict[str, Any], look: str) -> dict[str, Any]:

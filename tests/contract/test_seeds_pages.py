@@ -61,8 +61,8 @@ def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_pa
 
 def test_the_world_is_this_one(there: World) -> None:
     """Empty sets would let nothing pass, and sets of everything all."""
-    assert {"nccl_env", "validate"} <= there.role
-    assert {"rdma_mtu", "nccl_env_overrides"} <= there.key
+    assert {"nccl", "validate"} <= there.role
+    assert {"rdma_mtu", "nccl_overrides"} <= there.key
     assert {"railwright", "railwright apply", "railwright nccl lint"} <= set(there.verb)
     assert "--consent" in there.verb["railwright apply"]
     assert "railwright.rdma.apply" in there.playbook

@@ -204,7 +204,7 @@ def test_only_an_address_that_another_node_has_is_a_conflict(three: Fabric) -> N
     address = three.cidr("n3", 0)
     rail = {"name": "rail0", "index": 0, "match": "mac", "value": three.mac("n3", 0), "address": address, "gateway": None, "mtu": MTU}
     values = {"fabric": "roce", "mtu": MTU, "rdma_stack": "inbox", "network_backend": "auto", "network_manage_addresses": True,
-              "network_source_routing": "auto", "ipoib_mode": "datagram", "consent": [], "expect": {}, "rails": [rail]}
+              "network_source_routing": "auto", "network_ipoib_mode": "datagram", "consent": [], "expect": {}, "rails": [rail]}
     three.ip("n3", "addr", "del", address, "dev", "eth1")
     problems, changes = three.python("n3", CONFLICTS, values)
     assert problems == [] and "address of rail0 (eth1)" in changes

@@ -7,7 +7,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import
 from mdtext import cell, source
 
 INTRO = """
-`rdma_nccl_profile` selects one by name, `nccl_env_overrides` beats any of its variables (null leaves it out), and `railwright lint`
+`rdma_nccl_profile` selects one by name, `nccl_overrides` beats any of its variables (null leaves it out), and `railwright lint`
 refuses a profile that does not fit the fabric, the QoS profile or the NCCL of the inventory. `railwright explain NAME` says the
 same as this page, and with `-i INVENTORY --limit NODE` what that node's file will hold.
 
@@ -19,9 +19,9 @@ ONLY_SOCKET = "| `NCCL_SOCKET_IFNAME` | `rdma_bootstrap_interface` | Only where 
 INDEX = """
 ### The GID index
 
-`NCCL_IB_GID_INDEX` is one number for all HCAs of a node, and each port has a table of its own. `nccl_env_gid_index` decides:
+`NCCL_IB_GID_INDEX` is one number for all HCAs of a node, and each port has a table of its own. `nccl_gid_index` decides:
 
-| `nccl_env_gid_index` | NCCL 2.21 and later | older NCCL |
+| `nccl_gid_index` | NCCL 2.21 and later | older NCCL |
 |---|---|---|
 | `auto` | nothing is written (`-1` where the profile says so): NCCL finds it by family, RoCE version and range | \
 written where the RoCE v2 GIDs of all selected HCAs, with their rails' addresses, have one index; \
@@ -29,7 +29,7 @@ else a problem that names each HCA with its own |
 | a number | checked on each selected HCA: RoCE v2, and the rail's address; else a problem that says what is there | the same |
 
 Which NCCL counts: the one that `nccl_install` and `nccl_version` bring; where the inventory brings none, every `libnccl.so.2` that is
-found on the node. `nccl_env_overrides: {NCCL_IB_GID_INDEX: null}` leaves the index to the jobs. On InfiniBand there is none, and to set
+found on the node. `nccl_overrides: {NCCL_IB_GID_INDEX: null}` leaves the index to the jobs. On InfiniBand there is none, and to set
 one is an error. Where a plugin is the transport (`erdma-aiacc`, `aws-efa`) or the jobs choose the index, the check `nccl.gid` is skipped. A
 rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan looks again.
 """
@@ -76,7 +76,7 @@ def _shapes(profile: NcclProfile) -> str:
     if not profile.hcas:
         return ""
     text = "\n`NCCL_IB_HCA` comes from the rails. On a host without rails it is the list of its shape" + (
-        ":" if len(profile.hcas) == 1 else ", and since there are several, the inventory must name it in `nccl_env_overrides`:")
+        ":" if len(profile.hcas) == 1 else ", and since there are several, the inventory must name it in `nccl_overrides`:")
     return text + "\n" + "".join(f"\n* {shape}: `={','.join(names)}`" for shape, names in profile.hcas) + "\n"
 
 

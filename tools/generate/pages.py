@@ -49,7 +49,7 @@ RAILS = """
 PROFILES_INTRO = f"""# Profiles and the catalogue
 
 What a fabric needs, each value with its reason and its source. [sources.md](sources.md) says what was read where.
-Names and values in `nccl_env_overrides` are checked against the
+Names and values in `nccl_overrides` are checked against the
 {len(VARIABLES)} variables that NCCL {VERSION} reads.
 """
 
@@ -137,5 +137,5 @@ The limit of {MAX_LOSSLESS} lossless priorities: every one of every port needs b
 {MAX_LOSSLESS_SOURCE} (second-hand).
 Some switches have more (Juniper's QFX documents six), some NICs less (Intel's E810 one; both second-hand).
 
-`NCCL_IB_TC` follows the custom profile as it follows the others, and `railwright lint` holds `nccl_env_overrides` against it.
+`NCCL_IB_TC` follows the custom profile as it follows the others, and `railwright lint` holds `nccl_overrides` against it.
 """

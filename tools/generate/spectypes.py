@@ -8,7 +8,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import
 
 TYPES = {"str": "str", "int": "int", "number": "float", "bool": "bool", "dict": "Dict[str, Any]"}
 # Unset by default, and given a value by validate.py's _fill_defaults.
-FILLED = ("aiacc_install", "ddp_benchmark_python", "nccl_profile", "opensm_enabled", "qos_profile")
+FILLED = ("aiacc_install", "ddp_benchmark_python", "nccl_profile", "network_opensm", "qos_profile")
 HEAD = """# SPDX-License-Identifier: GPL-3.0-or-later
 # Generated from the key table (tools/generate); do not edit.
 from typing import Any, Dict, List, Literal, Optional, overload

@@ -137,7 +137,7 @@ def refusals(story: Story) -> dict[str, Run]:
         "wrong sha256": story.run({"rdma_artifact_pins": zeros}),
         "wrong sha256 of a file": story.run(hosts=wrong),
         "another release in the file": story.run(hosts=other),
-        "turned off": story.run({"nccl_env_overrides": {"NCCL_NET_PLUGIN": "none"}}),
+        "turned off": story.run({"nccl_overrides": {"NCCL_NET_PLUGIN": "none"}}),
         "NCCL 2.20 wanted": story.run(
             {"nccl_install": "source", "nccl_version": "2.20.5", "rdma_artifact_pins": {**story.pins, "nccl-source": "0" * 64}}),
     }

@@ -6,7 +6,7 @@ class Keys:
     _values: Dict[str, Any]
     @overload
     def __getitem__(self, key: Literal[
-        "artifact_pins", "ddp_benchmark_environment", "expect", "host_tuning_sysctls", "nccl_env_overrides",
+        "artifact_pins", "ddp_benchmark_environment", "expect", "host_tuning_sysctls", "nccl_overrides",
         "nccl_tests_environment", "nccl_tests_min_busbw", "nic_firmware_config", "nic_firmware_images",
         "nic_firmware_versions", "qos_custom", "rdma_stack_offline_package", "rdma_stack_pins",
         "roce_qos_buffers"]) -> Dict[str, Any]: ...
@@ -49,7 +49,7 @@ class Keys:
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",
         "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "nccl_hold",
-        "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "opensm_enabled",
+        "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "network_opensm",
         "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
@@ -65,10 +65,10 @@ class Keys:
         "ai_environment_kind", "ai_environment_owner", "ai_environment_path", "aiacc_version", "containers_gpu",
         "containers_pod_interface", "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python",
         "erdma_driver", "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
-        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_memlock", "ipoib_mode",
-        "mpi_install", "nccl_env_conf_path", "nccl_env_gid_index", "nccl_env_profile_path", "nccl_install",
-        "nccl_prefix", "nccl_profile", "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network",
-        "nccl_tests_purpose", "nccl_tests_ranks", "network_backend", "network_source_routing", "pci_tuning_acs",
+        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_memlock", "mpi_install",
+        "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix", "nccl_profile", "nccl_profile_path",
+        "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose",
+        "nccl_tests_ranks", "network_backend", "network_ipoib_mode", "network_source_routing", "pci_tuning_acs",
         "pci_tuning_iommu", "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile",
         "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx",
         "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot", "upgrade_scheduler",

@@ -63,8 +63,8 @@ def origins(spec: Spec) -> tuple[Origin, ...]:
     found: dict[str, Origin] = {}
     for row in _of_profile(spec) + _of_inventory(spec):
         found[row.name] = row
-    for name, value in spec["nccl_env_overrides"].items():
-        why = "nccl_env_overrides" if value is not None else "nccl_env_overrides leaves it out"
+    for name, value in spec["nccl_overrides"].items():
+        why = "nccl_overrides" if value is not None else "nccl_overrides leaves it out"
         found[name] = Origin(name, value, "override", why, "the inventory")
     return tuple(found.values())
 
@@ -87,14 +87,14 @@ def _of_inventory(spec: Spec) -> tuple[Origin, ...]:
     qos = site_profile(spec["qos_profile"], spec["qos_custom"])
     if qos is not None:
         rows.append(Origin("NCCL_IB_TC", str(qos.tc), "qos_profile", f"{qos.name}: {qos.why}", qos.source))
-    if spec["nccl_env_gid_index"] != AUTO:
-        rows.append(Origin(GID_INDEX, spec["nccl_env_gid_index"], "inventory", "nccl_env_gid_index; checked against every HCA of the node",
+    if spec["nccl_gid_index"] != AUTO:
+        rows.append(Origin(GID_INDEX, spec["nccl_gid_index"], "inventory", "nccl_gid_index; checked against every HCA of the node",
                            "the inventory"))
     return tuple(rows)
 
 
 def derived(spec: Spec) -> dict[str, Any]:
-    """What a node has to know of the profile, as plain JSON; ``spec["nccl_env_derived"]``.
+    """What a node has to know of the profile, as plain JSON; ``spec["nccl_derived"]``.
 
     ``variables``: as ``nccl_variables``; ``adds``: which of the node's own go in beside them; ``hcas``: (shape, devices) for a host
     without rails; ``files``: variables of the profile that name a file, with where that comes from; ``gid``: see below;
@@ -102,7 +102,7 @@ def derived(spec: Spec) -> dict[str, Any]:
     ``nccl``: the release that the inventory asks for, None where it leaves that open.
     """
     profile = nccl_profile(spec["nccl_profile"])
-    overrides = spec["nccl_env_overrides"]
+    overrides = spec["nccl_overrides"]
     adds = [name for name in (profile.node if profile is not None else NODE_ADDS) if name not in overrides]
     if SOCKET not in adds and SOCKET not in overrides and spec["bootstrap_interface"] is not None:
         adds.append(SOCKET)  # the profile needs it no more than any other variable, but the operator named one
@@ -122,10 +122,10 @@ def _gid_policy(spec: Spec, profile: NcclProfile | None) -> str:
     """auto: the node decides; given: a number that the node checks; off: nobody's business here."""
     if spec.fabric == "infiniband" or (profile is not None and profile.transport):
         return "off"
-    if GID_INDEX in spec["nccl_env_overrides"]:
-        value = spec["nccl_env_overrides"][GID_INDEX]
+    if GID_INDEX in spec["nccl_overrides"]:
+        value = spec["nccl_overrides"][GID_INDEX]
         return "off" if value is None or value.startswith("-") else "given"
-    return "auto" if spec["nccl_env_gid_index"] == AUTO else "given"
+    return "auto" if spec["nccl_gid_index"] == AUTO else "given"
 
 
 def wanted_nccl(spec: Spec) -> str | None:

@@ -27,7 +27,7 @@ def _azure(name: str, size: str, why: str) -> NcclProfile:
                               "NCCL would use every RDMA device that it finds, and a virtual machine has one for accelerated "
                               "networking too."),),
         needs=((f"{path} on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
-               f"nccl_env_overrides: {{NCCL_TOPO_FILE: null}}"),),
+               f"nccl_overrides: {{NCCL_TOPO_FILE: null}}"),),
     )
 
 

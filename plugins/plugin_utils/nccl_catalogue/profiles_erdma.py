@@ -31,7 +31,7 @@ NATIVE = NcclProfile(
         Correction("NCCL_MIN_NCHANNELS=16 (PAI)", "NCCL_MIN_CTAS=16", "The name is deprecated since NCCL 2.17."),
         Correction("NCCL_SOCKET_IFNAME=eth0 (PAI)", "the node's management interface, or rdma_bootstrap_interface",
                    "Which interface that is, the node knows."),
-        Correction("NCCL_DEBUG=INFO (PAI)", "left out", "A job asks for it where it needs it: nccl_env_overrides, or its environment."),
+        Correction("NCCL_DEBUG=INFO (PAI)", "left out", "A job asks for it where it needs it: nccl_overrides, or its environment."),
     ),
     nccl=("2.19", None),
     excludes=(Exclusion("NCCL_IB_ADDR_FAMILY", ("AF_INET6",), "eRDMA has no IPv6", _ERC),),

@@ -27,7 +27,7 @@ _CORRECTED = (
     Correction("NCCL_IB_TC=41", "from rdma_qos_profile oci-dscp10, which is 41",
                "41 >> 2 = DSCP 10, 41 >> 5 = priority 1. Taken from the QoS profile, the variable and the NIC's lossless priority cannot "
                "contradict each other."),
-    Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_env_gid_index: 3 is checked against every HCA before it is written", GID_WHY),
+    Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_gid_index: 3 is checked against every HCA before it is written", GID_WHY),
     Correction("NCCL_IB_HCA: a list for the shape", "the rails' ports; the shape's list only on hosts without rails",
                "Names of devices change with drivers and with udev's rules; a rail is matched by something that does not."),
     Correction("NCCL_IB_SL=0", "left out", "NCCL takes 0 without it, unless the communicator asks for another."),
@@ -40,7 +40,7 @@ _CORRECTED_LATER = (
                "Which one that is, the node knows."),
     Correction("NCCL_NET_PLUGIN=the path below /opt/hpcx-…, or none", "left out",
                "The path changes with every HPC-X. Unset, NCCL takes a libnccl-net.so that the loader finds, and else its own transport; "
-               "who wants HPC-X's names its path in nccl_env_overrides."),
+               "who wants HPC-X's names its path in nccl_overrides."),
 )
 _NEEDS = ("roce_qos_manage: false too, where Oracle's own agent sets the NICs",)
 

@@ -2,7 +2,7 @@
 """NCCL profiles of fabrics that a site runs itself, and of Scnet, whose nodes are ordinary RoCE nodes with rules of their own.
 
 Only what differs from NCCL's own default is set (NCCL 2.30.7), and nothing that a node must find out: NCCL_IB_HCA and
-NCCL_SOCKET_IFNAME are added there from the match. NCCL_IB_GID_INDEX is in no row for RoCE: see ``nccl_env_gid_index``.
+NCCL_SOCKET_IFNAME are added there from the match. NCCL_IB_GID_INDEX is in no row for RoCE: see ``nccl_gid_index``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ TIMEOUT = NcclVariable(
     "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
     "OCI (H100 and later shapes) and Scnet set 22 [V]")
 GID_WHY = ("The index is a place in each port's own table: it differs from NIC to NIC and with every address, and one number for all is "
-           "luck. NCCL finds it since 2.21; before, nccl_env_gid_index decides.")
+           "luck. NCCL finds it since 2.21; before, nccl_gid_index decides.")
 
 ROCE = NcclProfile(
     "roce", ("roce",),
@@ -45,7 +45,7 @@ SCNET = NcclProfile(
         Correction("NCCL_IB_TC=136", "from rdma_qos_profile scnet-dscp34-prio4, which is 136",
                    "136 >> 2 = DSCP 34, 136 >> 5 = priority 4: PFC must be on 4. Taken from the QoS profile, the variable and the NIC's "
                    "lossless priority cannot contradict each other."),
-        Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_env_gid_index: 3 is checked against every HCA before it is written",
+        Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_gid_index: 3 is checked against every HCA before it is written",
                    GID_WHY),
         Correction("NCCL_IB_HCA=mlx5", "the rails' ports, exactly",
                    "A prefix takes in the NICs of storage and management too; the page itself says that number and names differ by node."),

@@ -23,9 +23,9 @@ from .check_qos import arithmetic
 from .findings import Findings
 from .nccl_overrides import check_name, check_value
 
-KEY = "nccl_env_gid_index"
+KEY = "nccl_gid_index"
 PROFILE = "rdma_nccl_profile"
-_KEYS = ("nccl_profile", "qos_profile", "qos_custom", "nccl_env_overrides", KEY, "fabric", "nccl_install", "nccl_version")
+_KEYS = ("nccl_profile", "qos_profile", "qos_custom", "nccl_overrides", KEY, "fabric", "nccl_install", "nccl_version")
 
 
 def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
@@ -40,16 +40,16 @@ def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findi
     _check_qos(values, profile, findings)
     _check_release(values, profile, findings)
     for row in profile.excludes:
-        _check_exclusion(row, values["nccl_env_overrides"], profile, findings)
+        _check_exclusion(row, values["nccl_overrides"], profile, findings)
     _check_devices(values, rails, profile, findings)
 
 
 def _check_index(values: Mapping[str, Any], profile: NcclProfile | None, findings: Findings) -> None:
     given = {KEY: values[KEY] if values[KEY] != AUTO else None,
-             "nccl_env_overrides." + GID_INDEX: values["nccl_env_overrides"].get(GID_INDEX)}
+             "nccl_overrides." + GID_INDEX: values["nccl_overrides"].get(GID_INDEX)}
     set_ones = {key: value for key, value in given.items() if value is not None}
     if len(set_ones) == 2:
-        findings.error(KEY, values[KEY], f"nccl_env_overrides sets {GID_INDEX} too", "one of the two")
+        findings.error(KEY, values[KEY], f"nccl_overrides sets {GID_INDEX} too", "one of the two")
     elif values["fabric"] == "infiniband":
         for key, value in set_ones.items():
             findings.error(key, value, "InfiniBand has no GID index: NCCL returns before it reads it",
@@ -68,7 +68,7 @@ def _check_rows(profile: NcclProfile, findings: Findings) -> None:
             check_value(known, row.value, None, row.name, own)
         for item in own.items:
             findings.error(PROFILE, profile.name, f"sets {row.name}={row.value}, which {item.message}",
-                           f"another profile, or nccl_env_overrides: {{{row.name}: null}}")
+                           f"another profile, or nccl_overrides: {{{row.name}: null}}")
 
 
 def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
@@ -119,14 +119,14 @@ def _check_exclusion(row: Exclusion, overrides: Mapping[str, Any], profile: Nccl
     if value is None or (row.values and value not in row.values):
         return
     say = findings.error if row.severity == "error" else findings.warning
-    say("nccl_env_overrides." + row.name, value, f"does not go with rdma_nccl_profile {profile.name}: {row.why}",
+    say("nccl_overrides." + row.name, value, f"does not go with rdma_nccl_profile {profile.name}: {row.why}",
         "leave it out" if not row.values or row.severity == "warning" else "another value, or leave it out")
 
 
 def _check_devices(values: Mapping[str, Any], rails: list[dict[str, Any]], profile: NcclProfile, findings: Findings) -> None:
-    if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_env_overrides"]:
+    if len(profile.hcas) > 1 and not rails and HCA not in values["nccl_overrides"]:
         findings.error(PROFILE, profile.name, "has a list of HCAs for each of its shapes, and nothing says which one this host is",
-                       "rdma_rails, or nccl_env_overrides.%s: %s" % (HCA, "; or ".join(
+                       "rdma_rails, or nccl_overrides.%s: %s" % (HCA, "; or ".join(
                            f"={','.join(names)} ({shape})" for shape, names in profile.hcas)))
     if profile.hca_prefix is None and rails and not findings.has_error("rdma_rails"):
         findings.warning("rdma_rails", None, f"the devices of rdma_nccl_profile {profile.name} have no RoCE GIDs, so a rail on one fails "

@@ -26,9 +26,9 @@ def check_network(checked: Mapping[str, Any], rails: list[dict[str, Any]], findi
                              "the rail's prefix length")
     _families(checked.get("fabric"), placed, findings)
     if checked.get("fabric") == "roce" and placed and not findings.has_error("rdma_rails"):
-        overrides = dict(checked.get("nccl_env_overrides") or {})
-        if checked.get("nccl_env_gid_index", "auto") != "auto":
-            overrides.setdefault("NCCL_IB_GID_INDEX", checked["nccl_env_gid_index"])
+        overrides = dict(checked.get("nccl_overrides") or {})
+        if checked.get("nccl_gid_index", "auto") != "auto":
+            overrides.setdefault("NCCL_IB_GID_INDEX", checked["nccl_gid_index"])
         _nccl_family(overrides, placed[0][1].version, findings)
 
 
@@ -77,5 +77,5 @@ def _nccl_family(overrides: Mapping[str, Any], version: int, findings: Findings)
         return
     wanted = "AF_INET6" if version == 6 else "AF_INET"
     if (overrides[ADDR_FAMILY] or "AF_INET") != wanted:
-        findings.error("nccl_env_overrides." + ADDR_FAMILY, overrides[ADDR_FAMILY], "the rails' addresses are IPv%d; NCCL would find no "
+        findings.error("nccl_overrides." + ADDR_FAMILY, overrides[ADDR_FAMILY], "the rails' addresses are IPv%d; NCCL would find no "
                        "RoCE v2 GID of theirs" % version, f"{wanted}, or leave it out")

@@ -20,7 +20,7 @@ ERDMA_MTUS = (8500, 1400)
 IPOIB_MAX = {"datagram": 4092, "connected": 65520}
 MTU_ALLOWED = {
     "roce": "1280 to 9216; 9000 is usual",
-    "infiniband": "1280 to 4092 (ipoib_mode datagram), to 65520 (connected)",
+    "infiniband": "1280 to 4092 (network_ipoib_mode datagram), to 65520 (connected)",
     "erdma": "8500, 1400",
 }
 LINK_LAYER = {"roce": "Ethernet", "erdma": "Ethernet", "infiniband": "InfiniBand"}
@@ -41,7 +41,7 @@ def check_mtu(path: str, mtu: int, fabric: str, ipoib_mode: str, findings: Findi
     if fabric == "erdma" and mtu not in ERDMA_MTUS:
         findings.error(path, mtu, "eRDMA needs 8500 (jumbo frames) or 1400", "8500, 1400")
     if fabric == "infiniband" and mtu > IPOIB_MAX[ipoib_mode]:
-        other = "; ipoib_mode connected takes up to 65520" if ipoib_mode == "datagram" else ""
+        other = "; network_ipoib_mode connected takes up to 65520" if ipoib_mode == "datagram" else ""
         findings.error(path, mtu, f"IPoIB in {ipoib_mode} mode takes at most {IPOIB_MAX[ipoib_mode]}{other}",
                        f"1280 to {IPOIB_MAX[ipoib_mode]}")
     if fabric == "roce" and mtu < ROCE_FULL_MTU:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks ``nccl_env_overrides`` against what NCCL reads, and against the other keys.
+"""Checks ``nccl_overrides`` against what NCCL reads, and against the other keys.
 
 NCCL ignores a variable that it does not know and reads ``true`` or ``0,3,5,7`` as the
 integer 0, both without a word; so they are refused here.
@@ -37,7 +37,7 @@ def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findin
     checked: dict[str, str | None] = {}
     before = findings.error_count()
     for name, value in overrides.items():
-        path = f"nccl_env_overrides.{name}"
+        path = f"nccl_overrides.{name}"
         row = check_name(name, path, findings)
         if row is None:
             continue

@@ -28,8 +28,8 @@ from .keys_qos import QOS_KEYS, QOS_ROLES
 from .keys_upgrade import UPGRADE_KEYS, UPGRADE_ROLES
 
 ROLES = (
-    "preflight", "rdma_stack", *ERDMA_ROLES, *DRIVER_ROLES, "network", *FIREWALL_ROLES, "ipoib", *QOS_ROLES, "host_tuning", "nccl_env",
-    *CONTAINERS_ROLES, "opensm", *ACCESS_ROLES, "validate", *AI_ROLES, *PROOF_ROLES, *AIACC_ROLES, *UPGRADE_ROLES)
+    "preflight", "rdma_stack", *ERDMA_ROLES, *DRIVER_ROLES, "network", *FIREWALL_ROLES, *QOS_ROLES, "host_tuning",
+    *CONTAINERS_ROLES, *ACCESS_ROLES, "validate", *AI_ROLES, *PROOF_ROLES, *AIACC_ROLES, *UPGRADE_ROLES)
 FABRICS = ("roce", "infiniband", "erdma")
 STACKS = ("auto", "inbox", "soft_roce", "doca", "mlnx_ofed")
 
@@ -164,12 +164,12 @@ NETWORK = (
         "more than one rail with an address; true: always; false: only rails with a gateway, which has no other use.",
         "ip-rule(8); kernel (ip-sysctl, arp_filter: answers by the right interface need source based routing); choice of auto",
         choices=("auto", "true", "false")),
-)
-
-IPOIB = (
-    Key("ipoib_mode", "ipoib", "str", "datagram", "Transport of IPoIB interfaces (InfiniBand rails with an address).",
+    Key("network_ipoib_mode", "network", "str", "datagram", "Transport of IPoIB interfaces (InfiniBand rails with an address).",
         "kernel (Documentation/infiniband/ipoib.rst): datagram is the default and the one with checksum and segmentation offload",
         choices=("datagram", "connected")),
+    Key("network_opensm", "network", "bool", None,
+        "Run a subnet manager on the host. Unset: the hosts of inventory group opensm do.",
+        "choice: most fabrics have one in a switch or UFM"),
 )
 
 HOST_TUNING = (
@@ -192,28 +192,22 @@ HOST_TUNING = (
 )
 
 NCCL_ENV = (
-    Key("nccl_env_overrides", "nccl_env", "dict", {},
+    Key("nccl_overrides", "nccl", "dict", {},
         "NCCL variables on top of the profile, {NAME: value}; null leaves a profile's variable out. Names and values are checked against "
         "NCCL 2.30.7.", "docs/reference/profiles.md", example={"NCCL_DEBUG": "WARN"}),
-    Key("nccl_env_gid_index", "nccl_env", "str", "auto",
+    Key("nccl_gid_index", "nccl", "str", "auto",
         "NCCL_IB_GID_INDEX, which is one number for all HCAs of a node. auto: NCCL finds it (since 2.21); where an older one is in use it "
         "is written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the "
         "rail's address.", "NCCL (src/transport/net_ib/connect.cc); ERC (the index differs between the NICs of one node)",
         pattern=r"^(auto|0|[1-9][0-9]{0,3})$", form="auto, or an index of the GID table"),
-    Key("nccl_env_profile_path", "nccl_env", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
+    Key("nccl_profile_path", "nccl", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
         "profile.d(5) convention: read by login shells alone, so the second file is needed too",
         pattern=r"^/etc/profile\.d/[A-Za-z0-9._-]+\.sh$",
         form="a path like /etc/profile.d/NAME.sh"),
-    Key("nccl_env_conf_path", "nccl_env", "str", "/etc/nccl.conf",
+    Key("nccl_conf_path", "nccl", "str", "/etc/nccl.conf",
         "NCCL's own file, the only one that reaches systemd units and mpirun without a login shell.",
         "NCCL (src/misc/param.cc reads /etc/nccl.conf)", pattern=CONF_PATH,
         form="an absolute path like /etc/NAME.conf, with no . or .. on the way"),
-)
-
-OPENSM = (
-    Key("opensm_enabled", "opensm", "bool", None,
-        "Run a subnet manager on the host. Unset: the hosts of inventory group opensm do.",
-        "choice: most fabrics have one in a switch or UFM"),
 )
 
 VALIDATE = (
@@ -243,7 +237,7 @@ VALIDATE = (
 )
 
 KEYS: tuple[Key, ...] = (
-    SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + IPOIB + QOS_KEYS + HOST_TUNING + NCCL_ENV
-    + CONTAINERS_KEYS + OPENSM + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
+    SITE + PREFLIGHT + RDMA_STACK + ERDMA_KEYS + DRIVER_KEYS + NETWORK + FIREWALL_KEYS + QOS_KEYS + HOST_TUNING + NCCL_ENV
+    + CONTAINERS_KEYS + ACCESS_KEYS + VALIDATE + AI_KEYS + PROOF_KEYS + AIACC_KEYS + UPGRADE_KEYS)
 BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}  # every name that an inventory may set
 ROLE_KEYS: dict[str, tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}

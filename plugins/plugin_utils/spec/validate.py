@@ -66,7 +66,7 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
     """The Spec of one host and the findings; no Spec when there is an error.
 
     ``values`` holds what the inventory says about the host, templated; ``group_names``
-    among them decides ``opensm_enabled`` when the key is unset.
+    among them decides ``network_opensm`` when the key is unset.
     """
     findings = Findings(host)
     given = {str(name): plain(value) for name, value in values.items()}
@@ -80,7 +80,7 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
         return None, findings.items
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
-    checked["nccl_env_derived"] = derived(Spec(checked))
+    checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked), findings.items
 
 
@@ -122,17 +122,17 @@ def _fill_defaults(given: Mapping[str, Any], checked: dict[str, Any]) -> None:
     if checked.get("ddp_benchmark_python", MISSING) is None:
         kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
         checked["ddp_benchmark_python"] = f"{checked['ai_environment_path'].rstrip('/')}/current/bin/python" if kept else "python3"
-    if checked.get("opensm_enabled", MISSING) is None:
-        checked["opensm_enabled"] = "opensm" in (given.get("group_names") or [])
+    if checked.get("network_opensm", MISSING) is None:
+        checked["network_opensm"] = "opensm" in (given.get("group_names") or [])
 
 
 def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     """Rules over several keys, each only when the keys that it reads are well-formed."""
-    if "nccl_env_overrides" in checked:
+    if "nccl_overrides" in checked:
         profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))
-        overrides = check_overrides(checked["nccl_env_overrides"], profile, findings)
+        overrides = check_overrides(checked["nccl_overrides"], profile, findings)
         if overrides is not MISSING:
-            checked["nccl_env_overrides"] = overrides
+            checked["nccl_overrides"] = overrides
     check_network(checked, rails, findings)
     check_stack(checked, findings)
     check_erdma(checked, findings)
@@ -154,7 +154,7 @@ def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findin
     if "fabric" not in checked:
         return
     fabric = checked["fabric"]
-    mode = checked.get("ipoib_mode", "connected")
+    mode = checked.get("network_ipoib_mode", "connected")
     if "mtu" in checked:
         check_mtu("rdma_mtu", checked["mtu"], fabric, mode, findings)
     for rail in rails:
@@ -165,6 +165,6 @@ def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findin
     check_nccl_env(checked, rails, findings)
     if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
         check_fabric(checked, rails, findings)
-    if fabric != "infiniband" and checked.get("opensm_enabled"):
-        findings.error("opensm_enabled", True, f"a subnet manager runs on InfiniBand; rdma_fabric is {fabric}",
+    if fabric != "infiniband" and checked.get("network_opensm"):
+        findings.error("network_opensm", True, f"a subnet manager runs on InfiniBand; rdma_fabric is {fabric}",
                        "false, and no host in group opensm")

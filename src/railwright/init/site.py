@@ -22,7 +22,7 @@ WIDTH = 110
 MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}
 MTU_NOTE = {
     "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
-    "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (ipoib_mode) up to 65520.",
+    "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (network_ipoib_mode) up to 65520.",
     "erdma": "8500 where the instance type supports jumbo frames, else 1400. Another value can corrupt NCCL's data.",
 }
 HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
@@ -39,17 +39,14 @@ SECTIONS = {
     "gpudirect": "GPUDirect RDMA",
     "nic_firmware": "Firmware of NVIDIA NICs",
     "pci_tuning": "PCIe",
-    "network": "Rails' addresses and MTU",
+    "network": "Rails' addresses, MTU, IPoIB, subnet manager",
     "firewall": "Firewall",
-    "ipoib": "IP over InfiniBand",
     "roce_qos": "The host's side of lossless RoCE",
     "host_tuning": "Limits, sysctls, CPU",
-    "nccl_env": "NCCL's environment",
     "containers": "Containers",
-    "opensm": "Subnet manager",
     "ssh_mesh": "Passwordless ssh between the nodes",
     "validate": "Validation",
-    "nccl": "NCCL, the library",
+    "nccl": "NCCL: its variables and its library",
     "mpi": "MPI",
     "nccl_tests": "The final proof: nccl-tests",
     "ai_environment": "The Python environment of jobs: torch",

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.pro
 from railwright.exitcodes import InputError
 
 ON_THE_NODE = "the catalogue's rule; the node decides"
-OLDER = "where an NCCL before 2.21 is in use, the index that all HCAs of the node share (nccl_env_gid_index: auto)"
+OLDER = "where an NCCL before 2.21 is in use, the index that all HCAs of the node share (nccl_gid_index: auto)"
 
 
 def names() -> list[str]:
@@ -61,16 +61,16 @@ def document(row: NcclProfile) -> dict[str, Any]:
 def of_host(spec: Spec) -> dict[str, Any]:
     """What a host's file will hold and whose each value is. ``value`` None: the node finds it, or (``origin`` override) it is left out."""
     rows = [dict(item._asdict()) for item in origins(spec)] + _of_node(spec)
-    derived = spec["nccl_env_derived"]
+    derived = spec["nccl_derived"]
     if derived["gid"] == "auto" and not (derived["nccl"] is not None and finds_it(derived["nccl"])):
         _say_index(rows)
     rows.sort(key=lambda row: str(row["name"]))
-    return {"profile": spec["nccl_profile"], "path": spec["nccl_env_conf_path"], "variables": rows}
+    return {"profile": spec["nccl_profile"], "path": spec["nccl_conf_path"], "variables": rows}
 
 
 def _of_node(spec: Spec) -> list[dict[str, Any]]:
     """What goes in beside the inventory's own, as far as it is known without the node."""
-    derived, rows = spec["nccl_env_derived"], []
+    derived, rows = spec["nccl_derived"], []
     if HCA in derived["adds"]:
         rows += _hcas(spec, derived)
     if SOCKET in derived["adds"]:

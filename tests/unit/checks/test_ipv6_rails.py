@@ -88,5 +88,5 @@ def test_nccl_is_told_the_family_where_gids_hold_addresses(node: Any, fabric: st
     for index, rail in enumerate(node.values["rails"]):
         rail["match"] = {"pci": f"0000:{index + 1:02x}:00.0"}
     assert nccl_variables(node.spec).get("NCCL_IB_ADDR_FAMILY") == wanted
-    node.values["nccl_env_overrides"] = {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}
+    node.values["nccl_overrides"] = {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}
     assert nccl_variables(node.spec)["NCCL_IB_ADDR_FAMILY"] == "AF_INET6"

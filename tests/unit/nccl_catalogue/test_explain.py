@@ -104,7 +104,7 @@ def test_a_limit_without_an_inventory_is_refused(explain: Explain) -> None:
 def test_a_host_of_an_inventory(explain: Explain, inventory: Callable[[str], str]) -> None:
     path = inventory("rdma_fabric: roce\nrdma_mtu: 9000\nrdma_qos_profile: scnet-dscp34-prio4\nrdma_nccl_profile: scnet\n"
                      "rdma_bootstrap_interface: eno1\n"
-                     "nccl_env_overrides: {NCCL_DEBUG: null, NCCL_IB_TIMEOUT: 23}\n")
+                     "nccl_overrides: {NCCL_DEBUG: null, NCCL_IB_TIMEOUT: 23}\n")
     code, out, _err = explain("profile", "-i", path, "--limit", "n1", "--format", "json")
     assert code == ExitCode.OK
     found = json.loads(out)
@@ -160,8 +160,8 @@ def test_another_profile_in_place_of_the_inventorys(explain: Explain, inventory:
 
 
 @pytest.mark.parametrize(("name", "captured", "values"), [
-    ("roce", "doca8", {}), ("roce", "doca8", {"nccl_env_gid_index": 3}), ("erdma-native", "erdma2", {}), ("erdma-aiacc", "erdma2", {}),
-    ("infiniband", "ib8", {"nccl_env_overrides": {"NCCL_IB_TIMEOUT": None}}), ("azure-ndv5", "ib8", {}),
+    ("roce", "doca8", {}), ("roce", "doca8", {"nccl_gid_index": 3}), ("erdma-native", "erdma2", {}), ("erdma-aiacc", "erdma2", {}),
+    ("infiniband", "ib8", {"nccl_overrides": {"NCCL_IB_TIMEOUT": None}}), ("azure-ndv5", "ib8", {}),
     ("scnet", "doca8", {"qos_profile": "scnet-dscp34-prio4", "bootstrap_interface": None}),
     ("oci-h200", "doca8", {"qos_profile": "oci-dscp10", "rails": []}), ("aws-efa", "doca8", {"qos_profile": "none", "rails": []}),
 ])  # fmt: skip

@@ -26,7 +26,7 @@ def test_an_older_nccl_gets_the_index_that_all_share(tree: MakeTree) -> None:
     assert node.conf()[INDEX] == "3"
     node.apply()
     assert f"\n{INDEX}=3\n" in node.host.read("/etc/nccl.conf")
-    assert node.conf(nccl_env_overrides={INDEX: None}).get(INDEX) is None
+    assert node.conf(nccl_overrides={INDEX: None}).get(INDEX) is None
 
 
 def test_the_inventorys_nccl_decides_before_what_lies_there(tree: MakeTree) -> None:
@@ -47,7 +47,7 @@ def test_different_indexes_name_every_hca_and_the_way_out(tree: MakeTree) -> Non
     assert "takes one index for all HCAs, and theirs differ" in problem
     assert "(RoCE v2 with the rail's address: erdma_0 port 1: 2, erdma_1 port 1: 1)" in problem
     assert "NCCL 2.21 and later finds each one, by NCCL_IB_ADDR_RANGE too" in problem
-    assert node.problems(nccl_env_overrides={INDEX: None}) == []
+    assert node.problems(nccl_overrides={INDEX: None}) == []
 
 
 def test_erdma_with_nccl_2_21_keeps_the_automatic_choice(tree: MakeTree) -> None:
@@ -76,13 +76,13 @@ def test_minus_one_is_no_index_for_an_older_nccl(tree: MakeTree) -> None:
 ])  # fmt: skip
 def test_a_number_is_checked_on_every_hca(index: str, said: str | None, tree: MakeTree) -> None:
     node = tree("doca8")
-    problems = node.problems(nccl_env_gid_index=index)
-    assert node.conf(nccl_env_gid_index=index)[INDEX] == index
+    problems = node.problems(nccl_gid_index=index)
+    assert node.conf(nccl_gid_index=index)[INDEX] == index
     assert len(problems) == (8 if said else 0)
     assert problems[:1] == ([f"{INDEX}: {said}"] if said else [])
 
 
-@pytest.mark.parametrize("given", [{"nccl_env_gid_index": 3}, {"nccl_env_overrides": {INDEX: 3}}], ids=["key", "override"])
+@pytest.mark.parametrize("given", [{"nccl_gid_index": 3}, {"nccl_overrides": {INDEX: 3}}], ids=["key", "override"])
 def test_scnets_three_is_checked_and_not_trusted(given: dict[str, object], tree: MakeTree) -> None:
     node = tree("doca8")
     scnet = {"nccl_profile": "scnet", "qos_profile": "scnet-dscp34-prio4", **given}
@@ -101,7 +101,7 @@ def test_a_gid_of_ipv6_is_found_by_its_address(tree: MakeTree) -> None:
     rails = [{"name": "rail0", "match": {"mac": "52:54:00:bb:00:01"}, "address": "fd00:10::b/64"}]
     conf = node.conf(rails=rails)
     assert (conf[INDEX], conf["NCCL_IB_ADDR_FAMILY"]) == ("2", "AF_INET6")
-    assert node.problems(rails=rails, nccl_env_gid_index=1) == [
+    assert node.problems(rails=rails, nccl_gid_index=1) == [
         f"{INDEX}: index 1 of rxe0 port 1 holds 10.10.0.11 (RoCE v2), not a RoCE v2 GID with fd00:10::b; that is index 2"]
 
 
@@ -113,9 +113,9 @@ def test_link_local_gids_only(tree: MakeTree) -> None:
     (problem,) = node.problems()
     assert "no RoCE v2 GID holds the address of every rail" in problem
     assert "mlx5_1 port 1: none" in problem
-    (problem,) = node.problems(nccl_env_gid_index=3)
+    (problem,) = node.problems(nccl_gid_index=3)
     assert problem == f"{INDEX}: index 3 of mlx5_1 port 1 is empty, not a RoCE v2 GID with 10.10.1.11; no index has one"
-    (problem,) = node.problems(nccl_env_gid_index=3, network_manage_addresses=False)
+    (problem,) = node.problems(nccl_gid_index=3, network_manage_addresses=False)
     assert "no index has one" in problem
 
 
@@ -127,11 +127,11 @@ def test_an_address_that_the_same_plan_brings_is_no_problem_yet(tree: MakeTree) 
     assert "10.10.1.11" in text
     node.put("/cmd/ip_-j_addr", text.replace("10.10.1.11", "10.99.1.11"))
     assert node.problems() == []
-    assert node.problems(nccl_env_gid_index=3) == []
+    assert node.problems(nccl_gid_index=3) == []
     assert INDEX not in node.conf()
     assert [note for note in node.notes() if "stays as it is: the address of mlx5_1 port 1 is not there yet" in note]
-    assert [note for note in node.notes(nccl_env_gid_index=3) if "is not checked on mlx5_1 port 1 yet" in note]
-    assert node.problems(nccl_env_gid_index=3, network_manage_addresses=False) != [], "nobody is going to set it"
+    assert [note for note in node.notes(nccl_gid_index=3) if "is not checked on mlx5_1 port 1 yet" in note]
+    assert node.problems(nccl_gid_index=3, network_manage_addresses=False) != [], "nobody is going to set it"
 
 
 def test_an_index_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: MakeTree) -> None:
@@ -158,9 +158,9 @@ def test_a_rail_without_a_device_is_said_to_be_unchecked(tree: MakeTree) -> None
     rails = [{"name": "rail0", "match": {"pci": "0000:13:00.0"}, "address": "10.10.0.11/24"},
              {"name": "rail1", "match": {"mac": "3c:ec:ef:00:00:01"}, "address": "10.0.0.11/24"}]  # an interface without an HCA
     node = tree("doca8")
-    assert node.problems(rails=rails, nccl_env_gid_index=3) == []
+    assert node.problems(rails=rails, nccl_gid_index=3) == []
     assert "nccl: NCCL_IB_GID_INDEX=3 is not checked on rail1: it has no RDMA device at the moment" in node.notes(
-        rails=rails, nccl_env_gid_index=3)
+        rails=rails, nccl_gid_index=3)
 
 
 def test_an_hca_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: MakeTree) -> None:
@@ -178,7 +178,7 @@ def test_an_hca_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: Mak
     node.without_gid("erdma_0", 2)
     node.gid("erdma_0", 1, "0000:0000:0000:0000:0000:ffff:ac10:000b", "RoCE v2")
     assert node.plan()[0] == "file /etc/nccl.conf (NCCL_IB_GID_INDEX and NCCL_IB_HCA)"
-    assert node.plan(nccl_env_overrides={"NCCL_DEBUG": "WARN"})[0] == "file /etc/nccl.conf"
+    assert node.plan(nccl_overrides={"NCCL_DEBUG": "WARN"})[0] == "file /etc/nccl.conf"
 
 
 def test_infiniband_and_plugins_are_left_alone(tree: MakeTree) -> None:
@@ -198,5 +198,5 @@ def test_infiniband_and_plugins_are_left_alone(tree: MakeTree) -> None:
 ])  # fmt: skip
 def test_only_the_selected_hcas_are_asked(value: str, ports: list[int], tree: MakeTree) -> None:
     node = tree("doca8")
-    problems = node.problems(nccl_env_gid_index=2, nccl_env_overrides={"NCCL_IB_HCA": value})
+    problems = node.problems(nccl_gid_index=2, nccl_overrides={"NCCL_IB_HCA": value})
     assert [text.split(" ")[4] for text in problems] == [f"mlx5_{number}" for number in ports]

@@ -136,7 +136,7 @@ def test_where_there_is_nothing_to_judge(tree: MakeTree) -> None:
     assert judged(tree("ib8")) == []
     (item,) = judged(tree("erdma2"), nccl_profile="erdma-aiacc")
     assert (item.status, item.message) == ("skipped", "aiacc-nccl-plugin is the transport, and finds GIDs by itself")
-    (item,) = judged(tree("doca8"), nccl_env_overrides={"NCCL_IB_GID_INDEX": None})
+    (item,) = judged(tree("doca8"), nccl_overrides={"NCCL_IB_GID_INDEX": None})
     assert (item.status, "leaves NCCL_IB_GID_INDEX to the jobs" in item.message) == ("skipped", True)
 
 

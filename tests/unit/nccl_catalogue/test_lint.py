@@ -56,12 +56,12 @@ def test_aiaccs_range_of_nccl(version: str, said: bool) -> None:
     ("erdma-aiacc", "NCCL_NET_PLUGIN", "error"), ("aws-efa", "NCCL_BUFFSIZE", "warning"), ("aws-efa", "NCCL_MIN_CTAS", "warning"),
 ])  # fmt: skip
 def test_what_defeats_a_profile(name: str, variable: str, severity: str) -> None:
-    assert [item[:2] for item in judge(name, nccl_env_overrides={variable: 4})] == [(severity, f"nccl_env_overrides.{variable}")]
-    assert judge(name, nccl_env_overrides={variable: None}) == [], "to leave it out is what is wanted"
+    assert [item[:2] for item in judge(name, nccl_overrides={variable: 4})] == [(severity, f"nccl_overrides.{variable}")]
+    assert judge(name, nccl_overrides={variable: None}) == [], "to leave it out is what is wanted"
 
 
 def test_aws_may_name_its_plugin() -> None:
-    assert judge("aws-efa", nccl_env_overrides={"NCCL_NET_PLUGIN": "ofi"}) == []
+    assert judge("aws-efa", nccl_overrides={"NCCL_NET_PLUGIN": "ofi"}) == []
     ((severity, key, message),) = judge("aws-efa", rails=[RAIL])
     assert (severity, key) == ("warning", "rdma_rails")
     assert "no RoCE GIDs" in message
@@ -92,6 +92,6 @@ def test_a_row_with_a_variable_that_nccl_no_longer_reads_is_refused(
 
 
 def test_an_index_with_a_family_that_is_not_looked_for_is_no_contradiction() -> None:
-    values = {"nccl_env_gid_index": 3, "nccl_env_overrides": {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}}
+    values = {"nccl_gid_index": 3, "nccl_overrides": {"NCCL_IB_ADDR_FAMILY": "AF_INET6"}}
     assert judge("roce", **values) == []
-    assert [item[0] for item in judge("roce", **{**values, "nccl_env_gid_index": "auto"})] == ["error"]
+    assert [item[0] for item in judge("roce", **{**values, "nccl_gid_index": "auto"})] == ["error"]

@@ -50,7 +50,7 @@ def test_the_file_of_a_captured_node(name: str, tree: Callable[[str], Tree]) -> 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_an_override_beats_every_profile(name: str, tree: Callable[[str], Tree]) -> None:
     captured, values, expected = EXPECTED[name]
-    conf = tree(captured).conf(nccl_profile=name, **values, nccl_env_overrides={"NCCL_IB_TIMEOUT": 23, "NCCL_DEBUG": None})
+    conf = tree(captured).conf(nccl_profile=name, **values, nccl_overrides={"NCCL_IB_TIMEOUT": 23, "NCCL_DEBUG": None})
     assert conf == {key: value for key, value in {**expected, "NCCL_IB_TIMEOUT": "23"}.items() if key != "NCCL_DEBUG"}
 
 
@@ -70,7 +70,7 @@ def test_a_shapes_list_is_for_hosts_without_rails(tree: Callable[[str], Tree]) -
     assert node.conf(**values, rails=[])["NCCL_IB_HCA"] == "=mlx5_0,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_9,mlx5_10,mlx5_11"
     (problem,) = node.problems(**values, rails=[])
     assert problem.startswith("NCCL_IB_HCA: the list of shape BM.GPU.H200.8 names mlx5_9, mlx5_10, mlx5_11, which this node does not have")
-    assert node.problems(**values, rails=[], nccl_env_overrides={"NCCL_IB_HCA": "=mlx5_0"}) == []
+    assert node.problems(**values, rails=[], nccl_overrides={"NCCL_IB_HCA": "=mlx5_0"}) == []
 
 
 @pytest.mark.parametrize("size", ["ndv4", "ndv5"])
@@ -78,15 +78,15 @@ def test_azures_topology_file_is_missed_and_found(size: str, tree: Callable[[str
     node, path = tree("ib8"), f"/opt/microsoft/{size}/topo.xml"
     (problem,) = node.problems(nccl_profile=f"azure-{size}")
     assert problem.startswith(f"NCCL_TOPO_FILE: {path} is not on this node: it is")
-    assert "nccl_env_overrides: {NCCL_TOPO_FILE: null}" in problem
-    assert node.problems(nccl_profile=f"azure-{size}", nccl_env_overrides={"NCCL_TOPO_FILE": None}) == []
+    assert "nccl_overrides: {NCCL_TOPO_FILE: null}" in problem
+    assert node.problems(nccl_profile=f"azure-{size}", nccl_overrides={"NCCL_TOPO_FILE": None}) == []
     node.put(path, "<system/>\n")
     assert node.problems(nccl_profile=f"azure-{size}") == []
 
 
 def test_a_file_that_an_override_names_is_a_note(tree: Callable[[str], Tree]) -> None:
     node = tree("ib8")
-    values = {"nccl_env_overrides": {"NCCL_TOPO_FILE": "/etc/topo.xml"}}
+    values = {"nccl_overrides": {"NCCL_TOPO_FILE": "/etc/topo.xml"}}
     assert node.problems(**values) == []
     assert node.notes(**values) == ["nccl: NCCL_TOPO_FILE names /etc/topo.xml, which is not on this node; NCCL passes over it"]
     node.put("/etc/topo.xml", "<system/>\n")

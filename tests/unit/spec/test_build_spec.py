@@ -30,7 +30,7 @@ def keys_of(findings: list[Finding], severity: str) -> list[str]:
 
 def test_every_key_has_its_default(judge: Judge) -> None:
     spec = spec_of(judge())
-    by_fabric = {"nccl_profile": "roce", "qos_profile": "dscp26-prio3", "opensm_enabled": False, "ddp_benchmark_python": "python3",
+    by_fabric = {"nccl_profile": "roce", "qos_profile": "dscp26-prio3", "network_opensm": False, "ddp_benchmark_python": "python3",
                  "aiacc_install": False}
     for key in KEYS:
         if key.field not in ("fabric", "mtu", "rails"):
@@ -38,7 +38,7 @@ def test_every_key_has_its_default(judge: Judge) -> None:
 
 
 def test_a_spec_survives_the_way_to_a_node(judge: Judge) -> None:
-    spec = spec_of(judge(rdma_expect={"rate_gbps": 400}, nccl_env_overrides={"NCCL_DEBUG": "WARN"}))
+    spec = spec_of(judge(rdma_expect={"rate_gbps": 400}, nccl_overrides={"NCCL_DEBUG": "WARN"}))
     assert Spec(spec.as_dict()).as_dict() == spec.as_dict()
     assert Spec(spec.as_dict()).rails == spec.rails
     assert spec.rail("rail0").mtu == 9000
@@ -101,10 +101,10 @@ def test_no_value_makes_it_crash(judge: Judge, key: Any, value: Any) -> None:
 
 def test_opensm_follows_the_group(judge: Judge) -> None:
     common: dict[str, Any] = {"rdma_fabric": "infiniband", "rdma_mtu": 4092, "rdma_rails": [IB_RAIL]}
-    assert spec_of(judge(**common, group_names=["opensm", "rdma"]))["opensm_enabled"] is True
-    assert spec_of(judge(**common, group_names=["rdma"]))["opensm_enabled"] is False
-    assert spec_of(judge(**common, group_names=["opensm"], opensm_enabled=False))["opensm_enabled"] is False
-    assert keys_of(judge(group_names=["opensm"])[1], "error") == ["opensm_enabled"]
+    assert spec_of(judge(**common, group_names=["opensm", "rdma"]))["network_opensm"] is True
+    assert spec_of(judge(**common, group_names=["rdma"]))["network_opensm"] is False
+    assert spec_of(judge(**common, group_names=["opensm"], network_opensm=False))["network_opensm"] is False
+    assert keys_of(judge(group_names=["opensm"])[1], "error") == ["network_opensm"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_opensm_follows_the_group(judge: Judge) -> None:
 )
 def test_mtu_by_fabric(judge: Judge, fabric: str, mtu: int, mode: str, severity: str | None) -> None:
     rails = [{**IB_RAIL, "address": "198.51.100.11/25"}]
-    _spec, findings = judge(rdma_fabric=fabric, rdma_mtu=mtu, ipoib_mode=mode, rdma_rails=rails)
+    _spec, findings = judge(rdma_fabric=fabric, rdma_mtu=mtu, network_ipoib_mode=mode, rdma_rails=rails)
     assert [(finding.key, finding.severity) for finding in findings] == ([("rdma_mtu", severity)] if severity else [])
 
 
@@ -158,14 +158,14 @@ def test_one_mistake_gives_one_error(judge: Judge) -> None:
 
 
 def test_host_is_named_in_every_finding(judge: Judge) -> None:
-    _spec, findings = judge(rdma_fabric="x", rdma_mtu="y", rdma_consent=3, rdma_rails=[3], nccl_env_overrides={"X": 1})
+    _spec, findings = judge(rdma_fabric="x", rdma_mtu="y", rdma_consent=3, rdma_rails=[3], nccl_overrides={"X": 1})
     assert len(findings) >= 5
     assert {finding.host for finding in findings} == {"n1"}
 
 
 def test_a_host_takes_less_than_five_milliseconds() -> None:
     rails = [{"name": f"rail{index}", "match": {"pci": f"{index:02x}:00.0"}, "address": f"10.{index}.0.2/16"} for index in range(16)]
-    values = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": rails, "nccl_env_overrides": {"NCCL_DEBUG": "WARN"},
+    values = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": rails, "nccl_overrides": {"NCCL_DEBUG": "WARN"},
               "rdma_expect": {"hcas": 16}}
     best = 1.0
     for _attempt in range(20):

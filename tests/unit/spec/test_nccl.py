@@ -88,7 +88,7 @@ def test_variables_of_a_host(judge: Judge) -> None:
     assert nccl_variables(spec) == {"NCCL_IB_TIMEOUT": "22", "NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_IB_TC": "106"}
     spec, _findings = judge(
         rdma_qos_profile="scnet-dscp34-prio4",
-        nccl_env_overrides={"NCCL_IB_TIMEOUT": None, "NCCL_DEBUG": "WARN", "NCCL_IB_QPS_PER_CONNECTION": 8},
+        nccl_overrides={"NCCL_IB_TIMEOUT": None, "NCCL_DEBUG": "WARN", "NCCL_IB_QPS_PER_CONNECTION": 8},
     )
     assert spec is not None
     assert nccl_variables(spec) == {"NCCL_IB_QPS_PER_CONNECTION": "8", "NCCL_IB_TC": "136", "NCCL_DEBUG": "WARN"}
@@ -139,10 +139,10 @@ def test_erdma_address_range_is_the_common_subnet(judge: Judge) -> None:
     ],
 )
 def test_good_overrides(judge: Judge, name: str, value: object) -> None:
-    spec, findings = judge(nccl_env_overrides={name: value})
+    spec, findings = judge(nccl_overrides={name: value})
     assert findings == []
     assert spec is not None
-    assert spec["nccl_env_overrides"] == {name: None if value is None else str(value)}
+    assert spec["nccl_overrides"] == {name: None if value is None else str(value)}
 
 
 def test_a_run_may_have_variables_of_others_too(judge: Judge) -> None:
@@ -183,7 +183,7 @@ def test_a_run_may_have_variables_of_others_too(judge: Judge) -> None:
     ],
 )
 def test_bad_overrides(judge: Judge, name: object, value: object, word: str) -> None:
-    spec, findings = judge(nccl_env_overrides={name: value})
+    spec, findings = judge(nccl_overrides={name: value})
     assert spec is None
     errors = errors_of(findings)
     assert len(errors) == 1
@@ -202,11 +202,11 @@ def test_bad_overrides(judge: Judge, name: object, value: object, word: str) -> 
     ],
 )
 def test_overrides_that_are_warned_of(judge: Judge, name: str, value: object) -> None:
-    spec, findings = judge(nccl_env_overrides={name: value})
+    spec, findings = judge(nccl_overrides={name: value})
     assert spec is not None
-    assert [(finding.key, finding.severity) for finding in findings] == [(f"nccl_env_overrides.{name}", "warning")]
+    assert [(finding.key, finding.severity) for finding in findings] == [(f"nccl_overrides.{name}", "warning")]
 
 
 def test_the_traffic_class_of_a_profile_is_no_contradiction(judge: Judge) -> None:
-    assert judge(rdma_qos_profile="scnet-dscp34-prio4", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []
-    assert judge(rdma_qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": 136})[1] == []
+    assert judge(rdma_qos_profile="scnet-dscp34-prio4", nccl_overrides={"NCCL_IB_TC": 136})[1] == []
+    assert judge(rdma_qos_profile="none", nccl_overrides={"NCCL_IB_TC": 136})[1] == []

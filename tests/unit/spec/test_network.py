@@ -94,7 +94,7 @@ def test_families_of_one_host(judge: Judge) -> None:
     ("198.51.100.11/25", {"NCCL_IB_ADDR_FAMILY": None}, True),
 ])  # fmt: skip
 def test_nccl_must_look_for_gids_of_the_rails_family(judge: Judge, address: str, overrides: dict[str, Any], *, good: bool) -> None:
-    spec, findings = judge(rdma_rails=rails(address), nccl_env_overrides=overrides)
+    spec, findings = judge(rdma_rails=rails(address), nccl_overrides=overrides)
     assert (spec is not None) == good
     assert [finding.key for finding in findings if finding.severity == "error"] == (
-        [] if good else ["nccl_env_overrides.NCCL_IB_ADDR_FAMILY"])
+        [] if good else ["nccl_overrides.NCCL_IB_ADDR_FAMILY"])

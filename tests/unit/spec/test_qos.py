@@ -62,7 +62,7 @@ def test_nccl_marks_what_the_custom_profile_says(judge: Judge) -> None:
     assert spec is not None
     assert nccl_variables(spec)["NCCL_IB_TC"] == "138"
     assert nccl_variables(Spec(spec.as_dict())) == nccl_variables(spec), "as it arrives on the node"
-    assert judge(rdma_qos_profile="custom", rdma_qos_custom={"dscp": 34}, nccl_env_overrides={"NCCL_IB_TC": "0x8a"})[1] == []
+    assert judge(rdma_qos_profile="custom", rdma_qos_custom={"dscp": 34}, nccl_overrides={"NCCL_IB_TC": "0x8a"})[1] == []
 
 
 def test_names_still_lead_to_the_catalogue() -> None:
@@ -111,27 +111,27 @@ def test_shares_that_are_not_a_hundred(shares: object) -> None:
 
 
 def test_no_traffic_class_at_all_is_warned_of(judge: Judge) -> None:
-    spec, findings = judge(nccl_env_overrides={"NCCL_IB_TC": None})
+    spec, findings = judge(nccl_overrides={"NCCL_IB_TC": None})
     assert spec is not None
-    assert [(item.key, item.severity) for item in findings] == [("nccl_env_overrides.NCCL_IB_TC", "warning")]
+    assert [(item.key, item.severity) for item in findings] == [("nccl_overrides.NCCL_IB_TC", "warning")]
     assert "0 >> 5 = priority 0, PFC is on 3" in findings[0].message
-    assert judge(rdma_qos_profile="none", nccl_env_overrides={"NCCL_IB_TC": None})[1] == []
-    lossless = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 2}, nccl_env_overrides={"NCCL_IB_TC": None})
+    assert judge(rdma_qos_profile="none", nccl_overrides={"NCCL_IB_TC": None})[1] == []
+    lossless = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 2}, nccl_overrides={"NCCL_IB_TC": None})
     assert lossless[1] == [], "what is unmarked has priority 0, and there PFC is on"
 
 
 @pytest.mark.parametrize("name", ["NCCL_IB_FIFO_TC", "NCCL_GIN_IB_TC"])
 @pytest.mark.parametrize("value", [-1, 106])
 def test_classes_that_follow_or_equal_the_profile_are_no_contradiction(judge: Judge, name: str, value: int) -> None:
-    assert judge(nccl_env_overrides={name: value})[1] == []
+    assert judge(nccl_overrides={name: value})[1] == []
 
 
 def test_clear_to_send_messages_may_have_a_lane_of_their_own(judge: Judge) -> None:
-    assert judge(nccl_env_overrides={"NCCL_IB_FIFO_TC": 192})[1] == []
+    assert judge(nccl_overrides={"NCCL_IB_FIFO_TC": 192})[1] == []
 
 
 def test_a_custom_profile_with_an_error_is_not_held_against_overrides(judge: Judge) -> None:
     """One mistake, one line."""
-    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 300}, nccl_env_overrides={"NCCL_IB_TC": 41})
+    spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom={"tc": 300}, nccl_overrides={"NCCL_IB_TC": 41})
     assert spec is None
     assert [item.key for item in findings] == ["rdma_qos_custom.tc"]

@@ -18,7 +18,7 @@ MISSPELT = {
     "rdma_mtuu": "rdma_mtu", "rdma_mut": "rdma_mtu", "rmda_fabric": "rdma_fabric", "rdma_fabirc": "rdma_fabric", "rdma_rail": "rdma_rails",
     "rdma_consnet": "rdma_consent", "rdma_expects": "rdma_expect", "rdma_stak": "rdma_stack", "rdma_qos_profil": "rdma_qos_profile",
     "rdma_boostrap_interfce": "rdma_bootstrap_interface", "rdma_artefact_pins": "rdma_artifact_pins",
-    "rdmaconsent": "rdma_consent", "nccl_env_overides": "nccl_env_overrides", "host_tunning_memlock": "host_tuning_memlock",
+    "rdmaconsent": "rdma_consent", "nccl_overides": "nccl_overrides", "host_tunning_memlock": "host_tuning_memlock",
     "hosttuning_memlock": "host_tuning_memlock", "network_bckned": "network_backend", "validate_prot": "validate_port",
     "gpu_drivr_brnch": "gpu_driver_branch", "ncl_verison": "nccl_version", "firewall_mange": "firewall_manage",
     "upgrade_max_unavailible": "upgrade_max_unavailable", "ssh_mesh_adresses": "ssh_mesh_addresses",
@@ -57,7 +57,7 @@ def test_private_variables_are_let_be(judge: Judge, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "hint"), [
     ("rdma_network", ""), ("rdma_netmask", ""), ("rdma_reboot_timeout", "; did you mean rdma_reboot_timeout_s?"),
-    ("rdma_nccl_env_overrides", "; did you mean nccl_env_overrides?"),
+    ("rdma_nccl_overrides", "; did you mean nccl_overrides?"),
 ])
 def test_an_unknown_rdma_name_is_a_warning(judge: Judge, name: str, hint: str) -> None:
     spec, (finding,) = judge(**{name: 1})

@@ -68,7 +68,7 @@ class Observed(NamedTuple):
 def desired(spec: Spec, identity: Identity) -> Desired:
     install = bool(spec["aiacc_install"])
     package = package_of(spec, identity.platform.package_manager) if install else None
-    own = (spec["nccl_env_conf_path"], spec["nccl_env_profile_path"])
+    own = (spec["nccl_conf_path"], spec["nccl_profile_path"])
     packaged = spec["nccl_install"] in PACKAGED and bool(identity.gpus)
     return Desired(identity, spec["nccl_profile"] == PROFILE, install, package, own, packaged, places_of(spec))
 

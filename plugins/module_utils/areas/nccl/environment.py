@@ -62,7 +62,7 @@ class Observed(NamedTuple):
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
-    derived = spec["nccl_env_derived"]
+    derived = spec["nccl_derived"]
     variables: Dict[str, str] = dict(derived["variables"])
     unknown: Tuple[str, ...] = ()
     if HCA in derived["adds"]:
@@ -74,7 +74,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
         if interface is not None:
             variables[SOCKET] = "=" + interface
     good = tuple((name, value) for name, value in variables.items() if fault(name, value) is None)
-    return Desired(spec["nccl_env_conf_path"], spec["nccl_env_profile_path"], good, unknown, gid_index.wish(spec, identity),
+    return Desired(spec["nccl_conf_path"], spec["nccl_profile_path"], good, unknown, gid_index.wish(spec, identity),
                    tuple(sorted(derived["files"].items())))
 
 
@@ -123,7 +123,7 @@ def _shown(row: str) -> Optional[str]:
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    derived = spec["nccl_env_derived"]
+    derived = spec["nccl_derived"]
     found: List[Problem] = []
     for name, value in sorted(derived["variables"].items()):
         reason = fault(name, value)
@@ -141,7 +141,7 @@ def _shape_problems(shape: Any, identity: Identity) -> List[Problem]:
     if not gone:
         return []
     return [Problem(NAME, HCA, "the list of shape %s names %s, which this node does not have (it has %s); name the host's rails, or "
-                    "nccl_env_overrides.%s" % (name, ", ".join(gone), ", ".join(present) or "none", HCA))]
+                    "nccl_overrides.%s" % (name, ", ".join(gone), ", ".join(present) or "none", HCA))]
 
 
 def _socket_problems(spec: Spec, identity: Identity) -> List[Problem]:
@@ -159,7 +159,7 @@ def _socket_problems(spec: Spec, identity: Identity) -> List[Problem]:
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A file that the profile names and that is not there, and an index that is wrong on this node."""
     values, sources = dict(desired.variables), dict(desired.files)
-    found = [Problem(NAME, name, "%s is not on this node: it is %s. Bring it, or leave it out with nccl_env_overrides: {%s: null}" % (
+    found = [Problem(NAME, name, "%s is not on this node: it is %s. Bring it, or leave it out with nccl_overrides: {%s: null}" % (
         values[name], sources[name], name)) for name in observed.missing if name in sources]
     return found + gid_index.as_problems(gid_index.decide(desired.gid, observed.gid))
 
@@ -178,7 +178,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 
 def hca_ports(spec: Spec, identity: Identity) -> Tuple[List[str], Tuple[str, ...]]:
     """``device:port`` of every rail in rail order, and the labels of the rails that have no HCA now. Without rails: the shape's list."""
-    shapes = spec["nccl_env_derived"]["hcas"]
+    shapes = spec["nccl_derived"]["hcas"]
     if not spec.rails:
         return list(shapes[0][1]) if len(shapes) == 1 else [], ()
     if spec.rdma_stack == "soft_roce":

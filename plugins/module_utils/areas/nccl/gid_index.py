@@ -20,7 +20,7 @@ from ...types import Identity, Problem
 
 HCA = "NCCL_IB_HCA"
 AUTO, GIVEN, OFF = "auto", "given", "off"  # catalogue.fabrics.derived says what they mean
-LEAVE_IT = "nccl_env_overrides: {%s: null} leaves it to the jobs" % GID_INDEX
+LEAVE_IT = "nccl_overrides: {%s: null} leaves it to the jobs" % GID_INDEX
 
 
 class Wish(NamedTuple):
@@ -55,7 +55,7 @@ class Decision(NamedTuple):
 
 
 def wish(spec: Spec, identity: Identity) -> Wish:
-    derived = spec["nccl_env_derived"]
+    derived = spec["nccl_derived"]
     policy = derived["gid"]
     if policy == OFF or (policy == AUTO and derived["nccl"] is not None and finds_it(derived["nccl"])):
         return Wish(OFF, None, None, (), (), False, identity, places_of(spec))
@@ -63,7 +63,7 @@ def wish(spec: Spec, identity: Identity) -> Wish:
     addresses = {(target.hca.name, target.port or 1): target.rail.address for target in targets if target.hca is not None}
     netdevs = {(target.hca.name, target.port or 1): target.netdev for target in targets if target.hca is not None}
     ports = selected(hca_value(spec), identity, addresses)
-    if spec.rails and HCA not in spec["nccl_env_overrides"]:
+    if spec.rails and HCA not in spec["nccl_overrides"]:
         ports = tuple(port for port in ports if (port.hca, port.port) in addresses)
     return Wish(policy, derived["variables"].get(GID_INDEX) if policy == GIVEN else None, derived["nccl"], ports,
                 tuple(netdevs.get((port.hca, port.port)) for port in ports), bool(spec["network_manage_addresses"]), identity,
@@ -72,10 +72,10 @@ def wish(spec: Spec, identity: Identity) -> Wish:
 
 def hca_value(spec: Spec) -> str:
     """NCCL_IB_HCA as far as the inventory alone decides it; '': every device."""
-    overrides = spec["nccl_env_overrides"]
+    overrides = spec["nccl_overrides"]
     if HCA in overrides:
         return str(overrides[HCA] or "")
-    shapes = spec["nccl_env_derived"]["hcas"]
+    shapes = spec["nccl_derived"]["hcas"]
     return "=" + ",".join(shapes[0][1]) if len(shapes) == 1 else ""
 
 

@@ -39,19 +39,19 @@ def judge_nccl_gid(seen: Inspection) -> List[Verdict]:
 
 
 def nothing_to_judge(spec: Spec) -> Optional[str]:
-    transport = spec["nccl_env_derived"]["transport"]
+    transport = spec["nccl_derived"]["transport"]
     if transport:
         return "%s is the transport, and finds GIDs by itself" % transport
-    overrides = spec["nccl_env_overrides"]
+    overrides = spec["nccl_overrides"]
     if GID_INDEX in overrides and overrides[GID_INDEX] is None:
-        return "nccl_env_overrides leaves %s to the jobs" % GID_INDEX
+        return "nccl_overrides leaves %s to the jobs" % GID_INDEX
     return None
 
 
 def settings(spec: Spec, facts: Mapping[str, Any]) -> Dict[str, str]:
     """What NCCL reads on the node; where its file is not the one that facts know, what the inventory wants in it."""
-    if spec["nccl_env_conf_path"] != CONF:
-        return dict(spec["nccl_env_derived"]["variables"])
+    if spec["nccl_conf_path"] != CONF:
+        return dict(spec["nccl_derived"]["variables"])
     conf = (facts.get("nccl") or {}).get("conf") or {}
     return dict(conf.get("variables") or {})
 
@@ -83,7 +83,7 @@ def _judge_port(where: Where, port: GidPort, spec: Spec, variables: Mapping[str,
 
 def _wrong_choice(chosen: Optional[int], right: List[int], gids: List[Dict[str, Any]], port: GidPort) -> str:
     what = "index %d of %s, which %s" % (chosen, port.label, described(gids, chosen)) if chosen is not None else "none of %s" % port.label
-    return "NCCL takes %s; the right one is index %d: set NCCL_IB_ADDR_RANGE to the rail's subnet, or nccl_env_gid_index" % (what, right[0])
+    return "NCCL takes %s; the right one is index %d: set NCCL_IB_ADDR_RANGE to the rail's subnet, or nccl_gid_index" % (what, right[0])
 
 
 def _older(
@@ -93,7 +93,7 @@ def _older(
     rows = [row for row in facts.get("nccl_libraries") or [] if row.get("version") and not finds_it(row["version"])]
     if not rows or (number is None and judge_index(0, gids, port)[0] == "pass"):
         return None
-    wanted = spec["nccl_env_derived"]["nccl"]
+    wanted = spec["nccl_derived"]["nccl"]
     takes = "takes -1 for an index, which none is" if number is not None else "takes index 0, which %s" % described(gids, 0)
     text = "NCCL %s (%s) finds no GID by itself: it %s on %s; NCCL %s and later does" % (
         rows[0]["version"], rows[0]["path"], takes, port.label, FINDS_IT_TEXT)

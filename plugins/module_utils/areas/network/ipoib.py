@@ -19,7 +19,7 @@ from .model import RailWish, rail_change
 NAME = "ipoib"
 MAX_MTU = {"datagram": 4092, "connected": 65520}  # kernel: IB MTU 4096 less the 4 byte header; IPOIB_CM_MTU less the header
 WHY_MODE = "both ends of a fabric need the same IPoIB transport"
-SOURCE = "kernel Documentation/infiniband/ipoib.rst; inventory: ipoib_mode, rdma_mtu"
+SOURCE = "kernel Documentation/infiniband/ipoib.rst; inventory: network_ipoib_mode, rdma_mtu"
 
 
 class Desired(NamedTuple):
@@ -82,7 +82,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A driver without connected mode has no ``mode`` file: it is in datagram mode, and stays there."""
     return [
-        Problem(NAME, rail.label, "the driver of %s has no connected mode; set ipoib_mode: datagram and an rdma_mtu of at most %d" % (
+        Problem(NAME, rail.label, "the driver of %s has no connected mode; set network_ipoib_mode: datagram and an rdma_mtu of at most %d" % (
             rail.netdev, MAX_MTU["datagram"]))
         for rail in desired.rails
         if rail.mode == "connected" and observed.modes[rail.netdev] is None and observed.mtus[rail.netdev] is not None
@@ -92,6 +92,6 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     return [
         Problem(NAME, rail.label, "MTU %d is above %d, the largest in %s mode; lower rdma_mtu%s" % (
-            rail.mtu, MAX_MTU[rail.mode], rail.mode, " or set ipoib_mode: connected" if rail.mode == "datagram" else ""))
+            rail.mtu, MAX_MTU[rail.mode], rail.mode, " or set network_ipoib_mode: connected" if rail.mode == "datagram" else ""))
         for rail in desired.rails if rail.mode in MAX_MTU and rail.mtu > MAX_MTU[rail.mode]
     ]

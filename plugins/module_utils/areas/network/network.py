@@ -66,7 +66,7 @@ def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> RailWi
     return RailWish(
         rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
         str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
-        rail.gateway if manage else None, spec["ipoib_mode"] if nic.kind == "infiniband" else None,
+        rail.gateway if manage else None, spec["network_ipoib_mode"] if nic.kind == "infiniband" else None,
         manage and (spec.source_routed(rail) or metric is not None), metric,
     )
 

@@ -96,7 +96,7 @@ def wanted_packages(spec: Spec, identity: Identity) -> List[Package]:
     platform = identity.platform
     vendor = vendor_stack(spec, identity)
     rows = stack_rows(spec, identity, vendor)
-    if spec["opensm_enabled"]:
+    if spec["network_opensm"]:
         rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
     rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [

@@ -23,7 +23,7 @@ NAME = "opensm"
 UNIT = "opensm.service"
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
-SOURCE = "opensm(8); inventory: opensm_enabled, group opensm"
+SOURCE = "opensm(8); inventory: network_opensm, group opensm"
 
 
 class Desired(NamedTuple):
@@ -39,7 +39,7 @@ class Observed(NamedTuple):
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
-    return Desired(bool(spec["opensm_enabled"]), identity.has("container"))
+    return Desired(bool(spec["network_opensm"]), identity.has("container"))
 
 
 def observe(host: Host, desired: Desired) -> Observed:

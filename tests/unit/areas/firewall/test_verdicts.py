@@ -66,4 +66,4 @@ def test_hardware_roce_does_not(planner: Make) -> None:
 
 def test_infiniband_has_no_such_port(planner: Make) -> None:
     rails = [{"name": "rail0", "match": {"guid": "b8ce:f603:00ab:cdef"}}]
-    assert set(judged(planner(fabric="infiniband", mtu=2044, ipoib_mode="datagram", rails=rails), "")) == {"firewall.tcp"}
+    assert set(judged(planner(fabric="infiniband", mtu=2044, network_ipoib_mode="datagram", rails=rails), "")) == {"firewall.tcp"}

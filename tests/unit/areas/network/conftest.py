@@ -36,7 +36,7 @@ class Node:
         self.max_mtu = 9216
         self.values: dict[str, Any] = {
             "fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "network_backend": "auto",
-            "network_manage_addresses": True, "network_source_routing": "auto", "ipoib_mode": "datagram", "opensm_enabled": False,
+            "network_manage_addresses": True, "network_source_routing": "auto", "network_ipoib_mode": "datagram", "network_opensm": False,
             "rails": [],
         }
         self.rail()

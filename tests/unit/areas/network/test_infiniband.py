@@ -23,7 +23,7 @@ NETWORKD_FILE = "file /etc/systemd/network/10-railwright-rail0.network"
 @pytest.fixture
 def fabric(node: "Node") -> "Node":
     """A node with one InfiniBand rail whose interface is up in datagram mode."""
-    node.values.update(fabric="infiniband", mtu=65520, ipoib_mode="connected")
+    node.values.update(fabric="infiniband", mtu=65520, network_ipoib_mode="connected")
     node.rail(match="guid", value=GUID, mtu=65520)
     node.nics[1] = IPOIB
     node.hcas = [Hca("mlx5_0", GUID, "0000:1a:00.0", "mlx5_core", ("ib0",), (1,), (GUID,), "InfiniBand")]
@@ -50,7 +50,7 @@ def test_mode_comes_before_the_mtu_that_it_bounds(fabric: "Node") -> None:
 
 
 def test_mtu_is_set_again_after_a_mode_change_that_resets_it(fabric: "Node") -> None:
-    fabric.values["ipoib_mode"] = "datagram"
+    fabric.values["network_ipoib_mode"] = "datagram"
     fabric.rail(match="guid", value=GUID, mtu=2044)
     fabric.link("ib0", "3", mtu=2044, mode="connected")
     change, = plan(fabric)
@@ -82,7 +82,7 @@ def test_other_backends_carry_mode_and_mtu_too(fabric: "Node") -> None:
 @pytest.mark.parametrize(("mode", "mtu", "fits"), [
     ("datagram", 4092, True), ("datagram", 4093, False), ("connected", 65520, True), ("connected", 65521, False)])
 def test_mtu_bound_by_mode(fabric: "Node", mode: str, mtu: int, *, fits: bool) -> None:
-    fabric.values["ipoib_mode"] = mode
+    fabric.values["network_ipoib_mode"] = mode
     fabric.rail(match="guid", value=GUID, mtu=mtu)
     assert (problems(fabric) == []) is fits
 
@@ -103,7 +103,7 @@ def test_a_driver_without_connected_mode_is_in_datagram_mode(fabric: "Node") -> 
     desired = ipoib.desired(fabric.spec(), fabric.identity())
     conflict, = ipoib.conflicts(desired, ipoib.observe(fabric.host(), desired))
     assert "no connected mode" in conflict.message
-    fabric.values["ipoib_mode"] = "datagram"
+    fabric.values["network_ipoib_mode"] = "datagram"
     fabric.rail(match="guid", value=GUID, mtu=2044)
     assert plan(fabric) == []
     desired = ipoib.desired(fabric.spec(), fabric.identity())
@@ -123,7 +123,7 @@ def sm_plan(node: "Node", active: str, enabled: str, load: str = "loaded") -> "l
 
 def test_subnet_manager_is_enabled_and_running(fabric: "Node") -> None:
     assert sm_plan(fabric, "inactive", "disabled") == [], "not wanted here: not ours to judge"
-    fabric.values["opensm_enabled"] = True
+    fabric.values["network_opensm"] = True
     assert [change.what for change in sm_plan(fabric, "inactive", "disabled")] == [
         "unit opensm.service enabled", "unit opensm.service running"]
     assert [change.what for change in sm_plan(fabric, "failed", "enabled")] == ["unit opensm.service running"]
@@ -132,7 +132,7 @@ def test_subnet_manager_is_enabled_and_running(fabric: "Node") -> None:
 
 
 def test_a_containers_subnet_manager_needs_the_hosts_umad_device(fabric: "Node") -> None:
-    fabric.values["opensm_enabled"] = True
+    fabric.values["network_opensm"] = True
     sm_plan(fabric, "inactive", "disabled")
     identity = fabric.identity()
     desired = opensm.desired(fabric.spec(), identity._replace(capabilities=(*identity.capabilities, "container")))
@@ -146,7 +146,7 @@ def test_a_containers_subnet_manager_needs_the_hosts_umad_device(fabric: "Node")
 
 
 def test_masked_or_misplaced_subnet_manager_is_a_problem(fabric: "Node") -> None:
-    fabric.values["opensm_enabled"] = True
+    fabric.values["network_opensm"] = True
     sm_plan(fabric, "inactive", "masked", "masked")
     desired = opensm.desired(fabric.spec(), fabric.identity())
     assert "masked" in opensm.conflicts(desired, opensm.observe(fabric.host(), desired))[0].message

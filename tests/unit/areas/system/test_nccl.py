@@ -86,7 +86,7 @@ def test_a_rail_whose_hca_is_gone_does_not_shorten_the_list(planner: Callable[..
 
 
 def test_overrides_beat_what_the_node_would_add(planner: Callable[..., Any]) -> None:
-    plans = planner(nccl_env_overrides={"NCCL_IB_HCA": "^mlx5_bond_0", "NCCL_SOCKET_IFNAME": None, "NCCL_DEBUG": "WARN"})
+    plans = planner(nccl_overrides={"NCCL_IB_HCA": "^mlx5_bond_0", "NCCL_SOCKET_IFNAME": None, "NCCL_DEBUG": "WARN"})
     conf = read_conf(plans.plan("nccl")[0].after)
     assert conf["NCCL_IB_HCA"] == "^mlx5_bond_0"
     assert conf["NCCL_DEBUG"] == "WARN"

@@ -82,7 +82,7 @@ def test_another_version_of_a_service_needs_consent(planner: Callable[..., Any],
 def test_extra_packages_and_the_subnet_manager(planner: Callable[..., Any], node: Any) -> None:
     bring_tools(node)
     rails = [{"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}}]
-    plans = planner(fabric="infiniband", rdma_stack="inbox", mtu=2044, rails=rails, opensm_enabled=True, rdma_stack_extra_packages=["ucx"])
+    plans = planner(fabric="infiniband", rdma_stack="inbox", mtu=2044, rails=rails, network_opensm=True, rdma_stack_extra_packages=["ucx"])
     assert sorted(names(plans)) == sorted([*STACK, *HARDWARE, "opensm", "ucx"])
 
 

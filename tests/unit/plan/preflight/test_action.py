@@ -101,7 +101,7 @@ def test_warnings_do_not_fail() -> None:
 def test_a_wrong_inventory_fails_before_the_node_is_contacted() -> None:
     action = Preflight("", {})
     with pytest.raises(AnsibleActionFail) as caught:
-        action.run(task_vars={**SITE, "rdma_mtu": "big", "nccl_env_overides": {}})
+        action.run(task_vars={**SITE, "rdma_mtu": "big", "nccl_overides": {}})
     assert "rdma_mtu" in str(caught.value)
-    assert "nccl_env_overides" in str(caught.value)
+    assert "nccl_overides" in str(caught.value)
     assert action.commands == []

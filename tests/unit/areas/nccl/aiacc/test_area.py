@@ -227,7 +227,7 @@ def test_the_files_that_apply_writes_lose_the_variable_by_themselves(node: MakeN
     host.put("/etc/nccl.conf", "NCCL_NET_PLUGIN=none\n")
     host.put("/etc/profile.d/railwright-nccl.sh", 'export NCCL_NET_PLUGIN="${NCCL_NET_PLUGIN:-none}"\n')
     assert Planner(host).refused == []
-    assert "/etc/nccl.conf: sets" in Planner(host, nccl_env_conf_path="/etc/site/nccl.conf").words()
+    assert "/etc/nccl.conf: sets" in Planner(host, nccl_conf_path="/etc/site/nccl.conf").words()
 
 
 def test_another_plugin_is_neither_overwritten_nor_preferred(node: MakeNode) -> None:
