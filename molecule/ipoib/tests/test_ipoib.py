@@ -16,7 +16,8 @@ def test_mode_and_mtu_hold_now(host: Any, node: str) -> None:
 
 
 def test_the_mode_comes_before_the_mtu_that_it_bounds(applied: Any, node: str) -> None:
-    plan = [change["what"] for item in applied.of("rdma_state", node) for change in item["answer"]["plan"]]
+    answers = [item["answer"] for item in applied.of("rdma_state", node)]
+    plan = [change["what"] for answer in answers for change in answer["plan"] if change["area"] == "ipoib"]
     assert plan == [*(["mode of rail0 (ib0)"] if node == "node1" else []), "MTU of rail0 (ib0)"]
 
 
