@@ -82,8 +82,8 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A driver without connected mode has no ``mode`` file: it is in datagram mode, and stays there."""
     return [
-        Problem(NAME, rail.label, "the driver of %s has no connected mode; set network_ipoib_mode: datagram and an rdma_mtu of at most %d" % (
-            rail.netdev, MAX_MTU["datagram"]))
+        Problem(NAME, rail.label, "the driver of %s has no connected mode; set network_ipoib_mode: datagram and an rdma_mtu of at most "
+                "%d" % (rail.netdev, MAX_MTU["datagram"]))
         for rail in desired.rails
         if rail.mode == "connected" and observed.modes[rail.netdev] is None and observed.mtus[rail.netdev] is not None
     ]
