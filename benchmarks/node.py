@@ -4,7 +4,7 @@
 The node is the tree ``doca8`` (eight GPUs, eight HCAs, everything installed) with an inventory that fits, and with the 6,000 modules and
 3,000 packages that such a node has beside. Each command is a real process where the tree has its tool. The same inspection is made in two
 ways, in turns: with the host that reads once, and with a plain one, as every inspection was made before there was the other. Medians of
-RUNS. The import is that of a fresh interpreter without bytecode, as on a node: the files of ours that module rdma_drift brings.
+RUNS. The import is that of a fresh interpreter without bytecode, as on a node: the files of ours that module rdma_check brings.
 
     python -m benchmarks.node [RUNS]
 
@@ -29,7 +29,7 @@ from tests.fixtures.node_text import dpkg_status
 from tests.lib.node_trees import NODES
 from tests.lib.profile_trees import spec_of
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import drift
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import check
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
 
@@ -41,7 +41,7 @@ READS = ("read_bytes", "listdir", "readlink", "status", "which", "read", "line",
 IMPORT = """
 import sys, time
 begin = time.process_time()
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import drift, facts
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import check, facts
 spent = time.process_time() - begin
 ours = [name for name in sys.modules if name.startswith("ansible_collections.railwright.rdma.plugins.module_utils.")]
 print(spent, len([name for name in ours if not (sys.modules[name].__file__ or "").endswith("__init__.py")]))
@@ -128,10 +128,10 @@ def inspection(root: Path, *, once: bool) -> dict[str, float]:
     kinds: tuple[type[Host], ...] = (type("Metered", (Node,), {}), type("MeteredOnce", (InspectedHost,), {}))
     for kind in kinds:
         meter.around(kind)
-    drift.InspectedHost = kinds[1] if once else lambda host: host
+    check.InspectedHost = kinds[1] if once else lambda host: host
     spec, node = spec_of(TREE), kinds[0](str(root))
     begin = cpu()
-    found = drift.observe_drift(node, "node1", spec)
+    found = check.observe_drift(node, "node1", spec)
     whole = cpu() - begin
     assert found["judged"]
     rest = whole - sum(meter.spent.values())

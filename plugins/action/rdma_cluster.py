@@ -5,9 +5,8 @@
 ``mode: judge`` compares the nodes, collects every verdict and shows what did not pass.
 """
 
-from __future__ import annotations
-
-import ipaddress
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -18,12 +17,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.mesh import judge_mesh
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach
-from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import reachability, reachability_lines
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach, rail_by_mac, rail_names
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
-from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import own_verdict, summarise
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import own_verdict, summarise, verdict_table
 
 OPTIONS = {
     "mode": {"type": "str", "default": "judge", "choices": ["schedule", "judge"]},
@@ -34,7 +31,8 @@ OPTIONS = {
     "ping_peers": {"type": "int", "default": 4},
     "perftest": {"type": "bool", "default": True},
 }
-RAIL_FIELDS = ("name", "label", "address", "mtu", "netdev", "hca", "port", "gid_index", "gid_needed")  # checks.node.rail_views
+PAIRS = 64  # with their matrix; in a large cluster those with a failure are of interest
+SEEN = ("full", "small", "none", "unknown")
 
 
 class ActionModule(StepAction):
@@ -46,7 +44,7 @@ class ActionModule(StepAction):
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         everybody, alive = judged_together(variables)
         results = {node: result_of(variables, node, options["check"]) for node in everybody}
-        views = {node: view for node, view in results.items() if view is not None and usable(view)}
+        views = {node: view for node, view in results.items() if view is not None}
         result["changed"] = False
         if options["mode"] == "schedule":
             late = not_looked_at(variables, alive, options["check"])
@@ -106,31 +104,34 @@ def verdicts_in(variables: dict[str, Any], node: str, name: str) -> list[dict[st
     return [own_verdict(node, item) for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def usable(view: dict[str, Any]) -> bool:
-    """Whether a result has the shape that rdma_check gives it; a node that answers anything else has not answered.
+def reachability(nodes: Mapping[str, Mapping[str, Any]], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """``{"rails": [{"rail", "asked", "full", "small", "none", "unknown"}], "pairs": [{"node", "peer", "cells": [{"rail", "peer_rail",
+    "seen"}]}], "pairs_left_out"}``. ``heard``: by ARP or neighbour discovery, where the ping of this interface had failed."""
+    by_mac = rail_by_mac(nodes)
+    counts: dict[str, Counter[str]] = {name: Counter() for name in rail_names(nodes)}
+    pairs: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for node in sorted(results):
+        for ping in results[node]["pings"]:
+            result = seen(ping)
+            counts[ping["name"]][result] += 1
+            cells = pairs.setdefault((node, ping["peer"]), [])
+            cells.append({"rail": ping["name"], "peer_rail": ping["name"], "seen": result})
+            macs = {mac for heard in ping["heard"].values() for mac in heard}
+            others = {by_mac[mac][1] for mac in macs if by_mac.get(mac, ("", ""))[0] == ping["peer"]} - {ping["name"]}
+            cells += [{"rail": ping["name"], "peer_rail": other, "seen": "heard"} for other in sorted(others)]
+    # Sorted in a stable way: failures first, then by name.
+    order = sorted(pairs, key=lambda pair: (all(cell["seen"] == "full" for cell in pairs[pair]), pair))
+    shown = [{"node": node, "peer": peer, "cells": pairs[node, peer]} for node, peer in order[:PAIRS]]
+    rails = [{"rail": name, "asked": found.total(), **{what: found[what] for what in SEEN}} for name, found in counts.items() if found]
+    return {"rails": rails, "pairs": shown, "pairs_left_out": len(order) - len(shown)}
 
-    What is in it goes to other nodes: they ping the addresses and connect to them.
-    """
-    rails = view.get("rails")
-    return isinstance(view.get("facts"), dict) and isinstance(rails, list) and all(usable_rail(rail) for rail in rails)
+
+def seen(ping: Mapping[str, Any]) -> str:
+    if ping["full"] is None:
+        return "unknown"
+    return "full" if ping["full"] else "small" if ping["small"] else "none"
 
 
-def usable_rail(rail: Any) -> bool:
-    if not isinstance(rail, dict) or not set(RAIL_FIELDS) <= set(rail):
-        return False
-    if not isinstance(rail["mtu"], int) or isinstance(rail["mtu"], bool):
-        return False
-    texts = [rail["name"], rail["label"]] + [rail[key] for key in ("address", "netdev", "hca") if rail[key] is not None]
-    addresses = [address for address in (rail["address"], rail.get("exchange")) if address is not None]
-    return all(isinstance(text, str) for text in texts) and all(is_address(address) for address in addresses)
-
-
-def is_address(text: Any) -> bool:
-    """Text, because a number is an address to ``ipaddress`` too; no scope, because anything may follow the ``%``."""
-    if not isinstance(text, str) or "%" in text:
-        return False
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+def reachability_lines(document: Mapping[str, Any]) -> list[str]:
+    """One line a rail."""
+    return [f"{row['rail']}: {row['full']} of {row['asked']} pings between nodes came back at full MTU" for row in document["rails"]]

@@ -1,29 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_drain: the first host of a scheduler asks for all of them, every host then hears its own part."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import DRAIN
 from ansible_collections.railwright.rdma.plugins.plugin_utils import draining
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import variable_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
 MODULE = "railwright.rdma.rdma_drain"
-OPTIONS = {
-    "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},
-    "run": {"type": "str"},
-    "seen": {"type": "str"},
-    "taken": {"type": "str"},
-    "alone": {"type": "bool", "default": False},
-    "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
-    "began": {"type": "float"},
-    "timeout_s": {"type": "int", "default": 0},
-}
 # What the module does in a step; begun: this run has drained the nodes before.
 STEPS = {"look": ("look", False), "drain": ("drain", False), "wait": ("drain", True), "take_back": ("undrain", True),
          "verify": ("look", True), "undrain": ("undrain", True)}
@@ -34,8 +23,7 @@ PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "take_back": 120.0}
 class ActionModule(StepAction):
     """One step of the role's tasks."""
 
-    argument_spec = OPTIONS
-    fills = True
+    argument_spec = DRAIN
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         host = str(variables["inventory_hostname"])

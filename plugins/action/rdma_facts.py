@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_facts: the facts in their form, under their own name and as the one fact that is a host fact too."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import facts_summary
 
 MODULE = "railwright.rdma.rdma_facts"

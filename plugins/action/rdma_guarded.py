@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_guarded: one of Ansible's own modules, with its answer held to a form, and files of the controller by key."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
@@ -11,7 +9,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form impor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import BROUGHT
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import BUILTIN
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 
 COPY = "ansible.builtin.copy"
 READING = ("src", "local_follow", "directory_mode")  # options of copy that name something on the controller

@@ -4,18 +4,18 @@
 Whoever has nothing to do in a step costs no connection.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import MEASURE
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import (
     crossed_rails,
     limits_of,
@@ -28,27 +28,16 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round imp
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
 
-OPTIONS = {
-    "mode": {"type": "str", "required": True, "choices": ["ping", "start", "run", "stop", "gpudirect"]},
-    "check": {"type": "str", "required": True},
-    "schedule": {"type": "dict"},
-    "round": {"type": "int", "default": 0},
-    "started": {"type": "str"},
-    "ping": {"type": "str"},
-    "count": {"type": "int", "default": 2},
-    "wait": {"type": "int", "default": 1},
-}
-NEEDED = {"ping": ("schedule",), "gpudirect": (), **dict.fromkeys(("start", "run", "stop"), ("schedule", "started"))}
+NEEDED = {"ping": ("check", "schedule"), "gpudirect": ("check",),
+          **dict.fromkeys(("start", "run", "stop"), ("check", "schedule", "started"))}
 Result = dict[str, Any]
 
 
 class ActionModule(StepAction):
     """One method a kind of measurement."""
 
-    argument_spec = OPTIONS
-    fills = True
+    argument_spec = MEASURE
 
     def answer(self, result: Result, variables: Result, options: Result) -> Result:
         mode, node = options["mode"], str(variables["inventory_hostname"])

@@ -1,36 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_packages: the Spec, the plan's package steps, and the words of the task that failed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PACKAGES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 
 LAST = 4000  # characters: dpkg goes on with the other packages after an error
-OPTIONS = {
-    "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
-    "plan": {"type": "dict", "required": True},
-    "error": {"type": "dict", "default": {}},
-    "after_file": {"type": "bool", "default": False},
-    "download": {"type": "bool", "default": True},
-}
 
 
 class ActionModule(StepAction):
     """Passes on only what the module needs: a plan may be large."""
 
-    argument_spec = OPTIONS
+    argument_spec = PACKAGES
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        packages = options["plan"].get("packages")
+        packages = (options["plan"] or {}).get("packages")
         if not packages:
             raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")
         arguments = {
-            "mode": options["mode"], "packages": packages, "failure": words_of(options["error"]), "after_file": options["after_file"],
+            "mode": options["mode"], "packages": packages, "failure": words_of(options["error"] or {}), "after_file": options["after_file"],
             "download": options["download"], "spec": host_spec(self._templar, variables).as_dict(),
         }
         result.update(self._execute_module(module_name="railwright.rdma.rdma_packages", module_args=arguments, task_vars=variables))

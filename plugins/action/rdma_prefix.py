@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_prefix: one task brings and installs a release, step by step; nccl-tests has tasks over all nodes."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import EXPLICIT, INSTALLER, WHEELS, bill_of
@@ -14,8 +13,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form impor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import MODES, Delivery, Node
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import Delivery, Node
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 
 MODULE = "railwright.rdma.rdma_prefix"
 ENVIRONMENT = "ai_environment"
@@ -41,10 +40,7 @@ class Task(NamedTuple):
 class ActionModule(StepAction):
     """Every path on the controller is the inventory's, and every path on a node of a form that the gate knows."""
 
-    argument_spec: ClassVar[dict[str, Any]] = {
-        "product": {"type": "str", "choices": [*ROLES, "nccl_tests"], "required": True},
-        "mode": {"type": "str", "choices": ["apply", *MODES], "required": True},
-    }
+    argument_spec = PREFIX
 
     def answer(self, result: Result, variables: dict[str, Any], options: dict[str, Any]) -> Result:
         product, mode = str(options["product"]), str(options["mode"])
@@ -68,8 +64,10 @@ class ActionModule(StepAction):
         release = seen.get("release")
         if seen.get("failed") or release is None:
             return seen
-        if release["missing"] and (wrong := wrong_file(task, release)) is not None:
-            return {**seen, "failed": True, "changed": False, "msg": f"{ROLES[task.product]}: {wrong}"}
+        if release["missing"] and task.archive is not None:
+            wrong = wrong_archive(ARCHIVES[task.product], task.archive, str(release["artifact"]), str(release["sha256"]))
+            if wrong is not None:
+                return {**seen, "failed": True, "changed": False, "msg": f"{ROLES[task.product]}: {wrong}"}
         if not wanted or not release["needed"] or self._task.check_mode:
             return {**seen, "changed": wanted and release["needed"]}
         if release["missing"]:
@@ -86,7 +84,7 @@ class ActionModule(StepAction):
 
     def send(self, product: str, step: str, given: dict[str, Any], variables: dict[str, Any], *, background: bool = False) -> Result:
         """One step on the node, and its answer."""
-        arguments = {"product": product, "mode": str(self._task.args["mode"]), "step": step, "arguments": given}
+        arguments = {"product": product, "mode": str(self._task.args["mode"]), "step": step, **given}
         if background:
             return self.run_in_background(MODULE, arguments, variables)
         return self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
@@ -104,13 +102,6 @@ class ActionModule(StepAction):
             if done.get("failed"):
                 return {**done, "msg": f"{ROLES[task.product]}: cannot bring {arguments['dest']}: {done.get('msg')}"}
         return None
-
-
-def wrong_file(task: Task, release: dict[str, Any]) -> str | None:
-    """Why the operator's archive is not the one that this node needs."""
-    if task.archive is None:
-        return None
-    return wrong_archive(ARCHIVES[task.product], task.archive, str(release["artifact"]), str(release["sha256"]))
 
 
 def transfers(task: Task, release: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

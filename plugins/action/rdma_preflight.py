@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of the preflight: one shell round trip, judged here, with no need for Python on the node."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -16,12 +14,16 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import (
     ProbeError,
     Python,
+    bootstrap_argv,
+    choose_python,
+    command_line,
     evidence_of,
+    fit,
     identity_of,
     parse_probe,
     probe_command,
+    too_new,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import bootstrap_argv, choose_python, command_line, fit, too_new
 
 NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
 

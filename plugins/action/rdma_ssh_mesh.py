@@ -5,23 +5,19 @@ The private key is taken from the hidden result of one host and handed to the mo
 another; it is no argument of a task, so that no callback is given it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import SSH_MESH
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import resolved_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of, variable_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Mesh, Node, plan_mesh, twins
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, part_of, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Node, plan_mesh, twins
 
-MODES = ["observe", "plan", "generate", "read", "key", "apply", "prove", "login"]
-REGISTERED = ("seen", "plan", "made", "secret")
-OPTIONS = {"mode": {"type": "str", "required": True, "choices": MODES}, **{name: {"type": "str"} for name in REGISTERED},
-           "schedule": {"type": "dict"}}
+REGISTERED = "__ssh_mesh_{}"  # what a mode gave, in the role
 MODULE = "railwright.rdma.rdma_ssh_mesh"
 GROUP = "rdma"
 LOGINS = 8  # of one node in mode login: each may take half a minute
@@ -30,19 +26,18 @@ LOGINS = 8  # of one node in mode login: each may take half a minute
 class ActionModule(StepAction):
     """One step of the role."""
 
-    argument_spec = OPTIONS
-    fills = True
+    argument_spec = SSH_MESH
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        spec = host_spec(self._templar, variables)
+        spec, here = host_spec(self._templar, variables), str(variables["inventory_hostname"])
         if options["mode"] == "plan":
-            result.update(changed=False, **plan(variables, str(options["seen"])))
+            result.update(changed=False, **plan(variables, REGISTERED.format("observe")))
             return result
         arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"]}
         if options["mode"] == "login":
             return self._login(result, variables, arguments, options["schedule"] or {})
         if options["mode"] != "observe" and spec["ssh_mesh_state"] == "present":  # who leaves needs nothing of the others
-            arguments.update(self._step(variables, options, self._planned(variables, str(options["plan"]))))
+            arguments.update(self._step(variables, options["mode"], part_of(variables, here, REGISTERED.format("plan"), "mesh")))
         answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         result.update(answer)
         if options["mode"] == "observe" and not answer.get("failed"):
@@ -59,15 +54,8 @@ class ActionModule(StepAction):
         answer = self._execute_module(module_name=MODULE, module_args={**arguments, "peers": peers}, task_vars=variables)
         return {**result, **answer, "peers": peers}
 
-    def _planned(self, variables: dict[str, Any], name: str) -> dict[str, Any]:
-        found = result_of(variables, str(variables["inventory_hostname"]), name)
-        if found is None or not isinstance(found.get("mesh"), dict):
-            raise AnsibleActionFail(f"plan: {name} holds no result of railwright.rdma.rdma_ssh_mesh with mode plan")
-        return dict(found["mesh"])
-
-    def _step(self, variables: dict[str, Any], options: dict[str, Any], mesh: dict[str, Any]) -> dict[str, Any]:
+    def _step(self, variables: dict[str, Any], mode: str, mesh: dict[str, Any]) -> dict[str, Any]:
         """The module's arguments beside mode, user and state."""
-        mode = options["mode"]
         if mode == "generate":
             return {"generation": mesh["generation"], "serial": mesh["serial"]}
         if mode == "prove":
@@ -76,7 +64,7 @@ class ActionModule(StepAction):
             return {}
         public = mesh["public_key"]
         if mesh["generate"] and not self._task.check_mode:
-            made = result_of(variables, mesh["origin"], str(options["made"]))
+            made = result_of(variables, mesh["origin"], REGISTERED.format("generate"))
             if made is None:
                 raise AnsibleActionFail(f"{mesh['origin']} was to make the mesh's new key and did not; nothing was changed here")
             public = made["public_key"]
@@ -84,7 +72,7 @@ class ActionModule(StepAction):
             return {"public_key": public, "members": mesh["members"], "nodes": mesh["holders"]}
         if self._task.check_mode:
             return {"public_key": public}
-        secret = result_of(variables, mesh["origin"], str(options["secret"]))
+        secret = result_of(variables, mesh["origin"], REGISTERED.format("read"))
         if secret is None or not secret.get("private_key"):
             raise AnsibleActionFail(f"{mesh['origin']} did not hand over the mesh's key")
         return {"public_key": public, "private_key": secret["private_key"]}
@@ -116,16 +104,18 @@ def plan(variables: dict[str, Any], seen: str) -> dict[str, Any]:
     left_out = [name for name in wanted if name not in play]
     if left_out or late:
         how = "without --limit" if left_out else "without serial, and with strategy linear"
-        return failed(f"the nodes of a mesh are set up together, and {', '.join(left_out or late)} is not part of this: run {how}")
+        return {"failed": True,
+                "msg": f"the nodes of a mesh are set up together, and {', '.join(left_out or late)} is not part of this: run {how}"}
     mesh = plan_mesh(nodes_of(variables, {name: found for name in wanted if (found := results[name]) is not None}), set(wanted))
     here = str(variables["inventory_hostname"])
     problems = mesh.problems or mesh.unfit.get(here, [])
     if problems and state_of(variables, here, results.get(here)) == "present":
-        return failed("ssh_mesh: " + "; ".join(problems))
+        return {"failed": True, "msg": "ssh_mesh: " + "; ".join(problems)}
     missing = [name for name in wanted if results[name] is None]
     warnings = [f"ssh_mesh: {', '.join(missing)} did not answer and is left out until the next apply that reaches it"] if missing else []
     warnings += [f"ssh_mesh: {'; '.join(texts)}; it is left out" for texts in mesh.unfit.values()]
-    return {"mesh": as_dict(mesh), "warnings": warnings + [f"ssh_mesh: {text}" for text in twins(mesh.members)]}
+    document = {**mesh._asdict(), "members": [member._asdict() for member in mesh.members]}
+    return {"mesh": document, "warnings": warnings + [f"ssh_mesh: {text}" for text in twins(mesh.members)]}
 
 
 def nodes_of(variables: dict[str, Any], results: dict[str, dict[str, Any]]) -> list[Node]:
@@ -149,11 +139,3 @@ def following(members: list[dict[str, Any]], name: str) -> str:
     """The next node round the ring: every node is logged into once, and logs in once."""
     everybody = [str(member["names"][0]) for member in members]
     return everybody[(everybody.index(name) + 1) % len(everybody)]
-
-
-def as_dict(mesh: Mesh) -> dict[str, Any]:
-    return {**mesh._asdict(), "members": [member._asdict() for member in mesh.members]}
-
-
-def failed(message: str) -> dict[str, Any]:
-    return {"failed": True, "msg": message}

@@ -4,44 +4,42 @@
 A node takes back a change of its networking unless it is confirmed over a fresh connection; see docs/confirm.md.
 """
 
-from __future__ import annotations
-
 import time
 import uuid
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import STATE
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import addresses_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import diffs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import plan_summary
 
 MODULE = "railwright.rdma.rdma_state"
-LOCAL = ("local", "ansible.builtin.local")
 
 
-class ActionModule(NodeAction):
+class ActionModule(StepAction):
     """Adds what only the controller knows: the validated wishes, its clock, and that it can still reach the node."""
 
+    argument_spec = STATE
     module = MODULE  # what makes the change: a rollback is guarded by the same code
     clock = confirmation.Clock()
-    _away = False
 
-    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        arguments = dict(self._task.args)
-        if arguments.get("mode") in ("confirm", "outcome"):
-            result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
-            return result
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        mode = options["mode"]
+        if mode in ("confirm", "outcome"):
+            return result | self._execute_module(module_name=MODULE, module_args=options, task_vars=variables)
         spec = host_spec(self._templar, variables)
-        arguments.update(spec=spec.as_dict(), now=time.time())
-        if arguments.get("mode") == "apply" and not self._task.check_mode:
-            result.update(self._guarded(arguments, int(spec["confirm_timeout_s"]), variables))
+        arguments = {**options, "image": options["image"] or spec["containers_image"], "spec": spec.as_dict(), "now": time.time()}
+        if mode == "apply" and not self._task.check_mode:
+            result |= self._guarded(arguments, int(spec["confirm_timeout_s"]), variables)
         else:
-            result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables))
+            result |= self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
+        if isinstance(result.get("container"), dict) and options["job"]:
+            result["container"]["first_addresses"] = addresses_of(variables, options["job"][0])
         self._show(result, str(variables["inventory_hostname"]))
         return result
 
@@ -101,12 +99,3 @@ class ActionModule(NodeAction):
         if not self._local:
             self._connection.reset()
             self._remove_tmp_path(None)  # of the connection before; after a reboot it may be gone
-
-    def cleanup(self, force: bool = False) -> None:
-        """To clean up on a node that is away would fail as well, and that failure would hide ours."""
-        if not self._away:
-            super().cleanup(force)
-
-    @property
-    def _local(self) -> bool:
-        return str(self._connection.transport) in LOCAL

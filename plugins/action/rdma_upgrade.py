@@ -1,42 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_upgrade: who we are and what time it is, the report, and a node that a reboot has swallowed."""
 
-from __future__ import annotations
-
 import getpass
 import hashlib
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.step_action import StepAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.upgrade_report import report
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import UPGRADE
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 
 MODULE = "railwright.rdma.rdma_upgrade"
-LOCAL = ("local", "ansible.builtin.local")
-OPTIONS = {
-    "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},
-    "run": {"type": "str"},
-    "take_over": {"type": "bool", "default": False},
-    "step": {"type": "str", "choices": ["preflight", "change"], "default": "preflight"},
-    "plan": {"type": "dict"},
-    "lease": {"type": "dict"},
-    "scheduler": {"type": "dict"},
-    "proof": {"type": "dict"},
-    "prefixes": {"type": "list", "elements": "dict", "default": []},
-    "error": {"type": "dict", "default": {}},
-    "waited_s": {"type": "int"},
-}
+# Products of rdma_prefix, and what people call them.
+PREFIXES = {"nccl": "NCCL", "hpcx": "HPC-X"}
 
 
 class ActionModule(StepAction):
     """Only the lease is on the node; everything else is known here."""
 
-    argument_spec = OPTIONS
-    _away = False
+    argument_spec = UPGRADE
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         mode = options["mode"]
@@ -58,25 +44,21 @@ class ActionModule(StepAction):
 
     def _after_reboot(self, result: dict[str, Any], node: str, options: dict[str, Any]) -> dict[str, Any]:
         """The reboot task gives up with a failure, whatever became of the node: only one that does not answer is unreachable."""
-        said = str(options["error"].get("msg") or "the task gave no reason")
+        error = options["error"] or {}
+        said = str(error.get("msg") or "the task gave no reason")
         try:
-            if str(self._connection.transport) not in LOCAL:
+            if not self._local:
                 self._connection.reset()
             self._low_level_execute_command("true")
-        except AnsibleConnectionFailure as error:
+        except AnsibleConnectionFailure as lost:
             self._away = True
             waited = f" within {options['waited_s']} s (rdma_reboot_timeout_s)" if options["waited_s"] else ""
             raise AnsibleConnectionFailure(
-                f"{node} did not come back from its reboot{waited}: {' '.join(str(error).split())[:300]}"
+                f"{node} did not come back from its reboot{waited}: {' '.join(str(lost).split())[:300]}"
             ) from None  # said once, in one line
-        if options["error"].get("unreachable"):  # away for a moment: whether it has rebooted is another question, and asked next
+        if error.get("unreachable"):  # away for a moment: whether it has rebooted is another question, and asked next
             return {**result, "changed": False}
         return {**result, "failed": True, "changed": False, "msg": said}
-
-    def cleanup(self, force: bool = False) -> None:
-        """To clean up on a node that is away would fail as well, and that failure would hide ours."""
-        if not self._away:
-            super().cleanup(force)
 
 
 def controller() -> str:
@@ -94,3 +76,43 @@ def user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
+
+
+def report(options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options``: of rdma_upgrade with mode report. A task that was skipped has registered nothing that counts."""
+    plan = options["plan"]
+    changes = [change for change in plan["plan"] if isinstance(change, dict)]
+    proof = registered(options["proof"], "resolved") or {}
+    missing = [line for look in options["prefixes"] for line in missing_prefixes(look)]
+    return {
+        "run": options["run"],
+        "pending": bool(changes or missing),
+        "plan": [str(change["key"]) for change in changes],
+        "classes": sorted({str(change["disruption"]) for change in changes} - {"none"}),
+        "before": plan.get("drivers") or {},
+        "packages": [{name: row.get(name) for name in ("name", "from", "to")} for row in proof.get("resolved", [])],
+        "proved": bool(proof),
+        "later": bool(proof.get("later")),
+        "prefixes": missing,
+        "notes": [*(plan.get("notes") or []), *(str(look["msg"]) for look in options["prefixes"] if look.get("msg"))],
+        "scheduler": scheduler_state(options["scheduler"]),
+        "lease": (registered(options["lease"], "lease") or {}).get("lease"),
+    }
+
+
+def registered(result: Mapping[str, Any] | None, has: str) -> Mapping[str, Any] | None:
+    return result if result and has in result else None
+
+
+def missing_prefixes(look: Mapping[str, Any]) -> list[str]:
+    """``NCCL 2.30.7-1``, where the inspection says that it has to be made, or the link current has to be moved."""
+    wanted = look.get("release")
+    if not isinstance(wanted, dict) or not wanted.get("needed"):
+        return []
+    return [f"{PREFIXES.get(str(look.get('product')), 'release')} {wanted.get('version')}"]
+
+
+def scheduler_state(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """rdma_drain's answer on this node; the registered result has it under ``drain``."""
+    state = (result or {}).get("drain", result)
+    return state if isinstance(state, dict) and "state" in state else None

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The nouns of the product: identity, changes, problems, verdicts.
 
-Two of them are kept apart on purpose. ``Identity`` is what a node *is* (PCI ids,
-MACs, OS); the desired state may be computed from it. Observations (rates, states,
-counters, MTUs) are what a node *does* at the moment; nothing desired may be
-computed from those, or an expectation could be learned from a sick node.
+Two of them are kept apart on purpose. ``Identity`` is what a node *is* (PCI ids, MACs, OS); the desired state may be computed from it.
+Observations (rates, states, counters, MTUs) are what a node *does* at the moment; nothing desired may be computed from those, or an
+expectation could be learned from a sick node.
 
 Target code: Python 3.6 and the standard library only.
 """
@@ -105,6 +104,8 @@ class Identity(NamedTuple):
         return capability in self.capabilities
 
 
+# A change of these can cut the connection: the node reverts it unless the controller confirms it.
+CONFIRMED_AREAS = ("network", "firewall", "ipoib", "roce_qos")
 PRESENT = "present"  # ``after`` of a package of which any version will do
 NOW, AT_BOOT = "now", "boot"  # when a change has its effect; AT_BOOT: at the next boot and not before
 # What a change is about. DRIVER: one that DKMS builds from source that a role brings. FIRMWARE: by PSID. SETTING: what has no name.
@@ -137,11 +138,9 @@ class Op(NamedTuple):
 class Change(NamedTuple):
     """One line of a plan: what differs, why it should not, and how it is fixed.
 
-    ``area`` and ``what`` together name the change for good: the same drift has the
-    same key in every run. ``before`` and ``after`` are JSON values (None: absent).
-    ``ops`` is empty for what the playbook carries out and not ``apply``: packages
-    (ansible.builtin installs and removes them) and the reboot that makes a setting effective.
-    ``what`` and ``why`` are for people: code reads the fields behind ``ops``.
+    ``area`` and ``what`` together name the change for good: the same drift has the same key in every run. ``before`` and ``after`` are JSON
+    values (None: absent). ``ops`` is empty for what the playbook carries out and not ``apply``: packages (ansible.builtin installs and
+    removes them) and the reboot that makes a setting effective. ``what`` and ``why`` are for people: code reads the fields behind ``ops``.
     """
 
     area: str

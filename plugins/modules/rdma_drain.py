@@ -20,7 +20,7 @@ description:
   - Which scheduler there is, and what a node is called there, comes from the inventory (C(upgrade_*)).
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled.all
+  - railwright.rdma.filled
 options:
   mode:
     description:
@@ -80,48 +80,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 drain:
-  description: What the scheduler says of this host.
-  returned: with mode tell
+  description:
+    - What the scheduler says of this host, as C(scheduler) (none, slurm, kubernetes or command), C(node) (its name there), C(state)
+      (available, draining, drained, down or unknown), C(jobs) and C(holders) (what holds the node, as ids and for people; at most 50),
+      C(reason) and C(by) (us, other, or null where new work may come), C(message) (why the step was not made), C(raw) (the scheduler's own
+      word), C(closed) (no new work may start), C(empty) (no work runs) and C(done) (both).
+  returned: with O(mode=tell)
   type: dict
-  contains:
-    scheduler:
-      description: none, slurm, kubernetes or command.
-      type: str
-    node:
-      description: The node's name there.
-      type: str
-    state:
-      description: available, draining, drained, down or unknown.
-      type: str
-    jobs:
-      description: Ids of the jobs, or names of the pods, that hold the node; at most 50.
-      type: list
-      elements: str
-    holders:
-      description: The same for people, with whose they are.
-      type: list
-      elements: str
-    reason:
-      description: What the scheduler keeps with a node that takes no new work.
-      type: str
-    by:
-      description: us or other; null where new work may come.
-      type: str
-    message:
-      description: Why the step was not made.
-      type: str
-    raw:
-      description: The scheduler's own word for the state.
-      type: str
-    closed:
-      description: Whether no new work may start.
-      type: bool
-    empty:
-      description: Whether no work runs.
-      type: bool
-    done:
-      description: Both.
-      type: bool
 drains:
   description: The same of all hosts that were asked for, by their names in the inventory.
   returned: on the host that asked
@@ -140,28 +105,13 @@ now:
   type: float
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.drain import run_drain
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.drain import answer
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import DRAIN
 
 
 def main() -> None:
-    module = NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},
-            "run": {"type": "str"},
-            "seen": {"type": "str"},
-            "taken": {"type": "str"},
-            "alone": {"type": "bool", "default": False},
-            "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
-            "began": {"type": "float"},
-            "timeout_s": {"type": "int", "default": 0},
-        },
-        filled={"nodes": None, "scheduler": None},
-        supports_check_mode=True,
-    )
-    if module.params["nodes"] is None or module.params["scheduler"] is None:
-        module.fail_json(msg="rdma_drain got no nodes: its action plugin did not run; call railwright.rdma.rdma_drain from a playbook")
-    run_drain(module)
+    serve(DRAIN, answer)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Run one of Ansible's own modules on a node and take only what belongs in its answer. All of it happens in the action plugin."""
+"""Documentation of the rdma_guarded action; Ansible's own modules do the work."""
 
 DOCUMENTATION = r"""
 module: rdma_guarded
@@ -91,21 +91,3 @@ rebooted:
   returned: with O(module=ansible.builtin.reboot)
   type: bool
 """
-
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-
-
-def main() -> None:
-    module = NodeModule(
-        argument_spec={"module": {"type": "str", "required": True, "choices": [
-            "ansible.builtin.apt", "ansible.builtin.command", "ansible.builtin.copy", "ansible.builtin.dnf", "ansible.builtin.file",
-            "ansible.builtin.get_url", "ansible.builtin.raw", "ansible.builtin.reboot", "ansible.builtin.slurp",
-            "ansible.builtin.stat", "ansible.builtin.systemd_service", "ansible.builtin.unarchive", "ansible.builtin.wait_for_connection"]},
-            "args": {"type": "dict", "default": {}}, "src_key": {"type": "str", "no_log": False, "choices": ["aiacc_archive"]}},
-        supports_check_mode=True,
-    )
-    module.fail_json(msg="rdma_guarded: its action plugin did not run; call it as railwright.rdma.rdma_guarded from a playbook")
-
-
-if __name__ == "__main__":
-    main()

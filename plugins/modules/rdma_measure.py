@@ -27,7 +27,7 @@ description:
   - A node that has nothing to do in a step skips it without a connection.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled.all
+  - railwright.rdma.filled
 options:
   mode:
     description: What is measured, or which step of it.
@@ -77,34 +77,6 @@ EXAMPLES = r"""
     check: check
   become: true
   register: ping
-
-- name: Measure a round
-  block:
-    - name: Start the servers
-      railwright.rdma.rdma_measure:
-        mode: start
-        schedule: "{{ schedule }}"
-        check: check
-        started: started
-      become: true
-      register: started
-
-    - name: Run the clients
-      railwright.rdma.rdma_measure:
-        mode: run
-        schedule: "{{ schedule }}"
-        check: check
-        started: started
-      become: true
-      register: measured
-  always:
-    - name: Stop the servers
-      railwright.rdma.rdma_measure:
-        mode: stop
-        schedule: "{{ schedule }}"
-        check: check
-        started: started
-      become: true
 """
 
 RETURN = r"""
@@ -142,25 +114,13 @@ ended:
   type: int
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.measure import run_measure
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.measure import answer
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import MEASURE
 
 
 def main() -> None:
-    run_measure(NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["ping", "start", "run", "stop", "gpudirect"], "required": True},
-            "check": {"type": "str"},
-            "schedule": {"type": "dict"},
-            "round": {"type": "int", "default": 0},
-            "started": {"type": "str"},
-            "ping": {"type": "str"},
-            "count": {"type": "int", "default": 2},
-            "wait": {"type": "int", "default": 1},
-            "filled": {"type": "dict"},
-        },
-        supports_check_mode=True,
-    ))
+    serve(MEASURE, answer, "rdma_measure")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,6 @@ options:
         stays on the node.
     type: bool
     default: true
-  packages:
-    description: The package steps of the plan. The action plugin fills it; do not set it.
-    type: dict
-  failure:
-    description: The error as text. The action plugin fills it; do not set it.
-    type: str
 attributes:
   check_mode:
     description: Does nothing in check mode. The plan has named every package already, and nothing has been downloaded.
@@ -88,25 +82,13 @@ resolved:
   sample: [{"name": "doca-ofed", "from": null, "to": "3.2.3-019000", "origin": "DOCA-HOST:stable"}]
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import run_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PACKAGES
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import answer
 
 
 def main() -> None:
-    module = NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},
-            "plan": {"type": "dict"},
-            "error": {"type": "dict"},
-            "after_file": {"type": "bool", "default": False},
-            "download": {"type": "bool", "default": True},
-            "packages": {"type": "dict"},
-            "failure": {"type": "str"},
-            "spec": {"type": "dict"},
-        },
-        supports_check_mode=True,
-    )
-    run_packages(module)
+    serve(PACKAGES, answer)
 
 
 if __name__ == "__main__":

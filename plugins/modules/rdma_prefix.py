@@ -13,6 +13,9 @@ description:
     held to their sha256, verified, renamed, and named by the link C(current). An error leaves nothing of it on the node.
   - Which release belongs on a node, and from which file, is the inventory's to say. A file on the controller that is not the pinned one
     never leaves it.
+extends_documentation_fragment:
+  - railwright.rdma.attributes
+  - railwright.rdma.filled
 options:
   product:
     description:
@@ -26,32 +29,17 @@ options:
     description:
       - V(inspect) says what belongs on this node and whether it is there, and refuses what cannot be had. V(apply) makes what is missing;
         O(product=nccl_tests) has all modes but this one, and the other products these two.
-      - V(plan) decides on the controller what is built, where and for which GPUs. V(state) says what lies in the directory already, and
-        V(choose) decides on the controller who builds and who gets a copy.
-      - V(build) brings the source to the builder and compiles it. V(fetch) packs the build and brings it to the controller, V(give) puts it
-        in place on another node, V(forget) removes it on the controller. All paths are the controller's.
-      - V(verify) compares every program with the builder's checksums.
-      - A mode of V(nccl_tests) reads what those before it gave, of all nodes, from the variables under which the role registers it,
-        C(__nccl_tests_build_MODE).
+      - The modes of V(nccl_tests) are steps of the role C(nccl_tests), each of little use alone. Each reads what those before it gave from
+        the variables C(__nccl_tests_build_MODE), in which the role registers them.
     type: str
     choices: [inspect, apply, plan, state, choose, build, fetch, give, forget, verify]
     required: true
-  step:
-    description: The step of the mode. The action plugin fills it; do not set it.
-    type: str
-  arguments:
-    description: What the step works on. The action plugin fills it from the inventory and the results of other hosts; do not set it.
-    type: dict
 attributes:
   check_mode:
-    support: full
     description: Inspects, and says whether something would change.
   diff_mode:
-    support: none
     description: An installation has no text to show.
   platform:
-    platforms: linux
-    support: full
     description: Linux nodes with glibc, GNU coreutils, findutils and tar.
 """
 
@@ -96,61 +84,15 @@ notes:
   returned: with RV(release)
   type: list
   elements: str
-node:
-  description: GPUs with their compute capability, nvcc, NCCL, MPI, tools that are missing, directories for LD_LIBRARY_PATH, the NFS mount.
-  returned: when O(mode=inspect) of O(product=nccl_tests)
-  type: dict
-build:
-  description: Directory, builder, recipe (versions, kinds of GPU, key), toolchain and source.
-  returned: when O(mode=plan)
-  type: dict
-programs:
-  description: sha256 of every program in the directory, by name.
-  returned: when O(mode=state)
-  type: dict
-manifest:
-  description: What lies beside the programs and says what they were built with; null where there is none.
-  returned: when O(mode=state) or O(mode=build)
-  type: dict
-choice:
-  description: Who has the build, whether it is to be made, who gets a copy, and what is to be told.
-  returned: when O(mode=choose)
-  type: dict
-carried:
-  description: The directory of the controller that holds the packed build.
-  returned: when O(mode=fetch)
-  type: str
-sha256:
-  description: The checksum of the packed build.
-  returned: when O(mode=fetch)
-  type: str
-directory:
-  description: Where the programs lie on this node.
-  returned: when O(mode=verify)
-  type: str
-library_path:
-  description: Directories for LD_LIBRARY_PATH on this node.
-  returned: when O(mode=verify)
-  type: list
-  elements: str
 """
 
-from typing import Any, Dict
-
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import run_prefix
-
-ARGUMENTS: Dict[str, Any] = {
-    "product": {"type": "str", "choices": ["nccl", "hpcx", "nccl_tests", "ai_environment", "erdma_driver"], "required": True},
-    "mode": {"type": "str", "choices": ["inspect", "apply", "plan", "state", "choose", "build", "fetch", "give", "forget", "verify"],
-             "required": True},
-    "step": {"type": "str"},
-    "arguments": {"type": "dict"},
-}
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PREFIX
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import answer
 
 
 def main() -> None:
-    run_prefix(NodeModule(argument_spec=ARGUMENTS, supports_check_mode=True))
+    serve(PREFIX, answer)
 
 
 if __name__ == "__main__":

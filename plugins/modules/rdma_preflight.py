@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Documentation of the rdma_preflight action; what runs on the node is one shell command, no module."""
+"""Documentation of the rdma_preflight action; it needs no Python on the node."""
 
 DOCUMENTATION = r"""
 module: rdma_preflight
@@ -69,14 +69,3 @@ problems:
   type: list
   elements: dict
 """
-
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-
-
-def main() -> None:
-    module = NodeModule(argument_spec={}, supports_check_mode=True)
-    module.fail_json(msg="rdma_preflight runs on the controller; call it as railwright.rdma.rdma_preflight from a playbook.")
-
-
-if __name__ == "__main__":
-    main()

@@ -54,16 +54,6 @@ options:
       - For O(mode=packages_before), the registered result of M(railwright.rdma.rdma_state), whose areas and disruption classes go into the
         record.
     type: dict
-  rows:
-    description: Area and class by package. The action plugin fills it from O(plan); do not set it.
-    type: dict
-  confirm_seconds:
-    description: How long the node waits for the confirmation of a change of networking. The action plugin fills it; do not set it.
-    type: int
-    default: 0
-  confirm_token:
-    description: The name by which the action plugin asks for its own run again. Do not set it.
-    type: str
 attributes:
   check_mode:
     description: Returns the plan that a rollback would carry out, and refuses what it would refuse. Packages are not proved.
@@ -85,13 +75,6 @@ EXAMPLES = r"""
     to: 20260101T120000Z-apply
   become: true
   register: rollback
-
-- name: Put it back
-  railwright.rdma.rdma_rollback:
-    mode: apply
-    to: 20260101T120000Z-apply
-    expected: "{{ rollback.plan | map(attribute='key') | list }}"
-  become: true
 """
 
 RETURN = r"""
@@ -104,35 +87,35 @@ restore_points:
   elements: dict
 known:
   description: Whether the node has a restore point of the run. Nothing is planned where it has none.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: bool
 undone:
   description: The restore points that are undone, the newest first.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: list
   elements: str
 to:
   description: The run.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: str
 plan:
   description: What is put back, in the form of RV(railwright.rdma.rdma_state#module:plan). Files are named with size, mode and digest.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: list
   elements: dict
 problems:
   description: What was changed by somebody else since, and what else forbids it; each has C(area), C(subject) and C(message).
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: list
   elements: dict
 notes:
   description: What is left out and why, and what is assumed.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: list
   elements: str
 reboot_needed:
   description: Keys of what is in effect since a reboot, so that it takes another one to be undone.
-  returned: for O(mode=plan), O(mode=prove), O(mode=apply)
+  returned: where a rollback is planned
   type: list
   elements: str
 restore_point:
@@ -159,28 +142,13 @@ packages_changed:
   elements: str
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import run_rollback
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import ROLLBACK
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback import answer
 
 
 def main() -> None:
-    module = NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["look", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "look"},
-            "to": {"type": "str"},
-            "force": {"type": "list", "elements": "str", "default": []},
-            "expected": {"type": "list", "elements": "str"},
-            "run_id": {"type": "str"},
-            "record": {"type": "str"},
-            "plan": {"type": "dict"},
-            "rows": {"type": "dict"},
-            "confirm_seconds": {"type": "int", "default": 0},
-            "confirm_token": {"type": "str", "no_log": False},
-            "spec": {"type": "dict"},
-        },
-        supports_check_mode=True,
-    )
-    run_rollback(module)
+    serve(ROLLBACK, answer)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ description:
 extends_documentation_fragment:
   - railwright.rdma.attributes
   - railwright.rdma.filled
-  - railwright.rdma.filled.now
 options:
   mode:
     description:
@@ -27,9 +26,10 @@ options:
       - V(confirm) keeps a change of networking that waits for its confirmation, and says what became of the run; V(outcome) only says so.
         The action plugin runs V(confirm) by itself after an apply.
       - V(explain) says which path the node's HCAs take to GPU memory, why, and why not the others. V(source) names the archive of
-        nv_peer_mem that has to be on the node before DKMS can build it. Both only read.
+        nv_peer_mem that has to be on the node before DKMS can build it. V(container) reads what a container on the node needs, for
+        C(railwright container flags). All three only read.
     type: str
-    choices: [plan, apply, confirm, outcome, explain, source]
+    choices: [plan, apply, confirm, outcome, explain, source, container]
     default: plan
   areas:
     description:
@@ -60,15 +60,14 @@ options:
       - The name of the restore point under C(/var/lib/railwright/restore). Made from the time when left out.
       - With O(mode=confirm) and O(mode=outcome) the run that is meant.
     type: str
-  confirm_seconds:
-    description:
-      - How long the node waits for the confirmation of a change of networking before it takes it back; 0 leaves it unguarded. The action
-        plugin fills it from the inventory; do not set it, as only a caller that comes back may ask for it.
-    type: int
-    default: 0
-  confirm_token:
-    description: The name by which the action plugin asks for its own run again. Do not set it.
+  image:
+    description: Name of an image whose CUDA release is read, for O(mode=container). Default is C(containers_image).
     type: str
+  job:
+    description: With O(mode=container), nodes of a job in the order of their ranks; the first one's addresses of the inventory are added.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode:
     description: Returns exactly the plan that an apply would carry out.
@@ -96,7 +95,7 @@ EXAMPLES = r"""
 - name: Set back the sysctls that somebody changed, and nothing else
   railwright.rdma.rdma_state:
     mode: apply
-    only: "{{ rdma_drift.findings | selectattr('area', 'equalto', 'sysctl') | map(attribute='key') | list }}"
+    only: "{{ drift.findings | selectattr('area', 'equalto', 'sysctl') | map(attribute='key') | list }}"
   become: true
 
 - name: Keep by hand what the controller of that run could not confirm any more
@@ -108,168 +107,86 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: Every change, in the order in which it is applied.
-  returned: success
+  description:
+    - Every change, in the order in which it is applied, with C(key) (area and subject, the same in every run), C(area), C(what), C(before),
+      C(after) (null for what is absent, or is to be), C(disruption) (none, restart, link, repair, downgrade, reload, storage, management,
+      firmware or reboot), C(why), C(source), C(subject) (C(kind) and C(name)), C(when) (now, or boot for what only the next boot meets) and
+      C(rail).
+  returned: by the modes plan and apply
   type: list
   elements: dict
-  contains:
-    key:
-      description: Area and subject; the same drift has the same key in every run.
-      type: str
-      sample: "network: MTU of rail0 (eth1)"
-    area:
-      description: The area.
-      type: str
-    what:
-      description: The subject.
-      type: str
-    before:
-      description: The value found; null when absent.
-      type: raw
-    after:
-      description: The value wanted; null when it is to be absent.
-      type: raw
-    disruption:
-      description: One of none, restart, link, repair, downgrade, reload, storage, management, firmware, reboot.
-      type: str
-    why:
-      description: The reason for the change.
-      type: str
-    source:
-      description: Where the value comes from.
-      type: str
-    subject:
-      description: What the change is about, as C(kind) and C(name). Kinds are file, package, unit, module, driver, sysctl, limit, keyring,
-        interface, pci, firmware and, without a name, setting.
-      type: dict
-      sample: {kind: interface, name: eth1}
-    when:
-      description: V(now), or V(boot) for what only the next boot meets.
-      type: str
-    rail:
-      description: The rail whose interface, port or NIC it is; null for anything else.
-      type: str
 summary:
   description: The same for people; a line with the node's name, then one for each change, problem, note and what was left out.
-  returned: success
+  returned: by the modes plan and apply
   type: list
   elements: str
 problems:
   description: What makes the node unfit or the plan impossible; each has C(area), C(subject) and C(message).
-  returned: success
+  returned: by the modes plan and apply
   type: list
   elements: dict
 before:
   description: The value found, by change key.
-  returned: success
+  returned: by the modes plan and apply
   type: dict
 after:
   description: The value wanted, by change key.
-  returned: success
+  returned: by the modes plan and apply
   type: dict
 erdma:
   description: Mode of eRDMA's driver that the inventory wants, and the letter of compat_mode that runs once the plan is applied; null
     where the fabric is another.
-  returned: success
+  returned: by the modes plan and apply
   type: dict
 notes:
   description: What was left out on this node and why, such as modules that a container cannot load. Neither drift nor a problem.
-  returned: success
+  returned: by the modes plan and apply
   type: list
   elements: str
 packages:
-  description: The package changes of the plan as the package modules of ansible.builtin take them.
-  returned: success
+  description:
+    - The package changes of the plan as the package modules of ansible.builtin take them. C(manager) is apt, dnf, yum, zypper or unknown.
+      C(steps) are in the order in which they must be made, each with C(area), C(state) (uninstall, absent, replaced, file, unsigned or
+      present) and C(names), with the exact version (or a glob of it) where one is pinned. C(needed) says whether there is anything to do,
+      repositories included. C(downloads) must be there before, each with C(url), C(dest) and C(checksum), which is empty for a key, whose
+      fingerprint is compared.
+  returned: by the modes plan and apply
   type: dict
-  contains:
-    manager:
-      description: One of apt, dnf, yum, zypper or unknown.
-      type: str
-    steps:
-      description:
-        - In the order in which they must be made. Each has C(area), C(state) (uninstall, absent, replaced, file or present) and C(names),
-          with the exact version (or a glob of it) where one is pinned.
-      type: list
-      elements: dict
-      sample: [{"area": "packages", "state": "present", "names": ["perftest", "rdma-core=44.0-2"]}]
-    needed:
-      description: Whether there is anything to do for the package step, repositories included.
-      type: bool
-    downloads:
-      description:
-        - What must be downloaded before. Each has C(url), C(dest) and C(checksum), which is empty for a key, whose fingerprint is compared.
-      type: list
-      elements: dict
 drivers:
   description: Kernel, stack, DKMS modules, GPU driver, firmware and peer memory of the node before any change, one line each.
   returned: for a plan of every area
   type: dict
 reboot_needed:
   description: Keys of the changes that only a reboot makes effective; after an apply those that still wait for one.
-  returned: success
+  returned: by the modes plan and apply
   type: list
   elements: str
 remaining:
   description:
     - Changes of the same form as RV(plan) that came to light only through this apply, such as those of a device
       that appeared when a module was loaded. They are not made; the next plan shows them.
-  returned: success
+  returned: by the modes plan and apply
   type: list
   elements: dict
 left:
-  description: What O(only) and O(consented_only) cut off the plan; no part of RV(plan), and not made. Empty without them.
-  returned: success
+  description:
+    - What O(only) and O(consented_only) cut off the plan; no part of RV(plan), and not made. Each has C(key), C(what), C(area) and
+      C(disruption) as there, C(cause) (not asked, consent, or needs, where it builds on a change that is left out), C(reason) and C(needs),
+      the key of that change. Empty without them.
+  returned: by the modes plan and apply
   type: list
   elements: dict
-  contains:
-    key:
-      description: As in RV(plan).
-      type: str
-    what:
-      description: As in RV(plan).
-      type: str
-    area:
-      description: As in RV(plan).
-      type: str
-    disruption:
-      description: As in RV(plan).
-      type: str
-    cause:
-      description: One of V(not asked), V(consent) and V(needs) (it builds on a change that is left out).
-      type: str
-    reason:
-      description: The same in words.
-      type: str
-    needs:
-      description: With the cause V(needs), the key of the change that it builds on; else empty.
-      type: str
 only:
   description: The keys of the plan that was cut, for the apply of exactly that.
   returned: with O(only) or O(consented_only)
   type: list
   elements: str
 confirm:
-  description: What became of a guarded change of networking.
+  description:
+    - What became of a guarded change of networking, as C(state) (applied, taken back, rollback incomplete, rolled back, unconfirmed,
+      applying, interrupted or none), C(run), C(changes) (keys), C(troubles) (what could not be taken back) and C(restore_point).
   returned: by an apply that changed networking, and by the modes confirm and outcome
   type: dict
-  contains:
-    state:
-      description: One of applied, taken back, rollback incomplete, rolled back, unconfirmed, applying, interrupted and none (no such run).
-      type: str
-    run:
-      description: The name of the restore point.
-      type: str
-    changes:
-      description: The keys of the changes of that run.
-      type: list
-      elements: str
-    troubles:
-      description: What could not be taken back.
-      type: list
-      elements: str
-    restore_point:
-      description: The journal of that run.
-      type: str
 taken_back:
   description: The keys of the changes that the node took back by itself because nobody confirmed them.
   returned: when that happened
@@ -283,33 +200,23 @@ source:
   description: URL, sha256, directory and release of the archive; null where none is needed.
   returned: when O(mode=source)
   type: dict
+container:
+  description: Devices, HCAs, GPUs, driver, NUMA nodes, NCCL variables, addresses, runtimes, toolkit, CDI specifications and the image.
+  returned: when O(mode=container)
+  type: dict
 restore_point:
   description: The journal on the node; empty when nothing was changed.
-  returned: success
+  returned: by the modes plan and apply
   type: str
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import run_state
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import STATE
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import answer
 
 
 def main() -> None:
-    module = NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["plan", "apply", "confirm", "outcome", "explain", "source"], "default": "plan"},
-            "areas": {"type": "list", "elements": "str"},
-            "expected": {"type": "list", "elements": "str"},
-            "only": {"type": "list", "elements": "str"},
-            "consented_only": {"type": "bool", "default": False},
-            "run_id": {"type": "str"},
-            "confirm_seconds": {"type": "int", "default": 0},
-            "confirm_token": {"type": "str", "no_log": False},
-            "spec": {"type": "dict"},
-            "now": {"type": "float"},
-        },
-        supports_check_mode=True,
-    )
-    run_state(module)
+    serve(STATE, answer)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lease that an upgrade has on a node, and what an upgrade knows of the node; the logic is in module_utils/entry/upgrade_lease.py."""
+"""The lease that an upgrade has on a node, and what an upgrade knows of the node; the logic is in module_utils/entry/upgrade.py."""
 
 DOCUMENTATION = r"""
 module: rdma_upgrade
@@ -18,7 +18,7 @@ description:
     says for how long it was waited; one that does fails with the words of the task that failed, and passes where that one only lost it.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled.now
+  - railwright.rdma.filled
 options:
   mode:
     description: What to do.
@@ -60,12 +60,6 @@ options:
   waited_s:
     description: For O(mode=after_reboot), how long the task waited.
     type: int
-  controller:
-    description: The controller's name. The action plugin fills it; do not set it.
-    type: str
-  user:
-    description: Who runs the upgrade. The action plugin fills it; do not set it.
-    type: str
 attributes:
   check_mode:
     description: In check mode it says whether the lease could be taken or given back, and changes nothing.
@@ -83,12 +77,6 @@ EXAMPLES = r"""
   until: lease is failed or not lease.busy
   retries: 60
   delay: 10
-
-- name: Give it back
-  railwright.rdma.rdma_upgrade:
-    mode: release
-    run: 20261121T180000Z-upgrade
-  become: true
 """
 
 RETURN = r"""
@@ -114,31 +102,13 @@ upgrade:
   type: dict
 """
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade import run_upgrade
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import UPGRADE
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade import answer
 
 
 def main() -> None:
-    module = NodeModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["lease", "release", "report", "after_reboot"], "required": True},
-            "run": {"type": "str"},
-            "take_over": {"type": "bool", "default": False},
-            "step": {"type": "str", "choices": ["preflight", "change"], "default": "preflight"},
-            "plan": {"type": "dict"},
-            "lease": {"type": "dict"},
-            "scheduler": {"type": "dict"},
-            "proof": {"type": "dict"},
-            "prefixes": {"type": "list", "elements": "dict", "default": []},
-            "error": {"type": "dict"},
-            "waited_s": {"type": "int"},
-            "controller": {"type": "str"},
-            "user": {"type": "str"},
-            "now": {"type": "float"},
-        },
-        supports_check_mode=True,
-    )
-    run_upgrade(module)
+    serve(UPGRADE, answer)
 
 
 if __name__ == "__main__":

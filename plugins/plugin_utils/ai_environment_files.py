@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the operator has on the controller for a Python environment: read once, refused here before any of it travels to a node."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import parse_explicit, parse_lock
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wheel_tags import wheel_of
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import parse_explicit, parse_lock, wheel_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .local_archive import file_digest

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The end of the final proof on the controller: every node's results together, as verdicts, counts and the ``bench`` document."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -13,41 +11,30 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_vi
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left, judge, seen_by
 from .results import result_of
-from .table import verdict_table
-from .verdicts import own_verdict, summarise
+from .table import own_verdict, summarise
 
-NCCL_TESTS = re.compile(r"^# nccl-tests version (\d+(?:\.\d+){1,3})\b", re.MULTILINE)
+NCCL_TESTS = re.compile(r"^# nccl-tests version (\d{1,9}(?:\.\d{1,9}){1,3})\b", re.MULTILINE)
 SHOWN = 3  # messages of failed verdicts in the line that a play ends with
 
 
-def judged(variables: dict[str, Any], planned: dict[str, Any], registered: dict[str, str]) -> dict[str, Any]:
-    """``{"verdicts", "summary", "failures", "bench", "table"}``; ``registered``: the names of the steps' results."""
+def judged(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> dict[str, Any]:
+    """``{"verdicts", "summary", "failures", "bench"}``; ``registered``: the name of a mode's result, with {} in the mode's place."""
     run = run_of(variables, planned, registered)
     verdicts, runs = judge(run)
-    looked = [own_verdict(node.name, item) for node in run.nodes for item in node.seen.get("verdicts") or [] if isinstance(item, dict)]
-    found = [*looked, *as_dicts(verdicts)]
+    found = [*(own_verdict(node.name, item) for node in run.nodes for item in node.seen["verdicts"]), *as_dicts(verdicts)]
     hosts = list(planned["hosts"])
-    return {
-        "verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
-        "bench": document(run, runs), "table": verdict_table(found),
-    }
+    return {"verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
+            "bench": document(run, runs)}
 
 
-def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: dict[str, str]) -> Run:
-    results: dict[str, dict[str, dict[str, Any] | None]] = {
-        step: {node: result_of(variables, node, registered[step]) if step in registered else None for node in planned["hosts"]}
-        for step in ("look", "probe", "stopped", "collected")
-    }
-    nodes = []
-    for name, found in results["look"].items():
-        if found is not None:  # the plan was made of these very results
-            nodes.append(Node(name, found["wishes"], found["seen"]))
-    ended = {}
-    for name in planned["hosts"]:  # what was collected counts those between the jobs too
-        found = results["collected"].get(name) or results["stopped"].get(name) or {}
-        ended[name] = found["ended"] if isinstance(found.get("ended"), int) else 0
-    probes = {name: found for name, found in results["probe"].items() if found is not None}
-    return Run(planned, nodes, probes, results["collected"], ended)
+def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> Run:
+    looks, probes, stopped, collected = (
+        {node: found for node in planned["hosts"] if (found := result_of(variables, node, registered.format(mode))) is not None}
+        for mode in ("look", "probe", "stop", "collect"))
+    nodes = [Node(name, found["wishes"], found["seen"]) for name, found in looks.items()]  # the plan was made of these very results
+    # What was collected counts the processes that were ended between the jobs too.
+    ended = {name: (collected.get(name) or stopped.get(name) or {}).get("ended", 0) for name in planned["hosts"]}
+    return Run(planned, nodes, probes, collected, ended)
 
 
 def failures(node: str, verdicts: list[dict[str, Any]]) -> str:

@@ -6,8 +6,6 @@ Ansible's own temporary directory of this run, which is private to the user and 
 as many forks as there are begin at the same moment, and each of them would do the work of all nodes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -47,10 +45,13 @@ def known_addresses(task_vars: dict[str, Any], node: str) -> list[str]:
     """Where the inventory and the controller's resolver know a node: what others are told to connect to is held against it. Usable ones."""
     values = _variables(task_vars, node)
     name = str(values.get("ansible_host") or node)
-    given = [name, *resolve_all({node: name})[node], *_texts(values.get("ssh_mesh_addresses"))]
-    rails = values.get("rdma_rails")
-    given += [rail.get("address") for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
+    given = [name, *resolve_all({node: name})[node], *_given(values)]
     return [network.partition("/")[0] for network in dict.fromkeys(_networks(given))]
+
+
+def addresses_of(task_vars: dict[str, Any], node: str) -> list[str]:
+    """Of one node as the inventory says them: it need not be one of the play."""
+    return [network.partition("/")[0] for network in derive({node: _variables(task_vars, node)})["peers"]]
 
 
 def resolve_all(names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -135,18 +136,17 @@ def derive(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     peers: dict[str, None] = {}
     unknown = []
     for name, values in hosts.items():
-        rails = values.get("rdma_rails")
-        given = [values.get("ansible_host") or name, *_texts(values.get("ssh_mesh_addresses"))]
-        given += [rail.get("address") for rail in rails if isinstance(rail, dict)] if isinstance(rails, list) else []
-        found = list(_networks(given))
+        found = list(_networks([values.get("ansible_host") or name, *_given(values)]))
         if not found:
             unknown.append(name)
         peers.update(dict.fromkeys(found))
     return {"peers": list(peers), "unknown": unknown}
 
 
-def _texts(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _given(values: Mapping[str, Any]) -> list[Any]:
+    """The addresses that are named, and those of the rails."""
+    named, rails = (value if isinstance(value, list) else [] for value in map(values.get, ("ssh_mesh_addresses", "rdma_rails")))
+    return [*named, *(rail.get("address") for rail in rails if isinstance(rail, dict))]
 
 
 def _networks(values: Iterable[Any]) -> Iterable[str]:

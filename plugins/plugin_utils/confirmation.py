@@ -4,8 +4,6 @@
 The node decides: it has a timer of its own, and one state of the run. Here is only asked, again and again, for a bounded time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

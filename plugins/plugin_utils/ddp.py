@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The training benchmark over all nodes: who is which rank, where they meet. Pure; what a node said is checked before others are told."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection
 from typing import Any
@@ -13,7 +11,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 SAME = ("backend", "steps", "warmup", "batch", "port", "timeout_s")  # ddp_benchmark_*: one job has one of each
 FIRST_ROUND_S = 20
 MARGIN_S = 60  # after the time limit: KILL comes ten seconds after TERM, and a node may be slow
-MAX_PROCESSES = 64
 LOOPBACK = "127.0.0.1"
 
 
@@ -27,16 +24,6 @@ def wishes(spec: Spec) -> dict[str, Any]:
     return {**{name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}, "environment": environment}
 
 
-def usable(found: Any) -> bool:
-    """Whether a look has the shape that the module gives it: what is in it becomes other nodes' command lines."""
-    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("user", "python", "torch")):
-        return False
-    count, place = found.get("processes"), found.get("interface")
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_PROCESSES:
-        return False
-    return place is None or (isinstance(place, dict) and isinstance(place.get("name"), str) and isinstance(place.get("addresses"), list))
-
-
 def make_plan(
     run: str, looks: dict[str, dict[str, Any]], wanted: dict[str, dict[str, Any]], known: Collection[str] | None = None
 ) -> dict[str, Any]:
@@ -44,9 +31,6 @@ def make_plan(
     connect to; None: not asked. Raises PlanError."""
     hosts = list(looks)
     common = agreed(wanted)
-    strangers = [node for node in hosts if not usable(looks[node])]
-    if strangers:
-        raise PlanError(f"{', '.join(strangers)}: what rdma_ddp look said there is no answer of that module")
     first = hosts[0]
     if looks[first].get("port_taken"):
         raise PlanError(f"TCP port {common['port']} on {first} is taken; set ddp_benchmark_port to a free one")

@@ -4,8 +4,6 @@
 Texts are bounded, masked as reports mask them, and without control characters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

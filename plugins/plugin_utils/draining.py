@@ -5,8 +5,6 @@ Of the hosts that share a scheduler (and the host where it is asked) the first o
 finds its leader by itself: usually the first host of the list, so that nobody reads the variables of all others but the leader.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ One function, so that a drift run which loads no role sees the same values as a 
 run: the defaults come from the schema, the host's variables lie above them.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

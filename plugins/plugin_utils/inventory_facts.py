@@ -5,8 +5,6 @@ Our actions never see them: each runs in a process of its own, in which the vari
 then on. The variables of the task itself were made before; so a fact that changes one of ours there is refused by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

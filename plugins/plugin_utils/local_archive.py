@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files that the operator has on the controller: one that is not the pinned one is refused before it travels to any node."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

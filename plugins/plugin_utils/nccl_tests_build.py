@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How nccl-tests comes to every node: the inventory's wishes, the decisions over all nodes, and each node's part of them."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile
@@ -14,14 +12,15 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirrored, pinned
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .answers import wire
+from .nccl_tests import builds
 from .results import judged_together, result_of
 
 MODES = ("inspect", "plan", "state", "choose", "build", "fetch", "give", "forget", "verify")
 REGISTERED = "__nccl_tests_build_{}"  # what a mode gave, in the role
+ARTIFACT = "nccl-tests"
 CACHE = "/var/cache/railwright/nccl-tests"
 CARRIED, NAME = "railwright-nccl-tests-", "build.tar.gz"  # on the controller
 ORIGINS = {"wheel": "prefix", "source": "prefix", "repository": "ldconfig", "distribution": "ldconfig"}  # of nccl_install
@@ -87,19 +86,19 @@ class Delivery:
     def plan(self) -> Result:
         """What is to lie where; the shared keys are the same on all nodes, and those of the first one count."""
         spec = self.spec
-        wishes = build.Wishes(
+        wishes = builds.Wishes(
             install=spec["nccl_tests_install"], path=spec["nccl_tests_path"],
             shared=bool(spec["nccl_tests_shared"] or spec["nccl_tests_nfs"]), launcher=spec["nccl_tests_launcher"],
             collectives=tuple(spec["nccl_tests_collectives"]),
             source=None if spec["nccl_tests_install"] == "prebuilt" else source_of(spec))
-        planned = build.plan({host: result["node"] for host, result in self.everybody("inspect").items()}, wishes)
+        planned = builds.plan({host: result["node"] for host, result in self.everybody("inspect").items()}, wishes)
         return {"build": planned if wishes.source is None else {**planned, "download": archive_of(wishes.source)}}
 
     def state(self) -> Result:
         return self.node.step("state", {"directory": self.planned["directory"]})
 
     def choose(self) -> Result:
-        chosen = build.choose(self.planned, self.everybody("state"))
+        chosen = builds.choose(self.planned, self.everybody("state"))
         return {"choice": chosen, "warnings": [f"nccl_tests: {text}" for text in chosen["warnings"]]}
 
     def build(self) -> Result:
@@ -159,7 +158,7 @@ class Delivery:
         return {"directory": planned["directory"], **self.node.step("verify", arguments)}
 
 
-def bring_source(node: Node, source: build.Source) -> Result:
+def bring_source(node: Node, source: builds.Source) -> Result:
     """Both directories by name, since root's umask decides about a parent that is made on the way."""
     for path in (CACHE.rpartition("/")[0], CACHE):
         made = node.builtin("ansible.builtin.file", {"path": path, "state": "directory", "mode": "0755"})
@@ -171,7 +170,7 @@ def bring_source(node: Node, source: build.Source) -> Result:
     return node.builtin("ansible.builtin.get_url", {**target, "url": source.url, "checksum": f"sha256:{source.sha256}"})
 
 
-def archive_of(source: build.Source) -> str:
+def archive_of(source: builds.Source) -> str:
     return f"{CACHE}/nccl-tests-{source.version}.tar.gz"
 
 
@@ -188,14 +187,14 @@ def carried_directory(path: str) -> Path:
     return found
 
 
-def source_of(spec: Spec) -> build.Source:
+def source_of(spec: Spec) -> builds.Source:
     """The archive, held to what the inventory or, for the pinned release, the catalogue says. Raises where nobody vouches for it."""
-    artifact = find(build.ARTIFACT)
+    artifact = find(ARTIFACT)
     if artifact is None:
-        raise RailwrightError(f"the catalogue has no {build.ARTIFACT}")
+        raise RailwrightError(f"the catalogue has no {ARTIFACT}")
     version = spec["nccl_tests_version"] or artifact.version
     sha256 = pinned(artifact, spec, version)
     if sha256 is None:
         raise RailwrightError(f"nobody here vouches for nccl-tests {version}: look at its archive, and set rdma_artifact_pins: "
                               f"{{{artifact.name}: its sha256}}")
-    return build.Source(version, mirrored(located(artifact, version), spec["artifact_mirror"]), sha256, spec["nccl_tests_archive"])
+    return builds.Source(version, mirrored(located(artifact, version), spec["artifact_mirror"]), sha256, spec["nccl_tests_archive"])

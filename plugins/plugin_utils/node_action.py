@@ -5,17 +5,16 @@ Before anything is sent, no fact of a node may bear the name of a key of ours. W
 values of the inventory. What comes back is bounded in time and size (answers/wire.py), then in form (answers/gate.py).
 """
 
-from __future__ import annotations
-
 import re
 import time
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from .answers import wire
-from .answers.gate import passed
+from .answers.gate import NAMESPACE, passed
 from .diffs import clean_diff
 from .inventory_facts import without_facts
 
@@ -23,11 +22,13 @@ Result = dict[str, Any]
 
 JOB = re.compile(r"j[0-9]{1,12}\.[0-9]{1,10}")  # Ansible's name of a job
 POLL_S = 5.0
+OWN = ("mode", "product", "benchmark", "private_key")  # options all the same: the gate's, and the one that AnsibleModule hides
+LOCAL = ("local", "ansible.builtin.local")
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only look, and modules without modes; the others may download, build or measure for hours.
 LOOKING = (
-    None, "look", "inspect", "ping", "plan", "explain", "source", "observe", "read", "state", "confirm", "outcome", "lease", "release",
-    "poll", "failed", "login",
+    None, "look", "inspect", "ping", "plan", "explain", "source", "container", "observe", "read", "state", "confirm", "outcome", "lease",
+    "release", "poll", "failed", "login", "verdicts", "drift",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ class NodeAction(ActionBase):
     """Base of all."""
 
     TRANSFERS_FILES = False
+    _away = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> Result:
         refused = without_facts(task_vars or {})
@@ -51,10 +53,18 @@ class NodeAction(ActionBase):
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
         self._limit(seconds or (wire.LOOK_S if step_of(arguments) in LOOKING else wire.CHANGE_S))
         try:
-            answer = super()._execute_module(module_name=name, module_args=arguments, task_vars={**(task_vars or {}), **QUIET}, **more)
+            answer = super()._execute_module(
+                module_name=name, module_args=self.packed(name, arguments), task_vars={**(task_vars or {}), **QUIET}, **more)
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None  # said once
         return self._passed(name, form_name(arguments), answer)
+
+    def packed(self, name: str, arguments: Result) -> Result:
+        """Of a module of ours, what the task did not say itself is one option: entry/node_module.py unpacks it."""
+        if not name.startswith(NAMESPACE):
+            return arguments
+        own = {key: value for key, value in arguments.items() if key in OWN or key in self._task.args}
+        return {**own, "filled": {key: value for key, value in arguments.items() if key not in own}}
 
     def _low_level_execute_command(self, *arguments: Any, **named: Any) -> Result:
         try:
@@ -62,6 +72,15 @@ class NodeAction(ActionBase):
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None
         return answer
+
+    def cleanup(self, *force: Any, **named: Any) -> None:
+        """To clean up on a node that is away would fail as well, and that failure would hide ours."""
+        if not self._away:
+            super().cleanup(*force, **named)
+
+    @property
+    def _local(self) -> bool:
+        return str(self._connection.transport) in LOCAL
 
     def _limit(self, seconds: float) -> None:
         wire.limited(self._connection, seconds)
@@ -107,7 +126,7 @@ class NodeAction(ActionBase):
         self._task.async_val = seconds
         try:
             started = super()._execute_module(
-                module_name=name, module_args=arguments, task_vars={**variables, **QUIET}, wrap_async=True)
+                module_name=name, module_args=self.packed(name, arguments), task_vars={**variables, **QUIET}, wrap_async=True)
         finally:
             self._task = task
         job = started.get("ansible_job_id")
@@ -123,6 +142,21 @@ class NodeAction(ActionBase):
         return {"failed": True, "changed": False, "msg": f"{name} did not end within {seconds} s"}
 
 
+class StepAction(NodeAction):
+    """A plugin with options: they are checked before anything else happens, then it says in ``answer`` what it does."""
+
+    argument_spec: ClassVar[dict[str, Any]]
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=self.argument_spec)
+        return self.answer(result, task_vars or {}, options)
+
+    @abstractmethod
+    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        """``result``, as Ansible began it, with what came of the step."""
+
+
 def step_of(arguments: dict[str, Any]) -> str | None:
     """What a module is to do: its mode, or a step of rdma_prefix behind that."""
     found = arguments.get("step" if "product" in arguments else "mode")
@@ -131,8 +165,8 @@ def step_of(arguments: dict[str, Any]) -> str | None:
 
 def form_name(arguments: dict[str, Any]) -> str | None:
     """Which of its module's forms an answer must have (answers/forms.py)."""
-    step = step_of(arguments)
-    return f"{arguments['product']}.{step}" if "product" in arguments else step
+    kind = arguments.get("product") or arguments.get("benchmark")
+    return f"{kind}.{step_of(arguments)}" if kind else step_of(arguments)
 
 
 def text_of(warning: Any) -> str:

@@ -5,11 +5,9 @@ Every step is decided from the schedule and from what the hosts registered, neve
 middle must not shift the pairs of the others.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.chain_verdicts import FABRIC_WITHOUT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a node answered to its probes, in our words: it may say what it saw, and nothing about what it was asked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ A reboot is never made here, whatever the consent list says: who reboots a node 
 `upgrade`. The same holds for the pinned kernel, which is nothing without its reboot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -31,7 +29,7 @@ class Scope(NamedTuple):
 
 
 def findings_of(drift: Mapping[str, Any]) -> list[Object]:
-    """Of a registered rdma_drift; a look that failed has none."""
+    """Of a registered rdma_check with mode drift; an inspection that failed has none."""
     found = drift.get("findings")
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 

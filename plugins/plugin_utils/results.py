@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Registered results of other hosts, as plain data, for the action plugins that look across hosts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
+
+from ansible.errors import AnsibleActionFail
 
 
 def result_of(task_vars: dict[str, Any], host: str, name: str) -> dict[str, Any] | None:
@@ -21,6 +21,14 @@ def variable_of(task_vars: dict[str, Any], host: str, name: str) -> Any:
     if host not in hostvars or name not in hostvars[host]:
         return None
     return json.loads(json.dumps(hostvars[host][name], default=str))
+
+
+def part_of(task_vars: dict[str, Any], host: str, name: str, part: str) -> dict[str, Any]:
+    """``part`` of what ``host`` registered under ``name``, without which a step cannot begin."""
+    found = (result_of(task_vars, host, name) or {}).get(part)
+    if not isinstance(found, dict):
+        raise AnsibleActionFail(f"{name} holds no result with {part}: run the steps of the role in their order")
+    return found
 
 
 BATCH = "__upgrade_together"

@@ -5,8 +5,6 @@ A node that leaves the inventory still has the key, so a mesh that loses a node 
 new one: from= alone would let in whoever takes over the address of a node.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any, NamedTuple
 

@@ -4,14 +4,12 @@
 Bounded, masked as reports mask them, and without control characters.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import stack_summary
 
 from .text import printable, short
 
@@ -34,7 +32,7 @@ def plan_summary(node: str, answer: Object) -> list[str]:
 
 
 def drift_summary(node: str, answer: Object) -> list[str]:
-    """Of rdma_drift's answer: a line a finding, then what could not be judged."""
+    """Of rdma_check's answer with mode drift: a line a finding, then what could not be judged."""
     findings = [f"{item['severity']}: {item['key']}: {_difference(item)}" for item in answer["findings"]]
     unknown = [f"unknown: {text}" for text in answer["unknown"]]
     notes = [f"note: {text}" for text in answer.get("notes") or []]

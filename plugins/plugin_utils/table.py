@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A short plain-text table of what did not pass, for people who run the playbook without the CLI."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, Verdict
 
 COLUMNS = ("status", "node", "check", "subject", "expected", "found", "why")
 WIDEST = {"subject": 34, "expected": 26, "found": 34, "why": 90}
@@ -47,3 +47,20 @@ def _short(text: str, width: int | None) -> str:
     """One printable line: file contents and node data may hold newlines or escapes, and a terminal must not obey them."""
     clean = "".join(char if char.isprintable() else " " for char in text)
     return clean if width is None or len(clean) <= width else clean[: width - 1] + "…"
+
+
+def own_verdict(node: str, item: dict[str, Any]) -> dict[str, Any]:
+    given = {field: item.get(field) for field in Verdict._fields}
+    status = given["status"] if given["status"] in VERDICT_STATUSES else "fail"
+    texts = {field: str(given[field] or "") for field in ("check", "subject", "message")}
+    return {**given, **texts, "node": node, "status": status}
+
+
+def summarise(nodes: list[str], verdicts: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Counts by node and status. A failure of the whole cluster ('' as its node) counts for every node: none of it is proven."""
+    summary = {node: dict.fromkeys(VERDICT_STATUSES, 0) for node in nodes}
+    for item in verdicts:
+        concerned = [item["node"]] if item["node"] else nodes
+        for node in concerned:
+            summary.setdefault(node, dict.fromkeys(VERDICT_STATUSES, 0))[item["status"]] += 1
+    return summary

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Make text from a node harmless for a terminal: it must neither move the cursor nor look like another line."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -4,26 +4,13 @@
 Which system a host runs is not known before it answers, so a host that wants DOCA needs the rows of every system.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import ending_of, package_of
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
-    ARTIFACTS,
-    OPERATOR_PIN,
-    Artifact,
-    at_vendor,
-    download_url,
-    find,
-    located,
-    mirror_path,
-    pin_form,
-    pinned,
-)
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import KEY
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import wanted_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
@@ -61,8 +48,7 @@ class Row:
 
 
 def all_rows() -> list[Row]:
-    """The whole catalogue."""
-    return [Row(row.name, row.version, located(row), row.kind, row.pin, row.value, row.source) for row in ARTIFACTS]
+    return [Row(row.name, row.version, artifacts.located(row), row.kind, row.pin, row.value, row.source) for row in artifacts.ARTIFACTS]
 
 
 def rows_for(specs: Iterable[Spec]) -> list[Row]:
@@ -85,12 +71,10 @@ def _rows(spec: Spec) -> Iterator[Row]:
     if driver or spec["cuda_version"] is not None or spec["nccl_install"] == "repository":
         yield from _repository(spec, "cuda", "cuda", None)
     if spec["gpudirect_path"] == "nv_peer_mem":
-        for row in ARTIFACTS:  # the rows with a commit say what the archives are of; nothing clones
-            if row.kind == "archive" and row.name.startswith("nv_peer_mem") and row.pin != "commit":
-                yield _resolved(row, spec, None)
+        yield from _starting("nv_peer_mem", spec, None)
     driver_source = source_of(spec) if spec.fabric == "erdma" and spec["erdma_driver"] in {AUTO, DKMS} else None
     if driver_source is not None:
-        yield from (_resolved(row, spec, driver_source.version) for row in ARTIFACTS if row.name == driver_source.artifact)
+        yield from (_resolved(row, spec, driver_source.version) for row in artifacts.ARTIFACTS if row.name == driver_source.artifact)
     for psid, image in sorted(spec["nic_firmware_images"].items()):
         yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
     yield from _aiacc(spec)
@@ -104,7 +88,7 @@ def _aiacc(spec: Spec) -> Iterator[Row]:
     url: str | None = spec["aiacc_url"]
     for manager in ("apt", "dnf"):
         package = package_of(spec, manager)
-        row = find(package.artifact) if package is not None else None
+        row = artifacts.find(package.artifact) if package is not None else None
         if package is None or row is None:
             continue
         if url is None:
@@ -116,7 +100,9 @@ def _aiacc(spec: Spec) -> Iterator[Row]:
 def _of_the_proof(spec: Spec) -> Iterator[Row]:
     """What `bench` brings."""
     if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
-        yield from _nccl(spec)
+        cuda = wanted_cuda(spec)  # every wheel where only the node knows it
+        start = "nccl-source" if spec["nccl_install"] == "source" else f"nccl-wheel-cu{cuda}-" if cuda else "nccl-wheel-"
+        yield from _starting(start, spec, spec["nccl_version"])
     if spec["mpi_install"] == "hpcx" and spec["mpi_archive"] is None:
         yield from _starting("hpcx-", spec, spec["mpi_version"])
     if spec["nccl_tests_install"] == "build" and spec["nccl_tests_archive"] is None:
@@ -125,7 +111,7 @@ def _of_the_proof(spec: Spec) -> Iterator[Row]:
 
 def _starting(start: str, spec: Spec, release: str | None) -> Iterator[Row]:
     """Rows with a commit say what the archives are of; nothing clones."""
-    for row in ARTIFACTS:
+    for row in artifacts.ARTIFACTS:
         if row.name.startswith(start) and row.pin != "commit":
             yield _resolved(row, spec, release)
 
@@ -140,29 +126,22 @@ def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iter
     for kind in ("repository", "key"):
         if own[kind] is not None:
             yield _own(names[kind], own[kind], kind, fingerprint)
-    for row in ARTIFACTS:
+    for row in artifacts.ARTIFACTS:
         if row.kind in own and own[row.kind] is None and row.name.startswith(f"{vendor}-"):
             resolved = _resolved(row, spec, release)
             yield resolved if fingerprint is None else _vouched(resolved, "fingerprint", fingerprint)
 
 
-def _nccl(spec: Spec) -> Iterator[Row]:
-    """The wheels for the CUDA that the inventory names (every one where only the node knows), or the source."""
-    cuda = wanted_cuda(spec)
-    start = "nccl-source" if spec["nccl_install"] == "source" else f"nccl-wheel-cu{cuda}-" if cuda else "nccl-wheel-"
-    yield from _starting(start, spec, spec["nccl_version"])
-
-
-def _resolved(row: Artifact, spec: Spec, release: str | None) -> Row:
+def _resolved(row: artifacts.Artifact, spec: Spec, release: str | None) -> Row:
     """A catalogue row as this inventory sees it: in the release that it asks for, with the pin that its operator gives."""
     version = release if release is not None and "{version}" in row.url else row.version
-    url = at_vendor(row, spec, release)
-    place = {"path": mirror_path(located(row, release)), "taken_from": download_url(row, spec, release)}
+    url = artifacts.at_vendor(row, spec, release)
+    place = {"path": artifacts.mirror_path(artifacts.located(row, release)), "taken_from": artifacts.download_url(row, spec, release)}
     resolved = Row(row.name, version, url, row.kind, row.pin, row.value, row.source, **place)
     given = spec["artifact_pins"].get(row.name)
     if given is None and row.pin == "sha256" and version != row.version:  # a fingerprint is of every release, a checksum of one
         return replace(resolved, pin=OPERATOR, value=None, source=f"{row.source}; the catalogue has no checksum of {version}")
-    return _vouched(resolved, pin_form(row), pinned(row, spec)) if given is not None else resolved
+    return _vouched(resolved, artifacts.pin_form(row), artifacts.pinned(row, spec)) if given is not None else resolved
 
 
 def _vouched(row: Row, pin: str, value: str | None) -> Row:
@@ -170,5 +149,5 @@ def _vouched(row: Row, pin: str, value: str | None) -> Row:
 
 
 def _own(name: str, url: Any, kind: str, value: str | None) -> Row:
-    pin = OPERATOR if value is None else OPERATOR_PIN[kind]
+    pin = OPERATOR if value is None else artifacts.OPERATOR_PIN[kind]
     return Row(name, "-", str(url), kind, pin, value, INVENTORY, taken_from=str(url))

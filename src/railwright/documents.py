@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documents `bench`, `ddp`, `traffic` and `reachability`: what of a task's result is kept, shown and stored.
+"""The documents in a task's result (`bench`, `ddp`, `traffic`, `drift`, `upgrade` …): what of them is kept, shown and stored.
 
-Programs on nodes wrote most of what is in them. Each key has a form and a bound here; what has another form
-becomes null or is left out, and what no key names is not kept. The forms: docs/bench.md.
+Nodes, schedulers and programs on nodes wrote what is in them. Each key has a form and a bound here; what has another form
+becomes null or is left out, and what no key names is not kept. Those of benchmarks: docs/bench.md.
 """
 
-from __future__ import annotations
-
+import json
 import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+
+from railwright.report.text import size_text
 
 Form = Callable[[Any], Any]
 
@@ -21,7 +22,10 @@ LINES = 100  # of the end of a program's output
 ROWS = 256  # of one run: 60 doublings lead from a byte to more memory than there is
 RUNS = 512
 NODES = 4096
-WORDS = 1024  # of a command line
+PORTS = 128  # of a node
+WORDS = 1024  # of a command line; lines that drift says
+FINDINGS = 4096  # of one node
+POINTS = 4096  # restore points of one node; a node keeps those of twenty runs
 CUT = "… (cut)"
 
 # Variables that a record may hold. Anything else may be a password of the site.
@@ -105,6 +109,25 @@ def record(required: tuple[str, ...] = (), **forms: Form) -> Form:
     return whole
 
 
+def any_json(value: Any) -> Any:
+    """A value of a plan. What is larger than a file becomes text, and is cut."""
+    try:
+        written = json.dumps(value)
+    except (TypeError, ValueError):
+        return None
+    return value if len(written) <= FILE else text(FILE)(written)
+
+
+def listed(key: str, form: Form) -> Form:
+    """The form of a document that has a list below ``key``; null without one."""
+    return lambda value: form(value) if isinstance(value, dict) and isinstance(value.get(key), list) else None
+
+
+def below(key: str, form: Form) -> Form:
+    """The form of a document that stands below ``key``."""
+    return lambda value: form(value.get(key)) if isinstance(value, dict) else None
+
+
 def environment(value: Any) -> dict[str, str]:
     """NCCL's variables only."""
     found: dict[str, str] = mapping(text(), WORDS)(value)
@@ -130,100 +153,83 @@ HALF = record(("busbw",), time_us=number, algbw=number, busbw=number, wrong=inte
 ROW = record(
     ("size", "out_of_place"), size=integer, count=integer, type=text(32), redop=text(32), root=integer, out_of_place=HALF, in_place=HALF
 )
-TRANSPORT = record(
-    networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16)
-)
+TRANSPORT = record(networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16))
 RUN = record(
-    ("collective",),
-    collective=text(64),
-    node=text(),
-    argv=command_line,
-    environment=environment,
-    seconds=number,
-    rc=integer,
-    rows=items(ROW, ROWS),
-    avg_busbw=number,
-    out_of_bounds=integer,
-    complete=flag,
-    judged_busbw=number,
-    floor=number,
-    floor_source=text(),
-    transport=TRANSPORT,
-    tail=items(text(), LINES),
-)
+    ("collective",), collective=text(64), node=text(), argv=command_line, environment=environment, seconds=number, rc=integer,
+    rows=items(ROW, ROWS), avg_busbw=number, out_of_bounds=integer, complete=flag, judged_busbw=number, floor=number, floor_source=text(),
+    transport=TRANSPORT, tail=items(text(), LINES),
+)  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
 VERSIONS = mapping(mapping(text(200), 16), NODES)
-BENCH = record(
-    purpose=text(64),
-    launcher=text(64),
-    hosts=items(text(), NODES),
-    ranks=integer,
-    gpus=mapping(items(text(200), 64), NODES),
-    versions=VERSIONS,
-    runs=items(RUN, RUNS),
-    topology=mapping(TOPOLOGY, NODES),
-)
-DDP = record(
-    hosts=items(text(), NODES),
-    world_size=integer,
-    backend=text(64),
-    steps=integer,
-    batch=integer,
-    samples_per_s=number,
-    step_ms=record(p50=number, p75=number, p90=number, p95=number),
-    versions=VERSIONS,
-)
-TRAFFIC = items(
-    record(
-        ("rail", "hca"),
-        rail=text(200),
-        hca=text(64),
-        port=integer,
-        peer=text(),
-        seconds=number,
-        counters=mapping(integer, 64),
-        interfaces=mapping(mapping(integer, 128), 16),
-        backwards=items(text(64), 128),
-    ),
-    128,  # ports of a node
-)
-
-REACHABILITY = record(
-    ("rails", "pairs"),
-    rails=items(record(("rail",), rail=text(200), asked=integer, full=integer, small=integer, none=integer, unknown=integer), 128),
-    pairs=items(
-        record(
-            ("node", "peer"),
-            node=text(),
-            peer=text(),
-            cells=items(record(("rail", "peer_rail", "seen"), rail=text(200), peer_rail=text(200), seen=text(16)), 1024),
-        ),
-        NODES,
-    ),
-    pairs_left_out=integer,
-)
-
-
-def reachability_document(value: Any) -> dict[str, Any] | None:
-    """Who reached whom on which rail, or None when it is no such document."""
-    found: dict[str, Any] | None = REACHABILITY(value)
-    return found
+bench_document = record(
+    purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
+    versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
+)  # fmt: skip
+ddp_document = record(
+    hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=number,
+    step_ms=record(p50=number, p75=number, p90=number, p95=number), versions=VERSIONS,
+)  # fmt: skip
+TRAFFIC = record(
+    ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=number, counters=mapping(integer, 64),
+    interfaces=mapping(mapping(integer, 128), 16), backwards=items(text(64), 128),
+)  # fmt: skip
+RAIL = record(("rail",), rail=text(200), asked=integer, full=integer, small=integer, none=integer, unknown=integer)
+CELL = record(("rail", "peer_rail", "seen"), rail=text(200), peer_rail=text(200), seen=text(16))
+PAIR = record(("node", "peer"), node=text(), peer=text(), cells=items(CELL, 1024))
+reachability_document = record(("rails", "pairs"), rails=items(RAIL, 128), pairs=items(PAIR, NODES), pairs_left_out=integer)
 
 
 def traffic_document(value: Any, node: str) -> list[dict[str, Any]]:
     """What the counters of one node grew by while perftest ran; the node is whose answer it was, whatever it says."""
-    found: list[dict[str, Any]] = TRAFFIC(value)
-    return [{"node": node, **item} for item in found]
+    return [{"node": node, **item} for item in items(TRAFFIC, PORTS)(value)]
 
 
-def bench_document(value: Any) -> dict[str, Any] | None:
-    """The document of nccl-tests' runs, or None when it is none."""
-    found: dict[str, Any] | None = BENCH(value)
-    return found
+LEASE = record(run=text(), controller=text(), user=text(), since=text(), step=text(32))
+DRAIN = record(
+    ("state",), scheduler=text(32), node=text(), state=text(32), jobs=items(text(), NODES), holders=items(text(), NODES), reason=text(),
+    by=text(32), message=text(),
+)  # fmt: skip
+PACKAGE = record(("name",), **{"name": text(), "from": text(), "to": text()})
+UPGRADE = record(  # without ``pending`` nothing says whether anything is to be done
+    ("pending",), pending=flag, plan=items(text(), NODES), classes=items(text(32), 32), before=mapping(text(), 64),
+    packages=items(PACKAGE, NODES), prefixes=items(text(), 64), notes=items(text(), NODES), scheduler=DRAIN, lease=LEASE,
+)  # fmt: skip
+POINT = record(
+    ("run",), run=text(), points=integer, when=number, state=text(64), files=integer, values=integer, commands=integer, packages=integer,
+    packages_assumed=flag, undid=items(text(), POINTS),
+)  # fmt: skip
+# What `drift` found, and what a remediation made of it.
+FINDING = record(
+    ("key", "kind", "area", "what", "severity"), key=text(), kind=text(32), area=text(64), what=text(), expected=any_json, found=any_json,
+    severity=text(32), disruption=text(32), why=text(), since=number, by=text(),
+)  # fmt: skip
+REMEDIED = record(
+    ("key", "area", "what"), key=text(), kind=text(32), area=text(64), what=text(), severity=text(32), disruption=text(32),
+    cause=text(32), reason=text(), needs=text(),
+)  # fmt: skip
+REMEDIED_ROWS = dict.fromkeys(("tried", "left", "mended", "still", "new"), items(REMEDIED, FINDINGS))
+REMEDIATION = record(
+    ("stage",), stage=text(32), round=integer, mend=items(text(), FINDINGS), **REMEDIED_ROWS, clean=flag, consent=items(text(32), 64),
+)  # fmt: skip
+DRIFT = record(
+    findings=items(FINDING, FINDINGS), judged=items(text(64), WORDS), unknown=items(text(), WORDS), unasked=items(text(64), WORDS),
+    drivers=mapping(text(), 64), notes=items(text(), WORDS),
+)  # fmt: skip
+ROLLBACK = record(known=flag, to=text(), undone=items(text(), POINTS), restore_points=items(POINT, POINTS))
+
+# The whole result is the document; a result without its list is another one: nothing found and nothing said are two things.
+drift_document, rollback_document = listed("findings", DRIFT), listed("restore_points", ROLLBACK)
+remediation_document, upgrade_document, drain_document = below("remediation", REMEDIATION), below("upgrade", UPGRADE), below("drain", DRAIN)
+_progress = record(collective=text(64), size=integer, seconds=number, step=integer, steps=integer, busbw=number)
 
 
-def ddp_document(value: Any) -> dict[str, Any] | None:
-    """The document of the training benchmark, or None when it is none."""
-    found: dict[str, Any] | None = DDP(value)
-    return found
+def progress_text(result: dict[str, Any]) -> str:
+    """How far a benchmark has come, by a poll: ``all_reduce: 256 MiB after 12 s, 198.2 GB/s busbw``; what it did not say is left out."""
+    said = _progress(result.get("progress")) or _progress({})
+    step = "" if said["step"] is None or said["steps"] is None else f"step {said['step']} of {said['steps']}"
+    reached = size_text(said["size"]) if (said["size"] or 0) > 0 else step
+    after = "" if said["seconds"] is None else f"{said['seconds']:.0f} s"
+    told = " after ".join(part for part in (reached, after) if part)
+    told += f", {said['busbw']:.1f} GB/s busbw" if told and said["busbw"] is not None else ""
+    return ": ".join(part for part in (said["collective"], told) if part)

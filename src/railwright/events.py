@@ -6,40 +6,37 @@ playbook; only the per-host events tell them apart, so only those are judged her
 are large (whole plans and facts) and many: each is reduced at once and then forgotten.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from railwright.bench_progress import progress_text
-from railwright.documents import bench_document, ddp_document, reachability_document, traffic_document
-from railwright.drift.document import drift_document
-from railwright.drift.remediation import remediation_document
-from railwright.rollback.document import rollback_document
-from railwright.upgrade.document import drain_document, upgrade_document
+from railwright import documents
+from railwright.documents import Form
 
 Object = dict[str, Any]
 
-# Action plugins whose last step judges all nodes, and the document that comes with it. What their earlier steps say comes from nodes.
-JUDGES = {"rdma_nccl_tests": "bench", "rdma_ddp": "ddp"}
-# Actions whose answer about a node is a document, the field of HostOutcome that keeps it, and the form that it is held to.
-DOCUMENTS: dict[str, tuple[str, Callable[[Any], Object | None]]] = {
-    "rdma_drift": ("drift", drift_document),
-    "rdma_remediate": ("remediation", remediation_document),
-    "rdma_rollback": ("rollback", rollback_document),
-    "rdma_upgrade": ("upgrade", upgrade_document),
-    "rdma_drain": ("drain", drain_document),
+# The documents that rdma_bench's judgement of all nodes comes with, and their forms. What its earlier steps say comes from nodes.
+JUDGES: dict[str, Form] = {
+    "bench": documents.bench_document,
+    "ddp": documents.ddp_document,
 }
+# Actions whose answer about a node is a document, the field of HostOutcome that keeps it, and its form.
+DOCUMENTS: dict[str, tuple[str, Form]] = {
+    "rdma_check": ("drift", documents.drift_document),
+    "rdma_consent": ("remediation", documents.remediation_document),
+    "rdma_rollback": ("rollback", documents.rollback_document),
+    "rdma_upgrade": ("upgrade", documents.upgrade_document),
+    "rdma_drain": ("drain", documents.drain_document),
+}
+# Objects that a node says of itself once: the key of the result, and the field of HostOutcome that keeps it.
+OBJECTS = {"rdma": "facts", "explanation": "explanation", "container": "container"}
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
 
 
 @dataclass
 class HostOutcome:
-    """What the run says about one node."""
-
     name: str
     status: str = "ok"  # ok, failed, unreachable
     task: str = ""  # where it failed
@@ -70,8 +67,6 @@ class HostOutcome:
 
 @dataclass
 class RunOutcome:
-    """What the run says about the site."""
-
     hosts: dict[str, HostOutcome] = field(default_factory=dict)
     verdicts: list[Object] = field(default_factory=list)
     bench: Object | None = None  # nccl-tests: documents.py has the form
@@ -113,20 +108,20 @@ class Collector:
         self._listener = listener
         self._output: deque[str] = deque(maxlen=OUTPUT_LINES)
         self._verdicts: dict[tuple[Any, ...], Object] = {}
-        self._joint: dict[str, list[tuple[Any, ...]]] = {}  # keys of the verdicts of an action of JUDGES
+        self._joint: dict[str, list[tuple[Any, ...]]] = {}  # keys of the verdicts of rdma_bench, by the document of JUDGES
         self._failed: dict[str, _Failure] = {}
         self._odd_hosts: dict[str, _Failure] = {}  # whatever Ansible counts: their results were not taken
         self._handlers: dict[str, Callable[[Object], None]] = {
-            "playbook_on_play_start": self._play,
-            "playbook_on_task_start": self._task,
-            "playbook_on_no_hosts_matched": self._no_hosts,
+            "playbook_on_play_start": lambda data: self._tell(Update("play", task=str(data.get("name") or ""))),
+            "playbook_on_task_start": lambda data: self._tell(Update("task", task=_task_name(data))),
+            "playbook_on_no_hosts_matched": lambda _data: setattr(self.outcome, "no_hosts", True),
             "playbook_on_stats": self._stats,
-            "runner_on_start": self._start,
+            "runner_on_start": lambda data: self._tell(Update("start", str(data.get("host") or ""), _task_name(data))),
             "runner_retry": self._retry,
             "runner_on_ok": self._ok,
             "runner_on_failed": self._on_failed,
             "runner_on_unreachable": self._unreachable,
-            "runner_on_skipped": self._skipped,
+            "runner_on_skipped": lambda data: self._tell(Update("skipped", self._of(data).name, _task_name(data))),
         }
 
     def handle(self, event: Mapping[str, Any]) -> bool:
@@ -155,7 +150,6 @@ class Collector:
             self._output.extend(line for line in str(event.get("stdout") or "").splitlines() if line.strip())
 
     def finish(self) -> RunOutcome:
-        """The outcome, once no more events come."""
         self.outcome.output = list(self._output)
         self.outcome.verdicts = list(self._verdicts.values())
         for name, failure in (self._odd_hosts | self._failed).items():
@@ -168,22 +162,9 @@ class Collector:
 
     # What follows is one method an event; each takes the event's data.
 
-    def _play(self, data: Object) -> None:
-        self._tell(Update("play", task=str(data.get("name") or "")))
-
-    def _task(self, data: Object) -> None:
-        self._tell(Update("task", task=_task_name(data)))
-
-    def _no_hosts(self, data: Object) -> None:
-        del data
-        self.outcome.no_hosts = True
-
-    def _start(self, data: Object) -> None:
-        self._tell(Update("start", host=str(data.get("host") or ""), task=_task_name(data)))
-
     def _retry(self, data: Object) -> None:
         """A task with `until` comes here after every try but the last, each time with the module's whole result."""
-        message = progress_text(_result(data)) if _is_ours(data) else ""
+        message = documents.progress_text(_result(data)) if _is_ours(data) else ""
         self._tell(Update("retry", str(data.get("host") or ""), _task_name(data), message))
 
     def _ok(self, data: Object) -> None:
@@ -192,10 +173,6 @@ class Collector:
             host.reboot_needed.clear()
         self._collect(host, data, failed=False)
         self._tell(Update("ok", host.name, _task_name(data)))
-
-    def _skipped(self, data: Object) -> None:
-        host = self._of(data)
-        self._tell(Update("skipped", host.name, _task_name(data)))
 
     def _on_failed(self, data: Object) -> None:
         host = self._of(data)
@@ -263,7 +240,9 @@ class Collector:
             _applied(host, result, [str(change.get("key")) for change in changes])
         _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
         _merge(host.remaining, _objects(result.get("remaining")), "key")
-        host.drivers = _lines(result.get("drivers")) or host.drivers
+        drivers = result.get("drivers")
+        if isinstance(drivers, dict):
+            host.drivers = {str(key): text for key, text in drivers.items() if isinstance(text, str)} or host.drivers
         notes = result.get("notes")
         if isinstance(notes, list):
             host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))
@@ -272,52 +251,40 @@ class Collector:
         _keep(host, result)
         action = _action(data).rpartition(".")[2]
         if action == "rdma_measure":
-            self.outcome.traffic += traffic_document(result.get("traffic"), host.name)
+            self.outcome.traffic += documents.traffic_document(result.get("traffic"), host.name)
         if action in DOCUMENTS:
-            name, document = DOCUMENTS[action]
-            setattr(host, name, document(result) or getattr(host, name))
+            name, form = DOCUMENTS[action]
+            setattr(host, name, form(result) or getattr(host, name))
         if action == "rdma_cluster" and "reachability" in result:  # that one runs here
-            self.outcome.reachability = reachability_document(result["reachability"])
+            self.outcome.reachability = documents.reachability_document(result["reachability"])
         self._judgement(host, action, result)
 
     def _judgement(self, host: HostOutcome, action: str, result: Object) -> None:
         """Verdicts, and the document that comes with those on all nodes."""
-        joint = action in JUDGES and JUDGES[action] in result
-        if joint and action == "rdma_nccl_tests":
-            self.outcome.bench = bench_document(result["bench"])
-        elif joint:
-            self.outcome.ddp = ddp_document(result["ddp"])
+        joint = next((name for name in JUDGES if name in result), "") if action == "rdma_bench" else ""
+        if joint:
+            setattr(self.outcome, joint, JUDGES[joint](result[joint]))
         if not isinstance(result.get("verdicts"), list):
             return
         host.judged = True
         verdicts = _objects(result["verdicts"])
         if joint:  # the last one holds, whole: a node cannot leave a verdict on another one beside it
-            for key in self._joint.pop(action, ()):
+            for key in (*self._joint.pop(joint, ()), *self._joint.pop("", ())):
                 self._verdicts.pop(key, None)
         elif action != "rdma_cluster":  # that one runs here; what a node says is about itself, whatever it says
             verdicts = [{**verdict, "node": host.name} for verdict in verdicts]
-        keys = self._add_verdicts(verdicts)
-        if action in JUDGES:
-            self._joint.setdefault(action, []).extend(keys)
-
-    def _add_verdicts(self, verdicts: list[Object]) -> list[tuple[Any, ...]]:
-        keys = []
-        for verdict in verdicts:
-            # The same judgement may be made twice in a run (before and after a repair): the last one holds.
-            key = tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject"))
-            self._verdicts[key] = verdict
-            keys.append(key)
-        return keys
+        # The same judgement may be made twice in a run (before and after a repair): the last one holds.
+        judged = {tuple(str(verdict.get(part)) for part in ("check", "node", "hca", "port", "subject")): verdict for verdict in verdicts}
+        self._verdicts |= judged
+        if action == "rdma_bench":
+            self._joint.setdefault(joint, []).extend(judged)
 
 
 def _keep(host: HostOutcome, result: Object) -> None:
     """What a node says of itself, once."""
-    if isinstance(result.get("rdma"), dict):
-        host.facts = result["rdma"]
-    if isinstance(result.get("explanation"), dict):
-        host.explanation = result["explanation"]
-    if isinstance(result.get("container"), dict):
-        host.container = result["container"]
+    for key, name in OBJECTS.items():
+        if isinstance(result.get(key), dict):
+            setattr(host, name, result[key])
     if isinstance(result.get("taken_back"), list):
         host.taken_back = [str(key) for key in result["taken_back"]]
     if isinstance(result.get("restore_point"), str) and result["restore_point"]:
@@ -349,10 +316,6 @@ def _result(data: Object) -> Object:
 
 def _objects(value: Any) -> list[Object]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _lines(value: Any) -> dict[str, str]:
-    return {str(key): text for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
 
 
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:

@@ -5,15 +5,11 @@ Scripts and CI read these: an unreachable node, a failed check and drift are thr
 different things and must never share a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process ends with."""
-
     OK = 0
     FAILED = 1  # a verdict or a task failed, consent was refused
     DRIFT = 2  # plan is not empty
@@ -25,22 +21,18 @@ class ExitCode(IntEnum):
 # Where several hold, the first of these wins: what is wrong with the input explains all
 # else; a node that did not answer makes every other statement about the site incomplete.
 PRECEDENCE = (
-    ExitCode.INTERRUPTED,
-    ExitCode.USAGE,
-    ExitCode.UNREACHABLE,
-    ExitCode.FAILED,
-    ExitCode.DRIFT,
-    ExitCode.OK,
-)
+    ExitCode.INTERRUPTED, ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.FAILED, ExitCode.DRIFT, ExitCode.OK,
+)  # fmt: skip
+
+
+# The codes of a node's three states.
+BY_STATUS = {"ok": ExitCode.OK, "failed": ExitCode.FAILED, "unreachable": ExitCode.UNREACHABLE}
 
 
 def combine(codes: Iterable[ExitCode]) -> ExitCode:
     """The one exit code of several outcomes; OK when there are none."""
     present = set(codes)
-    for code in PRECEDENCE:
-        if code in present:
-            return code
-    return ExitCode.OK
+    return next((code for code in PRECEDENCE if code in present), ExitCode.OK)
 
 
 class CommandError(Exception):

@@ -6,8 +6,6 @@ process, so that lint sees what a run will see. Ansible is slow to import and re
 configuration on the way: import this module where an inventory is needed, not at start.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import importlib
 import os
@@ -89,7 +87,7 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         membership, values = {}, {}
         for host in hosts:
             name = str(host.name)
-            membership[name] = tuple(str(group.name) for group in _sorted_groups(host))
+            membership[name] = tuple(str(group.name) for group in sort_groups(host.get_groups()))
             values[name] = _values(name, variables.get_vars(host=host), loader, index, membership[name])
     except AnsibleError as error:
         why = _one_line(error)
@@ -146,10 +144,6 @@ def _check_limit(manager: Any, limit: str, path: Path) -> None:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _sorted_groups(host: Any) -> list[Any]:
-    return list(sort_groups(host.get_groups()))
 
 
 def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, groups: tuple[str, ...]) -> dict[str, Any]:

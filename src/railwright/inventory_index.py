@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where every variable of an inventory is written: file and line, found by reading the files as Ansible does.
 
-Ansible itself forgets the line of a number or a boolean (and, before 2.19, of nearly
-everything), so the files are composed once more here.
+Ansible itself forgets the line of a number or a boolean (and, before 2.19, of nearly everything), so the files are composed once more
+here; what it lets pass, or reports without a place, is refused: it takes the last of two equal keys in silence, and of a value that
+begins with ``{{`` it says neither file nor line. Aliases that multiply themselves would keep any reader busy for hours.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterator
@@ -19,7 +18,99 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
-from railwright.inventory_yaml import MERGE, TEXT, compose, read
+
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+TEXT = "tag:yaml.org,2002:str"
+MERGE = "tag:yaml.org,2002:merge"
+STANDARD = tuple(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "binary", "seq", "map", "set", "omap", "pairs", "merge", "value")
+)
+ANSIBLE_TAGS = ("!vault", "!vault-encrypted", "!unsafe")
+# Values after every alias is followed. A site of 10,000 hosts with 8 rails has some 500,000.
+MOST_VALUES = 5_000_000
+
+
+def read(path: Path) -> str:
+    """The text of a file of the inventory. Raises InputError."""
+    try:
+        if path.exists() and not path.is_file():
+            # Reading a pipe or a device may never end.
+            raise InputError(f"{path}: is not a regular file; allowed: a file of YAML or INI text")
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); allowed: YAML or INI text") from error
+
+
+def compose(path: Path, text: str) -> yaml.Node | None:
+    """The YAML tree of a file. Raises InputError for what is not YAML and for what no inventory can mean."""
+    try:
+        node = yaml.compose(text, Loader=LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        what = " ".join((error.problem or error.context or "cannot be parsed").split())
+        line = text.splitlines()[mark.line : mark.line + 1] if mark is not None else []
+        tab = "; a tab indents this line, allowed: spaces" if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())] else ""
+        raise InputError(f"{path}{where}: is not YAML: {what}{tab}") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if node is not None:
+        _check(path, node, {}, set())
+    return node
+
+
+def items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
+    """Key, line and value of a mapping; nothing of anything else. Ansible reports wrong shapes itself."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                yield key.value, key.start_mark.line + 1, value
+
+
+def _check(path: Path, node: yaml.Node, sizes: dict[int, int], above: set[int]) -> int:
+    """Refuse what is wrong in a node and below; returns how many values it stands for."""
+    if id(node) in above:
+        raise InputError(f"{_place(path, node)}: an anchor contains itself; allowed: aliases of something else")
+    if id(node) in sizes:
+        return sizes[id(node)]
+    if node.tag not in STANDARD + ANSIBLE_TAGS:
+        tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+        raise InputError(f"{_place(path, node)}: {tag}: is no tag that Ansible reads; allowed: {', '.join(ANSIBLE_TAGS)}")
+    above.add(id(node))
+    size = 1
+    if isinstance(node, yaml.SequenceNode):
+        size += sum(_check(path, child, sizes, above) for child in node.value)
+    elif isinstance(node, yaml.MappingNode):
+        _check_keys(path, node)
+        size += sum(_check(path, value, sizes, above) for _key, value in node.value)
+    above.discard(id(node))
+    if size > MOST_VALUES:
+        raise InputError(f"{_place(path, node)}: aliases make {size} values of this; allowed: {MOST_VALUES}")
+    sizes[id(node)] = size
+    return size
+
+
+def _check_keys(path: Path, node: yaml.MappingNode) -> None:
+    seen: dict[str, int] = {}
+    for key, _value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            hint = "put quotes around a value that begins with {{" if isinstance(key, yaml.MappingNode) else "allowed: text"
+            raise InputError(f"{_place(path, key)}: a key cannot be a {key.id}; {hint}")
+        if key.tag == MERGE:
+            continue
+        if key.value in seen:
+            raise InputError(
+                f"{_place(path, key)}: {key.value}: is written twice (first in line {seen[key.value]}); allowed: each key once"
+            )
+        seen[key.value] = key.start_mark.line + 1
+
+
+def _place(path: Path, node: yaml.Node) -> str:
+    return f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")  # what Ansible's host_group_vars plugin reads
 # What Ansible's inventory manager passes over in a directory (its INVENTORY_IGNORE_EXTS).
@@ -30,8 +121,6 @@ VAULT = "$ANSIBLE_VAULT;"
 
 @dataclass(frozen=True)
 class Origin:
-    """A line of a file."""
-
     file: Path
     line: int
 
@@ -101,7 +190,7 @@ def _read_source(path: Path, index: Index) -> None:
         return  # a script prints its variables: they have no lines that we could name
     if path.suffix in (".yml", ".yaml", ".json"):
         top = compose(path, text)
-        groups = list(_items(top))
+        groups = list(items(top))
         if any(name == "plugin" for name, _line, _node in groups):
             return  # the configuration of an inventory plugin, which finds its hosts elsewhere
         _expect_mapping(path, top, "an inventory")
@@ -127,18 +216,10 @@ def _expect_names(path: Path, node: yaml.Node | None) -> None:
             )
 
 
-def _items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
-    """Key, line and value of a mapping; nothing of anything else. Ansible reports wrong shapes itself."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                yield key.value, key.start_mark.line + 1, value
-
-
 def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
     """One group of a YAML inventory, and its children."""
     _expect_mapping(path, node, f"group {name}")
-    for part, line, value in _items(node):
+    for part, line, value in items(node):
         if part not in GROUP_PARTS:
             # Ansible warns and goes on without it.
             hint = did_you_mean(part, GROUP_PARTS)
@@ -147,19 +228,19 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
         if part == "vars":
             _store(index.inline, ("group", name), path, value)
         elif part == "hosts":
-            for pattern, host_line, variables in _items(value):
+            for pattern, host_line, variables in items(value):
                 _expect_mapping(path, variables, f"host {pattern}")
                 for host in _expanded(path, pattern, host_line):
                     _store(index.inline, ("host", host), path, variables)
         elif part == "children":
-            for child, _child_line, body in _items(value):
+            for child, _child_line, body in items(value):
                 _read_group(path, child, body, index)
 
 
 def _store(store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
     known = store.setdefault(owner, {})
     _expect_names(path, node)
-    for key, line, value in _items(node):
+    for key, line, value in items(node):
         known[key] = (path, value, line)
 
 
@@ -204,13 +285,7 @@ def expand(pattern: str) -> list[str]:
 def _expanded(path: Path, pattern: str, line: int) -> list[str]:
     """The hosts of a line. Ansible drops a range that runs backwards in silence."""
     found = expand(pattern)
-    if (
-        not found
-        and (ends := re.search(r"\[(\w+):(\w+)", pattern))
-        and ends[1].isdigit()
-        and ends[2].isdigit()
-        and int(ends[1]) > int(ends[2])
-    ):
+    if not found and (ends := re.search(r"\[(\d{1,18}):(\d{1,18})\b", pattern)) and int(ends[1]) > int(ends[2]):
         raise InputError(f"{path}:{line}: {pattern}: this range holds no host; allowed: a range that runs upwards, like node[01:04]")
     return found
 
@@ -259,7 +334,7 @@ def _descend(node: Any, path: list[str], line: int) -> int:
             node = node.value[int(step)]
             line = node.start_mark.line + 1
             continue
-        found = {key: (value, at) for key, at, value in _items(node)}.get(step)
+        found = {key: (value, at) for key, at, value in items(node)}.get(step)
         if found is None:
             break
         node, line = found

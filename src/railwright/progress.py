@@ -5,8 +5,6 @@ Not on a terminal it is one plain line a step, as a CI log wants it. It never wr
 stdout and knows nothing about results: it only shows that, and where, work goes on.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,17 +70,14 @@ class PlainProgress:
                 self._print(update.task)
             self._task, self._retried = update.task, float("-inf")
         elif update.kind == "retry":
-            self._retry(update)
+            now = self._clock()
+            if update.message and now - self._retried >= RETRY_EVERY:
+                self._retried = now
+                self._print(f"{update.host}: {update.message}")
         elif update.kind in ("failed", "unreachable"):
             self._print(f"{update.host}: {update.kind}: {update.message}")
         elif update.kind == "end":
             self._print(f"done, {len(self._nodes)} node{'' if len(self._nodes) == 1 else 's'}")
-
-    def _retry(self, update: Update) -> None:
-        now = self._clock()
-        if update.message and now - self._retried >= RETRY_EVERY:
-            self._retried = now
-            self._print(f"{update.host}: {update.message}")
 
     def _print(self, text: str) -> None:
         stamp = elapsed_text(self._clock() - self._begin)

@@ -6,15 +6,21 @@ The operator's own Ansible configuration stays in force: what the runner would o
 (host key checking, above all) is handed back, and what we add (time limits of ssh, forks)
 is added only where the operator said nothing. Nothing of a run is left on disk: the
 runner's working directory, which holds the environment, is private and removed.
-"""
 
-from __future__ import annotations
+A run is stopped politely first, completely in the end: ansible_runner kills the process group of ansible-playbook with SIGKILL, but
+Ansible's workers have sessions of their own, so they would outlive it and go on with their task. Here ansible-playbook is interrupted
+as on a terminal and gets a moment to end its workers; what is left of our own descendants is ended after that.
+"""
 
 import os
 import re
+import signal
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ansible_runner.interface import init_runner
@@ -22,7 +28,94 @@ from ansible_runner.interface import init_runner
 from railwright.ansible_env import NAMESPACE, environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.exitcodes import InputError, RunError
-from railwright.stopping import Stop, stoppable
+
+GRACE_SECONDS = 5.0
+
+
+class Stop:
+    """Asked by the runner at every poll; True tells it to kill what is left."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._since: float | None = None
+        self._seen: dict[int, str] = {}  # process -> its start time: a pid alone may be another's by then
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """The handler of SIGINT, SIGTERM and SIGHUP."""
+        del number, frame
+        self.asked = True
+
+    def now(self) -> bool:
+        """Whether the time for a polite end is over. The first call after `ask` interrupts ansible-playbook."""
+        if not self.asked:
+            return False
+        self._seen.update(descendants(os.getpid()))
+        if self._since is None:
+            self._since = time.monotonic()
+            for pid in children(os.getpid()):
+                _signal(pid, signal.SIGINT)
+        return time.monotonic() - self._since > GRACE_SECONDS
+
+    def sweep(self) -> None:
+        """End every process of the run that is still there, wherever it was reparented to."""
+        if not self.asked:
+            return
+        self._seen.update(descendants(os.getpid()))
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            deadline = time.monotonic() + 1
+            while (left := [pid for pid, started in self._seen.items() if _started(pid) == started]) and time.monotonic() < deadline:
+                for pid in left:
+                    _signal(pid, number)
+                time.sleep(0.1)
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Turn the signals into a question while the block runs, so that the runner's files are cleaned up."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield stop
+    finally:
+        stop.sweep()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def children(pid: int) -> list[int]:
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if _fields(path)[1:2] == [str(pid)]]
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """All processes below a process, each with its start time."""
+    found: dict[int, str] = {}
+    pending = children(pid)
+    while pending:
+        current = pending.pop()
+        started = _started(current)
+        if started is not None:
+            found[current] = started
+            pending.extend(children(current))
+    return found
+
+
+def _fields(path: Path) -> list[str]:
+    """What follows the command name in a stat file: state, parent, …; [] when the process is gone."""
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
+    return []
+
+
+def _started(pid: int) -> str | None:
+    """Start time in clock ticks since boot; None when the process is gone or only waits to be reaped."""
+    fields = _fields(Path(f"/proc/{pid}/stat"))
+    return fields[19] if len(fields) > 19 and fields[0] != "Z" else None
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
 
 # The runner looks at its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
@@ -31,13 +124,9 @@ NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not 
 
 
 def run_playbook(
-    playbook: str,
-    inventory: Path,
-    limit: str | None = None,
-    extra_vars: Mapping[str, Any] | None = None,
-    listener: Listener | None = None,
+    playbook: str, inventory: Path, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None, listener: Listener | None = None,
     echo: Echo | None = None,
-) -> RunOutcome:
+) -> RunOutcome:  # fmt: skip
     """Run ``railwright.rdma.<playbook>``. Raises InputError or RunError when no host was reached at all,
     KeyboardInterrupt when the operator stopped it."""
     collector = Collector(listener, echo)
@@ -48,20 +137,16 @@ def run_playbook(
     if outcome.canceled:
         raise KeyboardInterrupt
     _judge(outcome, playbook, inventory, limit)
-    if not outcome.finished:
-        _cut_off(outcome)
+    for host in outcome.hosts.values():
+        # ansible-playbook died (the kernel took it for its memory, somebody killed it): what no task failed on has not passed for that.
+        if not outcome.finished and host.seen and host.status == "ok":
+            host.status, host.message = "failed", f"ansible-playbook ended in the middle of the run: {explain(outcome.output)}"
     return outcome
 
 
 def _run(
-    private: Path,
-    playbook: str,
-    inventory: Path,
-    limit: str | None,
-    extra_vars: dict[str, Any],
-    collector: Collector,
-    stop: Stop,
-) -> str:
+    private: Path, playbook: str, inventory: Path, limit: str | None, extra_vars: dict[str, Any], collector: Collector, stop: Stop,
+) -> str:  # fmt: skip
     private.chmod(0o700)
     runner = init_runner(
         private_data_dir=str(private),
@@ -93,13 +178,6 @@ def _judge(outcome: RunOutcome, playbook: str, inventory: Path, limit: str | Non
         wanted = f"--limit {limit} matches" if limit else "the group rdma holds"
         raise InputError(f"{wanted} no host of {inventory}")
     raise RunError(f"playbook {NAMESPACE}.{playbook} could not be run: {explain(outcome.output)}")
-
-
-def _cut_off(outcome: RunOutcome) -> None:
-    """ansible-playbook died (the kernel took it for its memory, somebody killed it): what no task failed on has not passed for that."""
-    for host in outcome.hosts.values():
-        if host.seen and host.status == "ok":
-            host.status, host.message = "failed", f"ansible-playbook ended in the middle of the run: {explain(outcome.output)}"
 
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

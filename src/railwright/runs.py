@@ -5,8 +5,7 @@ A record holds what was judged and planned, never the environment, never an Ansi
 variable: it may be sent to a colleague.
 """
 
-from __future__ import annotations
-
+import hashlib
 import os
 import re
 import secrets
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
-from railwright import strict_json
 from railwright.exitcodes import InputError
-from railwright.writing import make_directories, write_atomic
+from railwright.writing import json_text, make_directories, write_atomic, xdg
 
 SCHEMA = 1
 LIMIT = 1 << 30  # characters of a record: the facts of 10,000 nodes are a third of it
@@ -52,10 +50,7 @@ class Run:
 
 def runs_directory() -> Path:
     """State, not cache: it is the only copy of what was seen."""
-    value = os.environ.get("XDG_STATE_HOME", "")
-    # The XDG specification says to ignore relative paths.
-    base = Path(value) if value.startswith("/") else Path.home() / ".local" / "state"
-    return base / "railwright" / "runs"
+    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "runs"
 
 
 def timestamp(moment: datetime) -> str:
@@ -73,12 +68,17 @@ def site_path(inventory: Path) -> str:
     return os.path.realpath(inventory)
 
 
+def site_name(inventory: Path) -> str:
+    """The same as a file's name: two inventories may have nodes of the same name."""
+    return hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
 def save(run: Run) -> Path:
     """Store a run and return its directory; a reader sees the whole record or none."""
     target = runs_directory() / run.id
     make_directories(target.parent, 0o700)
     make_directories(target, 0o700)
-    write_atomic(target / "run.json", strict_json.dumps(run.as_dict()))
+    write_atomic(target / "run.json", json_text(run.as_dict()))
     return target
 
 

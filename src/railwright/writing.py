@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How files get onto the controller's disk: whole or not at all, and never where another user's link leads."""
-
-from __future__ import annotations
+"""What is written on the controller and how: strict JSON; files whole or not at all, never where another user's link leads."""
 
 import contextlib
 import errno
+import json
+import math
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 MAX_LINKS = 40  # as the kernel
 
@@ -71,6 +73,32 @@ def usual_mode() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def xdg(variable: str, fallback: str) -> Path:
+    """A base directory of this user; the XDG specification says to ignore relative paths."""
+    value = os.environ.get(variable, "")
+    return Path(value) if value.startswith("/") else Path.home() / fallback
+
+
+def json_text(document: Any) -> str:
+    """A document that any JSON reader takes: indented, in ASCII, so that no locale can break it, with a newline at the end.
+
+    Python writes NaN and Infinity, which RFC 8259 (section 6) has not, and a strict reader refuses all of a document that holds one.
+    Both may come from a node's answer or from an inventory: they become text.
+    """
+    try:
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(_finite(document), indent=2, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _target(path: Path) -> Path:

@@ -20,8 +20,7 @@ from module_utils.host.host import Host
 from module_utils.observe.identity import observe_identity
 from module_utils.observe.package_locks import wait_for_locks
 from module_utils.rollback.apply import carry_out
-from module_utils.rollback.package_records import names_for, record_after, record_before
-from module_utils.rollback.package_transaction import prove
+from module_utils.rollback.packages import names_for, prove, record_after, record_before
 from module_utils.rollback.plan import plan_rollback, refused, repository_changes
 from module_utils.types import Change, write_file
 

@@ -14,22 +14,17 @@ ABSOLUTE = "ansible_collections.railwright.rdma.plugins.module_utils."
 COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules", "spec", "types"}
 # Module -> the other rooms that it needs, and how many files it brings at most.
 NEEDS: dict[str, tuple[set[str], int]] = {
-    "rdma_check": ({"areas", "checks", "measure", "plan"}, 172),
-    "rdma_containers": ({"areas"}, 36),
-    "rdma_ddp": ({"measure", "prefix"}, 31),
-    "rdma_drain": ({"scheduler"}, 14),
-    "rdma_drift": ({"areas", "checks", "plan"}, 175),
-    "rdma_facts": (set(), 60),
-    "rdma_guarded": (set(), 3),
+    "rdma_bench": ({"measure", "prefix"}, 52),
+    "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
+    "rdma_drain": ({"scheduler"}, 15),
+    "rdma_facts": (set(), 58),
     "rdma_measure": ({"measure"}, 31),
-    "rdma_nccl_tests": ({"measure"}, 43),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
-    "rdma_preflight": (set(), 3),
-    "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 165),
-    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 16),
-    "rdma_state": ({"apply", "areas", "plan"}, 165),
-    "rdma_upgrade": ({"apply"}, 13),
+    "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),
+    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 17),
+    "rdma_state": ({"apply", "areas", "plan"}, 164),
+    "rdma_upgrade": ({"apply"}, 12),
 }
 FILES = {name.removeprefix(BASE).removesuffix(".py") for name in repo.python(BASE) if not name.endswith("/__init__.py")}
 
@@ -78,5 +73,5 @@ def test_a_module_brings_no_more_files_than_it_needs() -> None:
 
 def test_what_is_brought_is_followed_through() -> None:
     """The modules that inspect a node bring its facts' readers, which the file itself does not name."""
-    assert "observe/gids" in BROUGHT["rdma_drift"] - direct("plugins/modules/rdma_drift.py")
-    assert len(BROUGHT["rdma_drift"]) > 100
+    assert "observe/hca" in BROUGHT["rdma_check"] - direct("plugins/modules/rdma_check.py")
+    assert len(BROUGHT["rdma_check"]) > 100

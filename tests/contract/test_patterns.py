@@ -12,32 +12,40 @@ import pytest
 
 import patterns
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import FORMS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDOR_STACKS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import NETWORKS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms, node_facts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Text
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import OWNED_BY_OTHERS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_nccl import VERSIONS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_stack import RELEASES, URL
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_drivers import RELEASES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_entries import PATTERNS as ENTRIES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_jobs import VERSIONS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.container import PATTERNS
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
-    "plugins/module_utils/areas/stack/stack_packages.py: row.mark": [row.mark for row in VENDOR_STACKS],
+    "plugins/module_utils/catalogue/stacks.py: row.mark": [row.mark for row in VENDOR_STACKS],
     "plugins/module_utils/measure/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
-    "plugins/plugin_utils/spec/check_nccl.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
-    "plugins/plugin_utils/spec/check_stack.py: FORMS[pin_form(row)]": list(FORMS.values()),
-    "plugins/plugin_utils/spec/check_stack.py: pattern": [URL, *(pattern for pattern, _allowed in RELEASES.values())],
+    "plugins/plugin_utils/spec/check_drivers.py: pattern": [pattern for pattern, _allowed in RELEASES.values()],
+    "plugins/plugin_utils/spec/check_entries.py: pattern": list(ENTRIES),
+    "plugins/plugin_utils/spec/check_jobs.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
     "plugins/plugin_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
     "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py
     "plugins/module_utils/formats/program_output.py: pattern": [],  # a row of _TELLING, which is found in the module
     "plugins/plugin_utils/answers/form.py: form.pattern": [
-        value.pattern for module in (forms, node_facts) for value in vars(module).values() if isinstance(value, Text)],
+        value.pattern for value in vars(forms).values() if isinstance(value, Text)],
     "plugins/module_utils/areas/stack/dkms.py: pattern": [],  # a package's own: test_a_pattern_of_a_package_is_bounded
+}
+# Digits without an end that no ``int`` is made of, and why.
+ENDLESS_DIGITS = {
+    "plugins/module_utils/formats/sysfs_values.py _DIGITS": "is_digits stands before int",
+    "plugins/module_utils/observe/stack.py _OFED_INFO": "a version, compared by formats/versions.py",
+    "plugins/plugin_utils/spec/nccl_overrides.py:": "the inventory's; a text has at most values.LONGEST letters",
+    "plugins/plugin_utils/spec/values.py:": "the inventory's; at most LONGEST letters",
+    "src/railwright/nccl/check.py": "is matched, not read",
 }
 SCREEN = (24, 200, 1000, 4000)  # letters; a text that is slow at one of them is measured in full
 LONG_BODY, LONG_SCREEN = 8, 16_000  # what seldom begins anew shows later
@@ -105,6 +113,22 @@ def test_every_pattern_is_known() -> None:
 def test_no_pattern_grows_with_the_square(group: int) -> None:
     complaints = [found for item in everything()[group::GROUPS] if (found := complaint(item)) is not None]
     assert not complaints, "\n".join(complaints)
+
+
+def test_no_group_holds_more_digits_than_int_takes() -> None:
+    """int() raises beyond 4,300 digits, which a node may well send."""
+    endless = [item for item in FOUND if patterns.endless_digits(item.pattern)]
+    unlisted = [f"{item.place}: {item.pattern.pattern!r}" for item in endless if not item.place.startswith(tuple(ENDLESS_DIGITS))]
+    assert not unlisted, "\n".join(unlisted)
+    assert [start for start in ENDLESS_DIGITS if not any(item.place.startswith(start) for item in endless)] == []
+
+
+@pytest.mark.parametrize(("pattern", "endless"), [
+    (r"a ([0-9]+) b", True), (r"(?P<x>any|\d+)", True), (r"([0-9]+(?:\.[0-9]+)*)", True), (r"x([0-9]{1,18})", False),
+    (r"[0-9]+ (x)", False), (r"([0-9a-f]+)", False), (r"((?:[0-9]{2})+)", True),
+])  # fmt: skip
+def test_digits_without_an_end_are_seen(pattern: str, endless: bool) -> None:
+    assert patterns.endless_digits(re.compile(pattern)) is endless
 
 
 @pytest.mark.parametrize("pattern", [r"^\s*a\s*$", r"\d+x", r"a[^\n]*?\s*\Z", r"key=(.*?)end", r"(.+?)\. \1\Z"])

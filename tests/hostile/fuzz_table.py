@@ -73,22 +73,16 @@ from tests.lib import foreign, profile_trees
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import journal
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common import package_changes  # fmt: skip
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import modules as erdma_load
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import erdma as erdma_load
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall import ufw
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import docker
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_args
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import (
-    evidence,
-    foreign_routes,
-    persistent,
-    route_metrics,
-    routes,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import evidence, persistent, routes
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import ifupdown, ini, networkd, nm  # fmt: skip
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms as dkms_area
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import sysctl
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade_lease  # fmt: skip
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade  # fmt: skip
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
     nccl_conf,
@@ -98,6 +92,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
     versions,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values as parse
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest, perftest_node, ping
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
@@ -116,32 +111,25 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     containers,
     devices,
     dkms,
-    erdma_driver,
+    erdma,
+    firewall,
     firmware,
     gpu_driver,
-    grub,
     hca,
     identity,
-    iommu,
-    iptables,
     modules,
     mpi,
     nccl,
-    nccl_environment,
     nccl_libraries,
-    nccl_library,
     nftables,
     nics,
     package_locks,
-    package_state,
     packages,
     pci,
-    pci_config,
     peermem_build,
     provenance,
     qos_boot,
     qos_dcb,
-    qos_mlnx,
     stack,
     storage,
     tcp_ports,
@@ -151,9 +139,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import preflight
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run_apt, dry_run_dnf
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build, mount, toolchain
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import lock, manifest, wheel_tags
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback import package_transaction, points
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import mount, toolchain
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import lock, manifest
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import packages as old_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan as rollback_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.rules import packet_filter
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes, slurm
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import slurm as slurm_hostlist
@@ -161,15 +150,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model im
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import node as ssh_mesh_node
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import judge
-from railwright import documents, events, inventory_index, runs, strict_json
-from railwright.drift import history
+from railwright import documents, drift, events, inventory_index, runs
 from railwright.exitcodes import CommandError, InputError
-from railwright.lab import apt, state
-from railwright.lab.errors import LabError
-from railwright.lab.paths import LabPaths
-from railwright.nccl import programs, settings
-from railwright.rollback.document import rollback_document
+from railwright.lab import image, state
+from railwright.lab.state import LabPaths
+from railwright.lab.tools import LabError
+from railwright.nccl import settings
 from railwright.upgrade import journal as upgrade_journal
+from railwright.writing import json_text
 
 Parse = Callable[[str], object]
 Look = Callable[[foreign.Telling], object]
@@ -242,7 +230,7 @@ def of_words(said: str) -> None:
 VALUES: tuple[Callable[[str], object], ...] = (
     *(parse.name, parse.token, parse.enum_text, parse.rate_gbps, parse.guid, parse.gid, parse.integer, parse.hex_text, parse.pci_address),
     *(parse.last_pci_address, parse.mac_address, parse.mac_of_guid, parse.key_values, parse.natural_key),
-    *(outside.whole, outside.number, outside.is_digits, preflight.version_tuple),
+    *(outside.whole, outside.number, outside.is_digits, numbers),
 )
 
 
@@ -272,8 +260,8 @@ def of_routes(said: str) -> None:
     rows = outside.read_json(said)
     routes.route_words(routes.parse_routes(rows, "eth1"))
     routes.parse_rules(rows)
-    route_metrics.parse(rows)
-    foreign_routes.parse(rows, (47910,))
+    routes.parse_connected(rows)
+    routes.parse_foreign(rows, (47910,))
 
 
 def of_profiles(said: str) -> None:
@@ -287,10 +275,10 @@ def of_profiles(said: str) -> None:
 
 
 def of_menu(host: foreign.Telling) -> None:
-    menu = grub.observe_menu(host)
+    menu = boot.observe_menu(host)
     if menu is not None:
-        grub.starts(menu)
-        grub.entry_of(menu, "6.1.0-39-amd64")
+        boot.starts(menu)
+        boot.entry_of(menu, "6.1.0-39-amd64")
 
 
 def of_xml(said: str) -> None:
@@ -301,13 +289,13 @@ def of_xml(said: str) -> None:
 def of_settings(said: str) -> None:
     for grammar in settings.Grammar:
         settings.settings_of(said, grammar)
-    list(programs.options_of(said.splitlines()))
+    list(settings.options_of(said.splitlines()))
 
 
 def of_wheel(said: str) -> None:
-    found = wheel_tags.wheel_of(said)
+    found = lock.wheel_of(said)
     if found is not None:
-        wheel_tags.fits(found, wheel_tags.Python(12, "x86_64", (2, 35)))
+        lock.fits(found, lock.Python(12, "x86_64", (2, 35)))
 
 
 def lenient(said: str) -> Any:
@@ -320,8 +308,8 @@ def lenient(said: str) -> Any:
 
 def of_messages(said: str) -> None:
     value = lenient(said)
-    strict_json.dumps(value)
-    rollback_document(value)
+    json_text(value)
+    documents.rollback_document(value)
     for read in (
         documents.bench_document,
         documents.ddp_document,
@@ -359,11 +347,11 @@ def of_run(said: str) -> None:
 
 def of_history(said: str) -> None:
     with mock.patch.dict(os.environ, XDG_STATE_HOME=str(scratch())):
-        path = history.history_path(Path("/i"))
+        path = drift.history_path(Path("/i"))
         assert path.is_relative_to(scratch())
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(said.encode("utf-8", "surrogatepass"))
-        history.read_history(Path("/i"))
+        drift.read_history(Path("/i"))
 
 
 def of_upgrade(said: str) -> None:
@@ -451,7 +439,7 @@ TABLE_OF_PARSERS = (
         lambda said: (nccl_conf.conf_variables(said), nccl._conf(said)),
         "# a\nNCCL_DEBUG=INFO\nNCCL_A = b\n",
     ),
-    document("a build's manifest", build.read_manifest, {"key": "x", "programs": {"a": "b"}}),
+    document("a build's manifest", toolchain.read_manifest, {"key": "x", "programs": {"a": "b"}}),
     text("torchrun's log", lambda said: (failure.children(said, 0), failure.last_words(said)), TORCHRUN),
     document("what a rank left", of_failures, [{"rank": 1, "at": 2.5, "message": "x", "kind": "values"}], errors=(UnreadableText,)),
     text("perftest's table", lambda said: (perftest.parse_table(said), perftest.reason(1, said, said, "10.0.0.1")), PERFTEST),
@@ -465,7 +453,7 @@ TABLE_OF_PARSERS = (
         (ARMOUR,),
     ),
     text("apt's simulation", dry_run_apt.simulated, APT_SIMULATED),
-    text("apt's needs", lambda said: (dry_run_apt._EXACT.findall(said), package_transaction.telling(said)), APT_SIMULATED),
+    text("apt's needs", lambda said: (dry_run_apt._EXACT.findall(said), old_packages.telling(said)), APT_SIMULATED),
     text("dnf's table", lambda said: (dry_run_dnf.parse_table(said), dry_run_dnf._errors(said)), DNF_TABLE),
     text("rpm's list", packages.rpm_lines, RPM),
     node(
@@ -473,13 +461,13 @@ TABLE_OF_PARSERS = (
         lambda host: (
             packages.query_packages(host, DEBIAN, ["rdma-core", "mlnx"]),
             packages.all_installed(host, DEBIAN),
-            package_state.unfinished(host),
-            package_state.held(host, DEBIAN, ["mlnx"]),
+            packages.unfinished(host),
+            packages.held(host, DEBIAN, ["mlnx"]),
         ),
         STATUS,
     ),
     node(
-        "rpm's answers", lambda host: (packages.all_installed(host, PLATFORM), package_state.held(host, PLATFORM, ["rdma-core"])), RPM
+        "rpm's answers", lambda host: (packages.all_installed(host, PLATFORM), packages.held(host, PLATFORM, ["rdma-core"])), RPM
     ),
     node(
         "newer versions",
@@ -519,7 +507,7 @@ TABLE_OF_PARSERS = (
     ),
     text("files of network managers", of_profiles, KEYFILE, NETWORK, INTERFACES, 'TYPE=Ethernet\nHWADDR="AA:BB:CC:DD:EE:FF"\nONBOOT=no\n'),
     document("nft's ruleset", lambda said: of_chains(nftables.chains_of(said)), NFT),
-    text("iptables' rules", lambda said: of_chains(iptables.chains_of(said, "ip")), IPTABLES),
+    text("iptables' rules", lambda said: of_chains(firewall.iptables_chains(said, "ip")), IPTABLES),
     text(
         "ufw's rules",
         lambda said: [ufw.entry_of(line) for line in said.splitlines()],
@@ -536,7 +524,7 @@ TABLE_OF_PARSERS = (
     node("sshd -T", lambda host: ssh_mesh_node.ask_sshd(host, ssh_mesh_node.account("root")), SSHD),
     # RDMA
     told("dcb", lambda host: (qos_dcb.read_dcb(host, "eth1"), traffic_counters._dcb(host, "eth1")), DCB),
-    text("mlnx_qos", qos_mlnx.parse_mlnx_qos, MLNX_QOS),
+    text("mlnx_qos", qos_dcb.parse_mlnx_qos, MLNX_QOS),
     text("QoS at boot", lambda said: (qos_boot.sets(qos_boot.lines_of(said)), qos_boot._profile(said)), QOS_BOOT),
     node(
         "ethtool -S",
@@ -558,7 +546,7 @@ TABLE_OF_PARSERS = (
     text("ibv_devinfo", hca.parse_devinfo, DEVINFO),
     Row(
         "configuration space",
-        lambda said: pci_config.parse_config(octets(said)),
+        lambda said: pci.parse_config(octets(said)),
         foreign.texts(("\x86\x80\x10\x00" * 80, "\x01\x00\x03\xc8" * 1100)),
         (),
         ("\x86\x80\x10\x00" * 80,),
@@ -586,19 +574,19 @@ TABLE_OF_PARSERS = (
     node(
         "NCCL's libraries",
         lambda host: (
-            nccl_library.cached_libraries(host),
-            nccl_library.cached_libraries(host, aiacc.PLUGIN),
-            nccl_library.nccl_libraries(host),
+            nccl_libraries.cached_libraries(host),
+            nccl_libraries.cached_libraries(host, aiacc.PLUGIN),
+            nccl_libraries.nccl_libraries(host),
             nccl_libraries.loadable_nccl(host, PLATFORM),
         ),
         "\tlibnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2\n\tlibnccl-net.so (libc6,x86-64) => /opt/x.so\n",
         "NCCL version 2.30.7+cuda13.0\0",
     ),
-    node("the eRDMA driver", lambda host: erdma_driver.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
+    node("the eRDMA driver", lambda host: erdma.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
     text("a module's checksums", lambda said: peermem_build.checksum(said, peermem_build._CRC),
          "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
     # the system
-    text("GRUB's menu", grub.parse_menu, MENU),
+    text("GRUB's menu", boot.parse_menu, MENU),
     node("what GRUB starts", of_menu, MENU, "saved_entry=gnulinux-advanced>b\nnext_entry=1>0\n"),
     node(
         "kernels and their arguments",
@@ -624,7 +612,7 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "the IOMMU",
-        lambda host: (iommu.iommu_facts(host, ["0000:1b:00.0"]), iommu.numa_nodes(host)),
+        lambda host: (pci.iommu_facts(host, ["0000:1b:00.0"]), pci.numa_nodes(host)),
         "quiet iommu=pt intel_iommu=on\n",
         "DMA-FQ\n",
     ),
@@ -633,8 +621,8 @@ TABLE_OF_PARSERS = (
         lambda host: (
             devices.entries(host, "/a"),
             devices.pci_of(host, "/a"),
-            devices.sibling_netdevs(host, "mlx5_0"),
-            devices.hardware_macs(host),
+            hca.sibling_netdevs(host, "mlx5_0"),
+            hca.hardware_macs(host),
         ),
         "../../../0000:1b:00.0",
         "aa:bb:cc:dd:ee:ff",
@@ -642,7 +630,7 @@ TABLE_OF_PARSERS = (
     node(
         "what jobs get",
         lambda host: [
-            nccl_environment.effective(host, carrier, {"NCCL_DEBUG": "INFO"}) for carrier in nccl_environment.observe_carriers(host)],
+            nccl.effective(host, carrier, {"NCCL_DEBUG": "INFO"}) for carrier in nccl.observe_carriers(host)],
         "\0NCCL_DEBUG=INFO\0A=b\0",
         "Environment=NCCL_A=$'b c'\n",
         "export NCCL_IB_HCA=mlx5_0\n",
@@ -676,12 +664,12 @@ TABLE_OF_PARSERS = (
     # a node's own records
     told(
         "leases and records",
-        lambda host: (upgrade_lease.read(host), perftest_node.read_record(host), manifest.manifest_of(host, "/x")),
-        dict.fromkeys(upgrade_lease.Lease._fields, "x"),
+        lambda host: (upgrade.read(host), perftest_node.read_record(host), manifest.manifest_of(host, "/x")),
+        dict.fromkeys(upgrade.Lease._fields, "x"),
         {"servers": [{"pid": 5, "started": "1", "argv": ["a"]}]},
         {"files_sha256": "x"},
     ),
-    told("restore points", lambda host: [points.has_effect(point) for point in journal.points(host)], RESTORE),
+    told("restore points", lambda host: [rollback_plan.has_effect(point) for point in journal.points(host)], RESTORE),
     text(
         "ldd",
         toolchain._MISSING.findall,
@@ -711,7 +699,7 @@ TABLE_OF_PARSERS = (
         "a failure's telling line", lambda said: events.telling_line(said.splitlines() or [""]), "Traceback:\n  x\nE: command not found\n"
     ),
     text("scripts of jobs", of_settings, SH),
-    text("apt's sources", lambda said: (apt._from_list(said), apt._from_deb822(said)), SOURCES, DEB822),
+    text("apt's sources", lambda said: (image._from_list(said), image._from_deb822(said)), SOURCES, DEB822),
     document("a stored run", of_run, RECORD, errors=(InputError,)),
     document("the history of drift", of_history, {"schema": 1, "inventory": "i", "nodes": {"a": {"x": "2026"}}}),
     document("the journal of an upgrade", of_upgrade, JOURNALS, errors=(CommandError,)),

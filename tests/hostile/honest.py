@@ -93,6 +93,8 @@ SOURCE = {name: PREFIX[name] for name in HPCX} | {
     "directory": "/usr/src/erdma-1.4", "file": "/var/cache/railwright/erdma/e.tgz"}
 PEER_SOURCE = {"url": "https://example.com/p.tgz", "sha256": SHA, "directory": "/usr/src/nv_peer_mem-1.3", "release": "1.3"}
 
+PAIR = {"gpu": "0000:1b:00.0", "number": 0, "hca": "rxe0", "port": 1, "gid_index": 1, "rail": "rail0 (eth1)", "numa_node": None}
+
 PROBE = """#railwright:uid
 0
 #railwright:kernel
@@ -119,28 +121,29 @@ PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
 """
 
 ANSWERS: dict[str, dict[str, Any]] = {
-    "rdma_check:": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
-                    "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [{"gpu": "0000:1b:00.0", "number": 0}]}},
-    "rdma_containers:": {**SAID, "container": CONTAINER},
-    "rdma_ddp:look": {**SAID, "look": {"user": "mpi", "python": "/usr/bin/python3", "torch": "2.9.1", "processes": 1, "port_taken": False,
-                                       "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}}},
-    "rdma_ddp:start": {**SAID, "process": {"pid": 1234, "start_time": "5678", "at": 1.0}},
-    "rdma_ddp:poll": {**SAID, "done": True, "over": True, "exit": 0, "progress": {"seconds": 1.0}},
-    "rdma_ddp:stop": {**SAID, "ended": 0},
-    "rdma_ddp:collect": {**SAID, "collected": COLLECTED},
+    "rdma_check:verdicts": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
+                    "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [PAIR]}},
+    "rdma_state:container": {**SAID, "container": CONTAINER},
+    "rdma_bench:ddp.look": {**SAID, "seen": {
+        "user": "mpi", "python": "/usr/bin/python3", "torch": "2.9.1", "processes": 1, "port_taken": False,
+        "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}}},
+    "rdma_bench:ddp.start": {**SAID, "process": {"pid": 1234, "start_time": "5678", "at": 1.0}},
+    "rdma_bench:ddp.poll": {**SAID, "done": True, "over": True, "exit": 0, "progress": {"seconds": 1.0}},
+    "rdma_bench:ddp.stop": {**SAID, "ended": 0},
+    "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
-    "rdma_drift:": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
+    "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
     "rdma_facts:": {**SAID, "rdma": FACTS},
     "rdma_state:explain": {**SAID, "explanation": EXPLANATION},
     "rdma_state:source": {**SAID, "source": PEER_SOURCE},
     "rdma_measure:gpudirect": {**SAID, "verdicts": [VERDICT]},
-    "rdma_nccl_tests:look": {**SAID, "seen": SEEN},
-    "rdma_nccl_tests:probe": {**SAID, "status": 0, "answers": [CUDA], "reason": None, "tail": []},
-    "rdma_nccl_tests:start": {**SAID, "job": "all_reduce", "pid": 1234},
-    "rdma_nccl_tests:poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
-    "rdma_nccl_tests:stop": {**SAID, "ended": 0},
-    "rdma_nccl_tests:collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None},
-    "rdma_nccl_tests:*": SAID,
+    "rdma_bench:nccl_tests.look": {**SAID, "seen": SEEN},
+    "rdma_bench:nccl_tests.probe": {**SAID, "status": 0, "answers": [CUDA], "reason": None, "tail": []},
+    "rdma_bench:nccl_tests.start": {**SAID, "job": "all_reduce", "pid": 1234},
+    "rdma_bench:nccl_tests.poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
+    "rdma_bench:nccl_tests.stop": {**SAID, "ended": 0},
+    "rdma_bench:nccl_tests.collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None},
+    "rdma_bench:*": SAID,
     "rdma_packages:check": {**SAID, "steps": [PACKAGE], "later": False, "resolved": [
         {"name": "rdma-core", "from": None, "to": "44.0-2", "origin": "Debian"}]},
     "rdma_packages:failed": {"failed": True, "msg": "the package step failed", "explains": True},

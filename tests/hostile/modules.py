@@ -8,20 +8,14 @@ from typing import Any
 from tests.hostile.honest import ANSWERS, BUILD, MANIFEST, MESH_KEY, PLAN, RAIL, SHA
 
 MODES: dict[str, dict[str, dict[str, Any]]] = {
-    "rdma_check": {"": {}},
-    "rdma_containers": {"": {}},
-    "rdma_ddp": {
-        "look": {}, "start": {"plan": "ddp_plan"}, "stop": {"plan": "ddp_plan"}, "collect": {"plan": "ddp_plan"},
-        "poll": {"plan": "ddp_plan", "started": "ddp_started", "polled": "nothing", "age": 20},
+    "rdma_bench": {
+        "ddp.look": {}, "ddp.start": {}, "ddp.stop": {}, "ddp.collect": {}, "ddp.poll": {"age": 20}, "nccl_tests.probe": {},
+        "nccl_tests.look": {"directory": "/opt/nccl-tests"}, "nccl_tests.poll": {}, "nccl_tests.stop": {}, "nccl_tests.collect": {},
     },
+    "rdma_check": {"verdicts": {}, "drift": {}},
     "rdma_drain": {"look": {"alone": True}},
-    "rdma_drift": {"": {}},
     "rdma_facts": {"": {}},
     "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
-    "rdma_nccl_tests": {
-        "look": {"directory": "/opt/nccl-tests"}, "probe": {"plan": "bench_plan"}, "poll": {"plan": "bench_plan"},
-        "stop": {"plan": "bench_plan"}, "collect": {"plan": "bench_plan"},
-    },
     "rdma_packages": {"check": {"plan": PLAN}},
     "rdma_prefix": {
         "nccl.inspect": {}, "nccl.install": {"mode": "apply"}, "hpcx.inspect": {}, "hpcx.install": {"mode": "apply"},
@@ -35,11 +29,12 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
         "packages_after": {"record": "r1-packages"},
     },
     "rdma_ssh_mesh": {
-        "observe": {}, "generate": {"plan": "mesh_plan"}, "read": {"plan": "mesh_plan"},
-        "apply": {"plan": "mesh_plan", "made": "mesh_made"},
+        "observe": {}, "generate": {}, "read": {}, "apply": {},
         "login": {"schedule": {"peers": {}, "rounds": []}},
     },
-    "rdma_state": {"plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}, "explain": {}, "source": {}},
+    "rdma_state": {
+        "plan": {}, "apply": {}, "confirm": {"run_id": "r1"}, "outcome": {"run_id": "r1"}, "explain": {}, "source": {}, "container": {},
+    },
     "rdma_upgrade": {"lease": {"run": "r1"}, "release": {"run": "r1"}},
 }
 GUARDED: dict[str, dict[str, Any]] = {
@@ -51,19 +46,19 @@ JOB = {"name": "all_reduce", "argv": "{{ {inventory_hostname: ['true']} }}", "en
 VARIABLES: dict[str, Any] = {
     "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "nccl_tests_user": "mpi",
     "ddp_benchmark_python": "/usr/bin/python3", "ai_environment_kind": "none",
-    "checked": {**ANSWERS["rdma_check:"], "rails": [RAIL]}, "__nccl_tests_build_inspect": {"node": BUILD},
+    "checked": {**ANSWERS["rdma_check:verdicts"], "rails": [RAIL]}, "__nccl_tests_build_inspect": {"node": BUILD},
     "__nccl_tests_build_plan": {"build": {"directory": "/opt/railwright/nccl-tests/x", "programs": ["all_reduce_perf"], "download": "/x"}},
     "__nccl_tests_build_choose": {"choice": {"origin": "n", "build": False, "receivers": [], "programs": {"all_reduce_perf": SHA}}},
-    "__nccl_tests_build_build": {"manifest": MANIFEST}, "nothing": {}, "ddp_started": ANSWERS["rdma_ddp:start"],
-    "ddp_plan": {"plan": {
+    "__nccl_tests_build_build": {"manifest": MANIFEST}, "__ddp_benchmark_start": ANSWERS["rdma_bench:ddp.start"],
+    "__ddp_benchmark_plan": {"plan": {
         "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
         "batch": 1, "timeout_s": 60, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
-    "bench_plan": {"plan": {
+    "__nccl_tests_plan": {"plan": {
         "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None}},
-    "mesh_plan": {"mesh": {
+    "__ssh_mesh_plan": {"mesh": {
         "members": [], "origin": "{{ inventory_hostname }}", "generate": False, "public_key": MESH_KEY, "generation": 1, "serial": 1,
         "receivers": [], "holders": []}},
-    "mesh_made": {"public_key": MESH_KEY},
+    "__ssh_mesh_generate": {"public_key": MESH_KEY},
 }  # fmt: skip
 
 
@@ -73,7 +68,7 @@ def tasks() -> dict[str, dict[str, Any]]:
     for module, modes in MODES.items():
         for mode, options in modes.items():
             product, _dot, step = mode.rpartition(".")
-            named = {"product": product} if product else {}
+            named = {"benchmark" if module == "rdma_bench" else "product": product} if product else {}
             found[f"{module}:{mode}"] = {f"railwright.rdma.{module}": {**({"mode": step} if mode else {}), **named, **options}}
     for name, options in GUARDED.items():
         found[f"{name}:"] = {"railwright.rdma.rdma_guarded": {"module": f"ansible.builtin.{name}", "args": options}}

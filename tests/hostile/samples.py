@@ -225,7 +225,8 @@ AUTHORIZED = (
     f"{files.END}\n"
     "ssh-rsa AAA me\n"
 )
-ARMOUR = openpgp._armoured([(6, b"\x04" + b"\x01" * 40), (13, b"user <a@b>")])
+_KEYRING = b"\xc6\x29\x04" + b"\x01" * 40 + b"\xcd\x0auser <a@b>"
+ARMOUR = str(openpgp.extract(_KEYRING, openpgp.fingerprints(_KEYRING)[0]))
 SH = (
     "#!/bin/bash\n#SBATCH --export=ALL,NCCL_DEBUG=INFO\n"
     'export NCCL_IB_HCA="mlx5_0,mlx5_1" NCCL_IB_GID_INDEX=${NCCL_IB_GID_INDEX:-3} # c\n'

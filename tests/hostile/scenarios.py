@@ -106,15 +106,15 @@ def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
 # What each play asks honest nodes for; make test-hostile holds it against the plays.
 ASKS = {
     "facts": "rdma_facts:",
-    "drift": "rdma_drift:",
+    "drift": "rdma_check:drift",
     "explain": "rdma_state:explain",
-    "container_flags": "rdma_containers:",
+    "container_flags": "rdma_state:container",
     "restore_points": "rdma_rollback:look",
     "plan": "probe: rdma_state:plan",
     "ai_environment_plan": "rdma_prefix:ai_environment.inspect",
-    "validate": "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
+    "validate": "rdma_check:verdicts rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
     "perftest":
-        "rdma_check: rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop "
+        "rdma_check:verdicts rdma_measure:gpudirect rdma_measure:ping rdma_measure:run rdma_measure:start rdma_measure:stop "
         "rdma_ssh_mesh:login",
     "apply":
         "apt: command: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after "
@@ -128,7 +128,7 @@ ASKS = {
         "rdma_state:apply rdma_state:plan setup: shell: slurp:",
     "rollback": "ping: rdma_rollback:apply rdma_rollback:plan rdma_rollback:prove shell:",
     "remediate":
-        "apt: file: get_url: ping: rdma_drift: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
+        "apt: file: get_url: ping: rdma_check:drift rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
         "rdma_state:apply rdma_state:plan shell:",
     "ai_environment": "async_status: async_wrapper: rdma_prefix:ai_environment.inspect rdma_prefix:ai_environment.prepare shell:",
     "nccl_prefix": "async_status: async_wrapper: get_url: rdma_prefix:nccl.inspect rdma_prefix:nccl.prepare shell:",
@@ -138,15 +138,17 @@ ASKS = {
     "firmware_images": "file: get_url:",
     "ssh_mesh": "rdma_ssh_mesh:apply rdma_ssh_mesh:generate rdma_ssh_mesh:key rdma_ssh_mesh:observe rdma_ssh_mesh:prove rdma_ssh_mesh:read",
     "nccl_tests":
-        "copy: file: get_url: rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:prepare rdma_nccl_tests:probe "
-        "rdma_nccl_tests:stop rdma_prefix:nccl_tests.build rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.pack "
+        "copy: file: get_url: rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.look rdma_bench:nccl_tests.prepare "
+        "rdma_bench:nccl_tests.probe "
+        "rdma_bench:nccl_tests.stop rdma_prefix:nccl_tests.build rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.pack "
         "rdma_prefix:nccl_tests.state rdma_prefix:nccl_tests.unpack rdma_prefix:nccl_tests.verify shell: stat:",
     "nccl_tests_local":
-        "rdma_nccl_tests:collect rdma_nccl_tests:look rdma_nccl_tests:poll rdma_nccl_tests:prepare rdma_nccl_tests:probe "
-        "rdma_nccl_tests:start rdma_nccl_tests:stop rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state "
+        "rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.look rdma_bench:nccl_tests.poll rdma_bench:nccl_tests.prepare "
+        "rdma_bench:nccl_tests.probe "
+        "rdma_bench:nccl_tests.start rdma_bench:nccl_tests.stop rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state "
         "rdma_prefix:nccl_tests.verify",
     "nccl_tests_nfs": "copy: file: shell: stat: systemd_service:",
-    "ddp_benchmark": "rdma_ddp:collect rdma_ddp:look rdma_ddp:poll rdma_ddp:start rdma_ddp:stop",
+    "ddp_benchmark": "rdma_bench:ddp.collect rdma_bench:ddp.look rdma_bench:ddp.poll rdma_bench:ddp.start rdma_bench:ddp.stop",
     "upgrade_preflight": "file: get_url: probe: rdma_drain:look rdma_packages:check rdma_state:plan rdma_upgrade:lease",
     "upgrade_change": "stat:",
     "upgrade_release": "rdma_upgrade:release",

@@ -115,8 +115,8 @@ def test_a_node_does_not_choose_files_of_the_controller_as_wheels(cluster: Clust
 
 def test_facts_of_one_node_do_not_stop_the_judgement_of_all(cluster: Cluster) -> None:
     """``facts: {hcas: 1}`` ended rdma_cluster for every node."""
-    facts = {**ANSWERS["rdma_check:"]["facts"], "hcas": 1}
-    lie = {"rdma_check:": text("rdma_check:", facts=facts)}
+    facts = {**ANSWERS["rdma_check:verdicts"]["facts"], "hcas": 1}
+    lie = {"rdma_check:verdicts": text("rdma_check:verdicts", facts=facts)}
     outcome = cluster.play("validate", {"validate_perftest": False}, {"": texts()}, {LIAR: lie})
     assert "the node's answer is none of rdma_check: facts.hcas is the number 1; allowed: a list" in outcome.failures(LIAR)[0]
     judged = [result for task, result in outcome.of("honest1") if "summary" in result]
@@ -126,7 +126,7 @@ def test_facts_of_one_node_do_not_stop_the_judgement_of_all(cluster: Cluster) ->
 @pytest.mark.parametrize("rail", [{"address": "203.0.113.66"}, {"name": "rail9"}])
 def test_a_node_does_not_choose_whom_the_others_connect_to(cluster: Cluster, rail: dict[str, str]) -> None:
     """They ping the addresses of its rails, and perftest connects there."""
-    lie = {"rdma_check:": text("rdma_check:", rails=[{**ANSWERS["rdma_check:"]["rails"][0], **rail}])}
+    lie = {"rdma_check:verdicts": text("rdma_check:verdicts", rails=[{**ANSWERS["rdma_check:verdicts"]["rails"][0], **rail}])}
     outcome = cluster.play("validate", {"validate_perftest": False}, {"": texts()}, {LIAR: lie})
     assert "allowed: the rails of the inventory with their addresses" in outcome.failures(LIAR)[0]
     judged = [result for _task, result in outcome.of("honest1") if "peers" in result]

@@ -24,8 +24,8 @@ SCALE = int(os.environ.get("RAILWRIGHT_LIES", "1"))
 EACH = 39 if SCALE == 1 else 65  # short answers have no more
 # Asked only in plays of several nodes, or by an action of Ansible's that asks more than its module: test_plays.py.
 ELSEWHERE = {
-    "rdma_packages:failed", "rdma_measure:start", "rdma_measure:run", "rdma_measure:stop", "rdma_nccl_tests:start", "rdma_ssh_mesh:key",
-    "rdma_drain:", "raw:", "reboot:", "unarchive:", "wait_for_connection:",
+    "rdma_packages:failed", "rdma_measure:start", "rdma_measure:run", "rdma_measure:stop", "rdma_bench:nccl_tests.start",
+    "rdma_ssh_mesh:key", "rdma_drain:", "raw:", "reboot:", "unarchive:", "wait_for_connection:",
 }  # fmt: skip
 PARTS = 2 * SCALE  # of the modules: two processes share the work, and a play of thousands of hosts costs more than its share
 

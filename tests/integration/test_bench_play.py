@@ -44,7 +44,7 @@ PLAY = """
       block:
         - ansible.builtin.include_role: {name: railwright.rdma.nccl_tests, tasks_from: run.yml}
       always:
-        - ansible.builtin.copy: {content: "{{ __nccl_tests_judged | to_json }}", dest: "{{ result_file }}", mode: "0600"}
+        - ansible.builtin.copy: {content: "{{ __nccl_tests_judge | to_json }}", dest: "{{ result_file }}", mode: "0600"}
           run_once: true
 """
 

@@ -24,7 +24,7 @@ PROGRESS = {"collective": "all_reduce", "size": 1 << 28, "seconds": 12.4, "rows"
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     one = Site(tmp_path)
-    for name in ("rdma_nccl_tests", "rdma_ddp"):
+    for name in ("rdma_bench", "rdma_bench"):
         (tmp_path / COLLECTION / "plugins" / "modules" / f"{name}.py").write_text(MODULE)
     one.hosts("n1", "n2")
     yield one
@@ -46,8 +46,8 @@ def playbook(site: Site, name: str, action: str, judged: dict[str, Any], passes:
 
 
 def test_progress_result_and_report(site: Site) -> None:
-    playbook(site, "nccl_tests", "rdma_nccl_tests", {"bench": document(), "verdicts": [VERDICT]})
-    playbook(site, "ddp_benchmark", "rdma_ddp", {"ddp": training(), "verdicts": []})
+    playbook(site, "nccl_tests", "rdma_bench", {"bench": document(), "verdicts": [VERDICT]})
+    playbook(site, "ddp_benchmark", "rdma_bench", {"ddp": training(), "verdicts": []})
     code, out, err = site.run("bench", "-i", "hosts.yml", "--ddp")
     assert (code, "Traceback" in err) == (0, False)
     assert any(line.endswith("bench: n1: all_reduce: 256 MiB after 12 s, 198.2 GB/s busbw") for line in err.splitlines())
@@ -61,7 +61,7 @@ def test_progress_result_and_report(site: Site) -> None:
 
 def test_a_failed_verdict_is_1_on_nodes_that_are_ok(site: Site) -> None:
     bad = VERDICT | {"status": "fail", "expected": 400.0}
-    playbook(site, "nccl_tests", "rdma_nccl_tests", {"bench": document(), "verdicts": [bad]}, passes="false")
+    playbook(site, "nccl_tests", "rdma_bench", {"bench": document(), "verdicts": [bad]}, passes="false")
     code, found = site.json("bench", "-i", "hosts.yml")
     assert code == 1
     assert [node["status"] for node in found["nodes"].values()] == ["ok", "ok"]
@@ -70,7 +70,7 @@ def test_a_failed_verdict_is_1_on_nodes_that_are_ok(site: Site) -> None:
 
 
 def test_a_bad_option_contacts_no_node(site: Site) -> None:
-    playbook(site, "nccl_tests", "rdma_nccl_tests", {"bench": document(), "verdicts": []})
+    playbook(site, "nccl_tests", "rdma_bench", {"bench": document(), "verdicts": []})
     code, out, err = site.run("bench", "-i", "hosts.yml", "--purpose", "fast")
     assert (code, out) == (64, "")
     assert err.startswith("--purpose: nccl_tests_purpose: fast: is not a value")

@@ -30,14 +30,14 @@ MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
 LIVE = f"""
 import subprocess
 from {MODULES}.host.host import Host
-from {MODULES}.areas.network import evidence, route_metrics as metrics
+from {MODULES}.areas.network import evidence, routes
 from {MODULES}.areas.network.model import RailWish
 
 rail = RailWish(*given["rail"])
 def seen():
     return [list(route) for route in evidence.observe(Host(), [rail]).connected]
 def planned():
-    return [op for change in metrics.changes(rail, evidence.observe(Host(), [rail]), "link") for op in change.ops]
+    return [op for change in routes.metric_changes(rail, evidence.observe(Host(), [rail]), "link") for op in change.ops]
 def run(argv):
     subprocess.run(argv, check=True)
 

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import readiness
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import steps
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import install
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
@@ -58,7 +58,7 @@ def test_the_loader_does_not_look_at_a_users_program_as_root(place: Path) -> Non
     subprocess.run((compiler, f"-Wl,--audit={library}", "-o", place / "all_reduce_perf", place / "main.c"), check=True)
     given = {"directory": str(place), "programs": {}, "pending": False, "gpus": 1, "first": "all_reduce_perf", "library_path": [],
              "user": USER.pw_name}
-    assert steps.verify(Host(), given)["library_path"] == []
+    assert install.verify(Host(), given)["library_path"] == []
     assert who_ran(place) <= {str(USER.pw_uid)}
 
 
@@ -81,7 +81,7 @@ def test_an_mpi_of_the_users_is_asked_with_the_users_rights(place: Path) -> None
     host = WithoutSlowParts()
     given = {"cuda_version": None, "nccl_prefix": "/nowhere", "nccl_origin": None, "mpi_prefix": str(place), "mpi_install": "none",
              "nfs": None, "user": USER.pw_name}
-    assert steps.inspect(host, given)["node"]["mpi"]["library"] == f"{place}/libmpi.so"
+    assert install.inspect(host, given)["node"]["mpi"]["library"] == f"{place}/libmpi.so"
     assert who_ran(place) == {str(USER.pw_uid)}
     (place / "told").unlink()
     spec = Spec({"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "rails": [], "nccl_prefix": "/nowhere",

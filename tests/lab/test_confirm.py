@@ -24,7 +24,7 @@ import pytest
 from lab_images import FABRIC
 from lab_machine import RUN_SECONDS, Machine
 from railwright import lab
-from railwright.lab import ssh
+from railwright.lab import reach
 
 RECIPE = FABRIC
 HARDWARE = lab.Hardware()
@@ -83,7 +83,7 @@ def state(machine: Machine) -> list[str]:
 def answers(machine: Machine) -> bool:
     """Patiently: every attempt costs the emulated machine a process."""
     state = lab.current(machine.state_dir)
-    return ssh.answers(state.node(machine.node), 10)
+    return reach.answers(state.node(machine.node), 10)
 
 
 def gone(machine: Machine) -> bool:

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.modules import BOOT_FILE, OPTIONS_FILE
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import OPEN
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import OPEN
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.erdma import BOOT_FILE, OPTIONS_FILE
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
 from lab_debs import served
 from lab_images import FABRIC, MODULES

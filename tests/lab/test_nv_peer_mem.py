@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect_dkms import ARTIFACTS
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
 from lab_images import DRIVERS
 from lab_machine import Machine, values_of

@@ -51,7 +51,7 @@ def stored_run(identity: str, bench: Object | None, inventory: str = "/inv") -> 
                bench=bench)
 
 
-def event(kind: str, host: str, result: Object, action: str = "railwright.rdma.rdma_nccl_tests", task: str = "Judge") -> Object:
+def event(kind: str, host: str, result: Object, action: str = "railwright.rdma.rdma_bench", task: str = "Judge") -> Object:
     """As ansible-runner 2.4 hands it over."""
     data = {"host": host, "task": task, "task_action": action, "resolved_action": action, "res": result}
     return {"event": kind, "event_data": data, "stdout": ""}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_nccl import NCCL_TESTS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
 
 H200 = 150754820096
 OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}
@@ -25,7 +25,8 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "node": name, "hostname": f"{name}.example.com", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
         "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]},
         "cuda": {"host": name, "rank": None, "devices": devices, "error": error, "cuda": "13.0", "nccl": None}, "driver": "580.65.06",
-        "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named"}], "nccl_conf": [], "mpi": [OPENMPI],
+        "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": [],
+        "mpi": [OPENMPI],
         "slurm": {"srun": None, "sinfo": None, "scancel": None},
         "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": "a" * 64, "json": True,
                       "problem": None}],

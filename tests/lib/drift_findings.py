@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings as rdma_drift returns them, one of every kind that a remediation tells apart."""
+"""Findings as rdma_check returns them, one of every kind that a remediation tells apart."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs on a node: one step of a run as the module rdma_nccl_tests takes it, with the same code. JSON in and out.
+"""Runs on a node: one step of a run as the module rdma_bench takes it, with the same code. JSON in and out.
 
 argv: the archive with module_utils. Input: {"step": name, "run", "user", and what the step wants}. The program is the test's own, which the
 module never starts: it knows the collectives alone.

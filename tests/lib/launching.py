@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs of a test, launched over several nodes by the steps of rdma_nccl_tests: prepare, begin, poll, stop, with the same code.
+"""Programs of a test, launched over several nodes by the steps of rdma_bench: prepare, begin, poll, stop, with the same code.
 
 How a command gets onto a node (podman, ssh) is the caller's: ``on(node, argv, stdin)`` returns what it printed and raises when it failed.
 """

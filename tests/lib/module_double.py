@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The part of AnsibleModule that the bodies of our modules use: they are told their arguments, and end with one result."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import node_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import Body
 
 
 class Ended(Exception):
@@ -12,8 +14,12 @@ class Ended(Exception):
 
 
 class Module:
+    """``params``: what the action plugin sends."""
+
+    _name = "railwright.rdma.module"
+
     def __init__(self, params: dict[str, Any] | None = None, *, check_mode: bool = False) -> None:
-        self.params = params or {}
+        self.params: dict[str, Any] = {"filled": params or {}}
         self.check_mode = check_mode
         self.result: dict[str, Any] = {}
 
@@ -25,8 +31,11 @@ class Module:
         self.result = {"failed": True, **result}
         raise Ended
 
-    def call(self, body: Callable[..., None], *arguments: Any) -> dict[str, Any]:
-        """The result that the body ended with; a body that just returns has forgotten to."""
-        with pytest.raises(Ended):
-            body(self, *arguments)
+    def call(self, body: Body, host: Any = None, role: str = "") -> dict[str, Any]:
+        """What the module ends with on this host, else on this machine."""
+        with pytest.MonkeyPatch.context() as patch:
+            if host is not None:
+                patch.setattr(node_module, "Host", lambda: host)
+            with pytest.raises(Ended):
+                node_module.respond(self, body, role)
         return self.result

@@ -334,3 +334,38 @@ def attack(pattern: re.Pattern[Any], parts: tuple[str, str, str], size: int) -> 
     before, body, ending = parts
     text = before + body * (size // len(body)) + ending
     return text if isinstance(pattern.pattern, str) else text.encode("latin-1", "replace")
+
+
+MANY = 20  # digits: more than 64 bits hold, and far less than the 4,300 at which int() raises
+_REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
+
+
+def endless_digits(pattern: re.Pattern[Any]) -> bool:
+    """Whether a group of the pattern may hold more digits in a row than ``int`` takes."""
+    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    return _endless(parser.parse(text), in_group=False)
+
+
+def _endless(items: Any, *, in_group: bool) -> bool:
+    for kind, value in items:
+        if kind in _REPEATS:
+            _least, most, repeated = value
+            if (in_group and most > MANY and all(_is_digit(*item) for item in repeated)) or _endless(repeated, in_group=in_group):
+                return True
+        elif kind is sre.SUBPATTERN:
+            if _endless(value[3], in_group=in_group or value[0] is not None):
+                return True
+        elif kind is sre.BRANCH and any(_endless(branch, in_group=in_group) for branch in value[1]):
+            return True
+    return False
+
+
+def _is_digit(kind: Any, value: Any) -> bool:
+    """Whether one item of a pattern takes nothing but digits."""
+    if kind is sre.IN or kind in _REPEATS:
+        return all(_is_digit(*item) for item in (value if kind is sre.IN else value[2]))
+    if kind is sre.RANGE:
+        return bool(ord("0") <= value[0] and value[1] <= ord("9"))
+    if kind is sre.CATEGORY:
+        return bool(value is sre.CATEGORY_DIGIT)
+    return bool(kind is sre.LITERAL and chr(value).isdigit())

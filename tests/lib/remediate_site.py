@@ -2,7 +2,7 @@
 """The playbook remediate over nodes that are all this machine: the collection's own play, tasks and action plugins.
 
 Stood in for are the modules that would look at or change a node. A node is a file: its findings, what an apply there fails on or brings
-to light, and whether it goes away after one. rdma_drift says what is in it, rdma_state makes what it is asked for and nothing else.
+to light, and whether it goes away after one. rdma_check says what is in it, rdma_state makes what it is asked for and nothing else.
 """
 
 import json
@@ -29,7 +29,7 @@ def keep():
         json.dump(node, stream)
 """
 DRIFT = BEGIN + """
-module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+module = AnsibleModule(argument_spec=dict(mode=dict()), supports_check_mode=True)
 called("look")
 module.exit_json(changed=False, findings=node["findings"])
 """
@@ -67,9 +67,9 @@ class Site:
             (target / name).mkdir(parents=True)
         for name in ("module_utils", "plugin_utils"):
             (target / "plugins" / name).symlink_to(ROOT / "plugins" / name)
-        for name in ("rdma_remediate", "rdma_consent", "rdma_guarded"):
+        for name in ("rdma_consent", "rdma_guarded"):
             shutil.copy(ROOT / "plugins" / "action" / f"{name}.py", target / "plugins" / "action")
-        stand_ins = {"rdma_state": STATE, "rdma_drift": DRIFT, "rdma_preflight": PREFLIGHT}
+        stand_ins = {"rdma_state": STATE, "rdma_check": DRIFT, "rdma_preflight": PREFLIGHT}
         for module in (ROOT / "plugins" / "modules").glob("rdma_*.py"):
             (target / "plugins" / "modules" / module.name).write_text(stand_ins.get(module.stem, module.read_text()))
         shutil.copytree(ROOT / "roles" / "rdma_stack", target / "roles" / "rdma_stack")

@@ -12,7 +12,7 @@ import yaml
 import repo
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
-from railwright.cli.app import command
+from railwright.cli.main import command
 from seed_documents import GAP, ID, Document, Item
 
 COLUMNS = ("line", "document", "railwright", "where", "wrong", "proven")

@@ -50,13 +50,14 @@ module.exit_json(changed=False, steps=[], later=False, resolved=[row])
 UPGRADE = """#!/usr/bin/python
 import os
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade_lease, upgrade as upgrade_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade as upgrade_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import respond
 own = os.path.join(os.environ["NODES"], os.environ["NODE"])
-upgrade_lease.PATH = own + ".lease"
+upgrade_module.PATH = own + ".lease"
 upgrade_module.LOCK = own + ".lock"
 upgrade_module.lock_holder = lambda host, manager: None
-options = dict(mode=dict(), run=dict(), take_over=dict(type="bool"), step=dict(), controller=dict(), user=dict(), now=dict(type="float"))
-upgrade_module.run_upgrade(AnsibleModule(argument_spec=options, supports_check_mode=True))
+options = dict(mode=dict(), run=dict(), take_over=dict(type="bool"), step=dict(), filled=dict(type="dict"))
+respond(AnsibleModule(argument_spec=options, supports_check_mode=True), upgrade_module.answer)
 """
 MACHINE = '''
 import os, uuid

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel impor
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.pci import UNIT, Register, unit_text
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.firmware import query_config
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import DEVCTL_READ_REQUEST, ConfigSpace
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci import DEVCTL_READ_REQUEST, ConfigSpace
 
 WORDS = ("iommu=pt", "init_on_alloc=0")
 PROBE = "/usr/sbin/grub-probe"
@@ -101,9 +101,9 @@ def test_real_grub_mkconfig_reads_our_file_and_we_read_what_it_writes(host: Any,
     assert after.loader == "grub"
     assert [word for word in after.boot if word in (*WORDS, "console=ttyS0", "quiet")] == ["console=ttyS0", *WORDS, "quiet"]
     wanted = kernel_args.Wanted(False, WORDS, "x86_64")
-    assert [change.what for change in kernel_args.plan("pci_tuning", wanted, after, "test")] == [kernel_args.IN_EFFECT]
+    assert [change.disruption for change in kernel_args.plan("pci_tuning", wanted, after, "test")] == ["reboot"]
     gone = kernel_args.plan("pci_tuning", kernel_args.Wanted(False, (), "x86_64"), after, "test")
-    assert [(change.what, change.before, change.after) for change in gone] == [(kernel_args.AT_BOOT, list(WORDS), [])]
+    assert [(change.what, change.before, change.after) for change in gone] == [(kernel_args.WHAT, list(WORDS), [])]
 
 
 def generate(host: Any, tmp_path: Path) -> kernel_args.State:

@@ -63,7 +63,7 @@ def test_a_second_run_finds_nothing(told: Any) -> None:
 
 def test_a_node_without_drift_is_looked_at_and_not_contacted_again(told: Any) -> None:
     assert told.points["after"] == told.points["before"], "no apply ran on it"
-    assert [item["module"] for item in told.playbook["node2"].answers] == ["rdma_drift", "rdma_remediate"]
+    assert [item["module"] for item in told.playbook["node2"].answers] == ["rdma_check", "rdma_consent"]
 
 
 def test_the_first_node_that_cannot_be_mended_stops_the_run(told: Any) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Carry out a plan as one transaction: in order, journalled, undone as a whole on failure."""
 
-import contextlib
 import time
 from itertools import islice
 from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
@@ -10,14 +9,14 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.dkms import make_log_tail
-from ..plan.plan import Plan, check_expected, make_plan, without_consent
+from ..plan.plan import Plan, check_expected, make_plan
 from ..spec.model import Spec
-from ..types import Change, Op
-from .confirm import Switch, begin_wait, held, refuse_pending
-from .journal import APPLIED, ROOT, Journal, mark_interrupted, prune
-from .transaction import exclusive, fail, undone_on_error
+from ..types import Change, Op, needs_consent
+from .confirm import Switch, journalled
+from .journal import Journal
+from .transaction import exclusive, fail
 
-__all__ = ["Applied", "apply_plan", "carry_out", "consent_message", "exclusive", "fail", "refuse", "settle"]
+__all__ = ["Applied", "apply_plan", "carry_out", "exclusive", "fail", "refuse", "settle"]
 
 
 class Applied(NamedTuple):
@@ -39,33 +38,18 @@ def apply_plan(
 ) -> Applied:
     """Make the state changes of ``plan``; return what it left behind. The caller holds ``exclusive``.
 
-    Refuses before anything changes: problems, changes without consent, changes that
-    ``expected`` (the keys of the plan that was shown) does not hold, packages that are
-    still missing. Raises RailwrightError then, ApplyError when an effect failed.
-    ``switch``: a change of networking waits for the controller's confirmation afterwards.
+    Refuses before anything changes: problems, changes without consent, changes that ``expected`` (the keys of the plan that was shown) does
+    not hold, packages that are still missing. Raises RailwrightError then, ApplyError when an effect failed. ``switch``: a change of
+    networking waits for the controller's confirmation afterwards.
     """
     refuse(spec, plan, expected)
     changes = [change for change in plan.changes if not change.external]
     if not changes:
         return Applied("", (), (), reboots_of(plan.changes))
-    refuse_pending(host)
-    try:
-        interrupted = mark_interrupted(host)
-    except OSError as error:
-        raise RailwrightError("cannot write below %s: %s; nothing was changed" % (ROOT, error.strerror)) from error
-    with host.shielded():
-        journal = Journal(host, run_id, switch.token if switch is not None else "")
-        with held(host, journal, changes, switch) as armed, undone_on_error(host, journal):
-            carry_out(host, changes, journal)
-            remaining, reboots = settle(host, spec, plan, areas, journal)
-            journal.reboots = reboots
-            if armed:
-                begin_wait(host, journal)
-            else:
-                journal.close(APPLIED)
-        with contextlib.suppress(OSError):  # too many restore points are no reason to fail an apply that held
-            prune(host)
-    return Applied(journal.path, remaining, tuple(interrupted), reboots, journal.run_id if armed else "")
+    with journalled(host, run_id, changes, switch) as journal:
+        carry_out(host, changes, journal)
+        remaining, journal.reboots = settle(host, spec, plan, areas, journal)
+    return Applied(journal.path, remaining, tuple(journal.interrupted), tuple(journal.reboots), journal.unconfirmed)
 
 
 def reboots_of(changes: Sequence[Change]) -> Tuple[str, ...]:
@@ -81,16 +65,11 @@ def refuse(spec: Spec, plan: Plan, expected: Optional[Sequence[str]], *, check: 
     if left and not check:
         raise RailwrightError("the package step did not do its work, nothing was changed: %s" % ", ".join(
             "%s is %s, not %s" % (change.package, change.before or "absent", change.after or "absent") for change in left))
-    unwanted = without_consent(plan.changes, spec.consent)
+    unwanted = [change for change in plan.changes if needs_consent(change.disruption, spec.consent)]
     if unwanted:
-        raise RailwrightError(consent_message(unwanted))
-
-
-def consent_message(changes: Sequence[Change]) -> str:
-    """What is refused, why, and what to write where to allow it."""
-    classes = sorted({change.disruption for change in changes})
-    return "refused without consent: %s. To allow it, put %s into rdma_consent in the inventory." % (
-        "; ".join("%s (%s)" % (change.key, change.disruption) for change in changes), " and ".join(classes))
+        raise RailwrightError("refused without consent: %s. To allow it, put %s into rdma_consent in the inventory." % (
+            "; ".join("%s (%s)" % (change.key, change.disruption) for change in unwanted),
+            " and ".join(sorted({change.disruption for change in unwanted}))))
 
 
 def carry_out(host: Host, changes: Sequence[Change], journal: Journal) -> None:

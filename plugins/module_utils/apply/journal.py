@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The restore point of one apply: written ahead of every effect, kept on the node.
 
-``/var/lib/railwright/restore/<run>/journal.json`` holds, per effect, what it takes to
-undo it. It is on disk before the effect happens, so that a node that loses power in
-between still knows how it was. Mode 0600: old file contents may hold secrets.
+``/var/lib/railwright/restore/<run>/journal.json`` holds, per effect, what it takes to undo it. It is on disk before the effect happens, so
+that a node that loses power in between still knows how it was. Mode 0600: old file contents may hold secrets.
 
-What cannot be kept whole (unreadable, not a regular file) is refused here, before the
-effect: an undo that guesses would destroy it. Beside what was before, an entry says how the
-effect left it, so that a later rollback notices what somebody else has changed since.
+What cannot be kept whole (unreadable, not a regular file) is refused here, before the effect: an undo that guesses would destroy it. Beside
+what was before, an entry says how the effect left it, so that a later rollback notices what somebody else has changed since.
 
 A restore point has a number that only rises: a node's clock may jump, and a rollback undoes in order.
 """
@@ -26,7 +24,7 @@ from ..types import Op
 
 ROOT = "/var/lib/railwright/restore"
 KEEP = 20  # runs whose restore points are kept on a node; older ones are removed after a successful apply
-PACKAGES = "packages.json"  # beside a journal, or alone: every package before and after a package step (rollback/package_records.py)
+PACKAGES = "packages.json"  # beside a journal, or alone: every package before and after a package step (rollback/packages.py)
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOCK = "/run/railwright.lock"  # whoever writes a journal, or what is in it, holds it
 APPLYING, UNCONFIRMED, APPLIED, ROLLED_BACK = "applying", "unconfirmed", "applied", "rolled back"
@@ -54,6 +52,7 @@ class Journal:
         self.seconds = 0  # how long it waits for its confirmation, if it does
         self.boot = host.line(BOOT_ID)
         self.reboots: Sequence[str] = ()  # keys of the changes that only a reboot made, or makes, effective
+        self.interrupted: Sequence[str] = ()  # journals of earlier runs that died half-way
         self.undid: Sequence[str] = ()  # a rollback: the restore points that it undoes
 
     def record(self, key: str, op: Op, disruption: str = "none", left: Optional[str] = None) -> Dict[str, Any]:
@@ -88,6 +87,11 @@ class Journal:
         if entry["kind"] == "value":
             entry["left"] = self._host.line(entry["path"])
 
+    @property
+    def unconfirmed(self) -> str:
+        """The run that the node takes back unless it is confirmed; empty where it waits for nothing."""
+        return self.run_id if self.state == UNCONFIRMED else ""
+
     def close(self, state: str) -> None:
         """``state``: applied, unconfirmed, rolled back, or rollback incomplete."""
         self.state = state
@@ -119,13 +123,11 @@ def as_json(kept: Optional[Snapshot]) -> Dict[str, Any]:
     """Text stays readable for a person who restores by hand; any other bytes, and those of attributes, are base64."""
     if kept is None:
         return {"content": None, "encoding": "utf-8", "mode": None, "owner": None, "link": None, "attributes": {}}
-    content: Optional[str] = None
-    encoding: str = "utf-8"
-    if kept.content is not None:
-        try:
-            content = kept.content.decode("utf-8")
-        except UnicodeDecodeError:
-            content, encoding = base64.b64encode(kept.content).decode("ascii"), "base64"
+    encoding = "utf-8"
+    try:
+        content = None if kept.content is None else kept.content.decode("utf-8")
+    except UnicodeDecodeError:
+        content, encoding = base64.b64encode(kept.content or b"").decode("ascii"), "base64"
     attributes = {name: base64.b64encode(value).decode("ascii") for name, value in kept.attributes or ()}
     return {"content": content, "encoding": encoding, "mode": kept.mode, "owner": list(kept.owner), "link": kept.link,
             "attributes": attributes}
@@ -202,12 +204,9 @@ def load(host: Host, path: str) -> Optional[Dict[str, Any]]:
 def prune(host: Host) -> None:
     """Drop the restore points of the oldest runs beyond ``KEEP``, but none that somebody may still have to restore from."""
     found = points(host)
-    runs: List[str] = []
-    for point in reversed(found):
-        if point.base not in runs:
-            runs.append(point.base)
+    kept = list(dict.fromkeys(point.base for point in reversed(found)))[:KEEP]
     for point in found:
-        if point.base in runs[:KEEP] or point.document.get("state") in NEEDED:
+        if point.base in kept or point.document.get("state") in NEEDED:
             continue
         directory = "%s/%s" % (ROOT, point.name)
         for name in host.listdir(directory):
@@ -235,13 +234,10 @@ def read_point(host: Host, name: str) -> Point:
     paths = document_path(name), "%s/%s/%s" % (ROOT, name, PACKAGES)
     document, packages = load(host, paths[0]) or {}, load(host, paths[1]) or {}
     number = document.get("number") or packages.get("number") or 0
-    return Point(name, str(document.get("base") or packages.get("base") or base_of(name)), number if isinstance(number, int) else 0,
-                 max(host.mtime(path) or 0.0 for path in paths), document, packages)
-
-
-def base_of(name: str) -> str:
     head, dot, tail = name.rpartition(".")
-    return head if dot and tail.isdigit() else name
+    base = document.get("base") or packages.get("base") or (head if dot and tail.isdigit() else name)
+    return Point(name, str(base), number if isinstance(number, int) else 0,
+                 max(host.mtime(path) or 0.0 for path in paths), document, packages)
 
 
 def next_number(host: Host) -> int:

@@ -18,10 +18,9 @@ COMMAND_SECONDS = 120.0
 def roll_back(host: Host, entries: Sequence[Dict[str, Any]]) -> List[str]:
     """Undo journal entries from last to first; return what could not be undone.
 
-    Commands without an undo of their own are refreshes (daemon-reload and the like):
-    they are repeated afterwards, so that daemons see the restored files. The command
-    that failed may have had half an effect or none: its undo is tried, and may fail.
-    Whatever one entry ends with, a fault of ours too, the others are undone.
+    Commands without an undo of their own are refreshes (daemon-reload and the like): they are repeated afterwards, so that daemons see the
+    restored files. The command that failed may have had half an effect or none: its undo is tried, and may fail. Whatever one entry ends
+    with, a fault of ours too, the others are undone.
     """
     troubles: List[str] = []
     refreshes: List[Tuple[List[str], float]] = []

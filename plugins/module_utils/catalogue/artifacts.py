@@ -12,7 +12,10 @@ of a host: from which package index a site takes them is the inventory's to say,
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from ..types import Identity, Platform
+from . import erdma
 
 # Alibaba's eRDMA driver as source, in the rows that ``artifacts.py`` joins: (name, version, url, kind, pin, value, source).
 #
@@ -21,22 +24,21 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 # The only commit after 0.2.35. Packed as GitHub does it (git archive, gzip -n), which gives known checksums of other repositories.
 _COMMIT = "8a062864c9ef4697422bfcb8ad255c686a52c920"
-_INSTALLER = "http://mirrors.cloud.aliyuncs.com/erdma/erdma_installer-{version}.tar.gz"
-_PAGE = "ALI (page erdma-usage, table of installer releases, %s); read there, not compared with a downloaded file"
 ERDMA_DRIVER_ROWS = (
     ("erdma-driver", "0.2.37", "https://github.com/alibaba/elastic-rdma-drivers/archive/%s.tar.gz" % _COMMIT, "archive", "sha256",
      "4387643f7d5cc0458a8d336f4c30330bd24d5dbb10425a3c501bb1e4231fbc6a",
      "ERD (r0.2.37, 2025-07-23); computed here from the commit in a copy of the repository"),
     ("erdma-driver-git", "0.2.37", "https://github.com/alibaba/elastic-rdma-drivers.git", "archive", "commit", _COMMIT,
      "ERD (erdma: Bump to version 0.2.37, 2025-07-23)"),
-    ("erdma-installer", "1.5.7", _INSTALLER, "archive", "sha256",
-     "cb44f4c4aaaabfbd81224c85a9e7889732bda26cc832ff70ecc0559bcc14165c", _PAGE % "2026-03-31"),
-    ("erdma-installer-1.5.6", "1.5.6", _INSTALLER, "archive", "sha256",
-     "a0529f5ca597ffb31a960c59b8c13ce854550c3512e6ce4c0542784f8e99fcc2", _PAGE % "2026-03-30"),
-    ("erdma-installer-1.4.5", "1.4.5", _INSTALLER, "archive", "sha256",
-     "83d810301f9141ca6f387a7e0cf99c89f40b27d484a312eb1d1bd605ebf8bc28", _PAGE % "2025-04-29"),
-    ("erdma-installer-1.4.3", "1.4.3", _INSTALLER, "archive", "sha256",
-     "f82c1eb7a5f93387185a6c0ce7a78c39495d8a07a3e2ee8248cec8b9d525ba2f", _PAGE % "2025-03-13"),
+) + tuple(
+    ("erdma-installer" + name, release, "http://mirrors.cloud.aliyuncs.com/erdma/erdma_installer-{version}.tar.gz", "archive", "sha256",
+     value, "ALI (page erdma-usage, table of installer releases, %s); read there, not compared with a downloaded file" % day)
+    for name, release, day, value in (
+        ("", "1.5.7", "2026-03-31", "cb44f4c4aaaabfbd81224c85a9e7889732bda26cc832ff70ecc0559bcc14165c"),
+        ("-1.5.6", "1.5.6", "2026-03-30", "a0529f5ca597ffb31a960c59b8c13ce854550c3512e6ce4c0542784f8e99fcc2"),
+        ("-1.4.5", "1.4.5", "2025-04-29", "83d810301f9141ca6f387a7e0cf99c89f40b27d484a312eb1d1bd605ebf8bc28"),
+        ("-1.4.3", "1.4.3", "2025-03-13", "f82c1eb7a5f93387185a6c0ce7a78c39495d8a07a3e2ee8248cec8b9d525ba2f"),
+    )
 )
 
 
@@ -177,19 +179,16 @@ _HOST_PACKAGES = (
     ("alinux3.2", "x86_64", "3.2.1", "doca-host-3.2.1-044000_25.10_alinux32.x86_64.rpm",
      "dbf0ee79182c6ae00c99fc9089fa1d81fc6f406f64b2215bff7da9b8cc423ad5"),
 )
-# Tags 1.0-9 and 1.3-0 of the repository, read in a copy of it.
-_NV_PEER_MEM_COMMIT = "8a79f11fc856fc04ca359465ab64191800d77135"
-_NV_PEER_MEM_LAST = "a15f0f666f40efa33b2719f80fe3d968586d2d4d"
-_NV_PEER_MEM = (
-    Artifact("nv_peer_mem", "1.0-9", "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % _NV_PEER_MEM_COMMIT, "archive",
-             "operator", None, "NPM (archive of the commit below; nobody here has its checksum)"),
-    Artifact("nv_peer_mem-git", "1.0-9", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_COMMIT,
-             'NPM (tag 1.0-9, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
-    Artifact("nv_peer_mem-1.3", "1.3-0", "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % _NV_PEER_MEM_LAST, "archive",
-             "operator", None, "NPM (archive of the commit below; nobody here has its checksum)"),
-    Artifact("nv_peer_mem-1.3-git", "1.3-0", "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", _NV_PEER_MEM_LAST,
-             "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
-)
+# Tags 1.0-9 and 1.3-0 of the repository, read in a copy of it: (name, release, commit, source).
+_NV_PEER_MEM = tuple(row for name, release, commit, source in (
+    ("nv_peer_mem", "1.0-9", "8a79f11fc856fc04ca359465ab64191800d77135",
+     'NPM (tag 1.0-9, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
+    ("nv_peer_mem-1.3", "1.3-0", "a15f0f666f40efa33b2719f80fe3d968586d2d4d", "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
+) for row in (
+    Artifact(name, release, "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % commit, "archive", "operator", None,
+             "NPM (archive of the commit below; nobody here has its checksum)"),
+    Artifact(name + "-git", release, "https://github.com/Mellanox/nv_peer_memory.git", "archive", "commit", commit, source),
+))
 _PYPI = INDEX + "/packages/%s/nvidia_nccl_%s-{version}-py3-none-manylinux_2_18_%s.whl"
 _WHEEL = "PyPI, project nvidia-nccl-%s: sha256 (and BLAKE2b-256, of which the URL is made) computed here from the wheel"
 _NCCL_WHEELS = (  # (CUDA, architecture, place, sha256) of NCCL_RELEASE; another release has another place
@@ -258,6 +257,12 @@ _ERDMA_ROWS = tuple(
               "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
 ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
 ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS) + _AIACC
+# Systems that NVIDIA serves from RHEL's directories: built from the same sources.
+REBUILDS = {
+    "doca": ("rhel", "rocky", "almalinux"),  # AZ installs rhel8 and rhel9 packages on AlmaLinux and Rocky Linux
+    "mlnx_ofed": ("rhel", "rocky", "almalinux"),
+    "cuda": ("rhel", "rocky", "almalinux", "ol"),  # NVIDIA (driver installation guide, table of distributions)
+}
 _BY_NAME: Dict[str, Artifact] = {row.name: row for row in ARTIFACTS}
 
 
@@ -306,6 +311,47 @@ def pinned(artifact: Artifact, spec: Any, version: Optional[str] = None) -> Opti
     return given if given is not None or version not in (None, artifact.version) else artifact.value
 
 
+class Source(NamedTuple):
+    """An archive to download. ``sha256`` None: nobody vouches for it yet, so it is not taken."""
+
+    version: str
+    artifact: str
+    url: str
+    sha256: Optional[str]
+
+
+def source_of(name: str, spec: Any, version: Optional[str] = None) -> Optional[Source]:
+    """The archive of a release, through the site's mirror; None where the catalogue has no such artifact."""
+    artifact = find(name)
+    if artifact is None:
+        return None
+    wanted = version or artifact.version
+    return Source(wanted, name, mirrored(located(artifact, wanted), spec["artifact_mirror"]), pinned(artifact, spec, wanted))
+
+
 def pin_form(artifact: Artifact) -> str:
     """sha256, fingerprint or commit: what an operator's pin for this artifact has to be."""
     return artifact.pin if artifact.pin != "operator" else OPERATOR_PIN[artifact.kind]
+
+
+def label_of(vendor: str, platform: Platform) -> Optional[str]:
+    """ubuntu24.04 for DOCA, ubuntu2404 for CUDA, rhel9.5 for MLNX_OFED …; None for a system that the vendor does not serve."""
+    if vendor == "erdma":
+        return erdma.label_of(platform)
+    major = platform.version.partition(".")[0]
+    if platform.id == "ubuntu":
+        return "ubuntu" + (platform.version.replace(".", "") if vendor == "cuda" else platform.version)
+    if platform.id == "debian":
+        return "debian" + major
+    if platform.id in REBUILDS[vendor]:
+        return "rhel" + (platform.version if vendor == "mlnx_ofed" else major)
+    return None
+
+
+def rows_of(vendor: str, identity: Identity) -> Tuple[Optional[Artifact], Optional[Artifact]]:
+    """(repository, key) of a vendor (doca, mlnx_ofed, cuda, erdma) for a node; None where the catalogue has none."""
+    place = "%s-%s" % (label_of(vendor, identity.platform), identity.arch)
+    repository = find("%s-%s" % (vendor, place))
+    if vendor == "erdma":
+        return repository, find(erdma.KEY)
+    return repository, find("%s-key-%s" % (vendor, place))

@@ -11,8 +11,8 @@ from typing import NamedTuple, Optional, Tuple
 from ..formats.versions import compare
 from ..spec.model import Spec
 from ..types import Identity
+from .artifacts import rows_of
 from .drivers import Wanted, driver_fits, minimum_driver
-from .labels import rows_of
 
 TOOLKIT_RELEASE = "1.19.1"
 TOOLKIT_SOURCE = "NVIDIA/nvidia-docker issue 1731 (in the CUDA repositories since 1.13); a public guide lists 1.19.1-1 there for ubuntu2204"
@@ -34,7 +34,7 @@ RDMA_RESOURCES = {
     "infiniband": "rdma/rdma_shared_device_a",
 }
 GPU_RESOURCE = "nvidia.com/gpu"  # NVIDIA's device plugin
-_REQUIRED_CUDA = re.compile(r"(?:^|\s)cuda>=([0-9]+(?:\.[0-9]+)*)")
+_REQUIRED_CUDA = re.compile(r"(?:^|\s)cuda>=([0-9]{1,9}(?:\.[0-9]{1,9})*)")
 _CUDA = re.compile(r"[0-9]{1,2}(?:\.[0-9]+){0,2}\Z")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's GPU driver branches, CUDA and cuDNN: what is pinned, what fits together, and the packages by family. Pure.
+"""NVIDIA's GPUs, driver branches, CUDA and cuDNN: what is pinned, what fits together, and the packages by family. Pure.
 
 apt takes the newest version of whatever a package depends on, and NVIDIA's packages depend on each
 other in exactly one version: an older release than the newest installs only while ``version_pins``
@@ -12,8 +12,8 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats.versions import compare
 from ..spec.model import Spec
-from ..types import Identity
-from .labels import rows_of
+from ..types import Gpu, Identity
+from .artifacts import rows_of
 
 
 class Branch(NamedTuple):
@@ -58,14 +58,31 @@ _AZ = "AZ (install_nvidiagpudriver.sh, install_nvidia_fabric_manager.sh)"
 _CUDA_GUIDE = "NVIDIA (CUDA installation guide for Linux: meta packages)"
 _CUDNN = "NVIDIA's CUDA repository: package names as public build files of CUDA 12 and 13 install them"
 DRIVER_GLOBS = ("*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*", "cuda-drivers*")
-_NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)*)")  # of a package version, 1:580.95.05-1ubuntu1
+# What a GPU's PCI device id says. NVIDIA gives ids out by generation, in rising order: below 0x1e00 nothing is Turing or later (the open
+# modules' list of compatible GPUs begins at 0x1e02), and from 0x2900 on everything is Blackwell or later.
+TURING = 0x1E00
+BLACKWELL = 0x2900
+GRACE_HOPPER = (0x2342, 0x2348)  # GH200 480GB and 144G HBM3e
+# HGX boards whose NVSwitches sit behind ConnectX-7 bridges: no function of NVIDIA's on the PCI bus shows them.
+HIDDEN_NVSWITCH = (0x2901,)  # B200
+# First and last id of a generation as pci.ids has them, and the compute capability of its chips (NVIDIA, CUDA GPUs).
+# Newer ones only the driver knows: ids of Blackwell are not in order of chips.
+CAPABILITIES = (
+    (0x1DB1, 0x1DBE, "7.0"),  # GV100
+    (0x1E00, 0x1FFF, "7.5"),  # TU102 to TU106
+    (0x20B0, 0x20FF, "8.0"),  # GA100
+    (0x2200, 0x22FF, "8.6"),  # GA102
+    (0x2302, 0x23FF, "9.0"),  # GH100
+    (0x2482, 0x25FF, "8.6"),  # GA104 to GA107
+    (0x2684, 0x28FF, "8.9"),  # AD102 to AD107
+    (0x2901, 0x2901, "10.0"),  # B200
+)
+GPUS_SOURCE = "OGK (README, compatible GPUs), pci.ids, NVIDIA (open modules are the only ones for Grace Hopper and Blackwell)"
+_NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]{1,9})+)")  # of a package version, 1:580.95.05-1ubuntu1
 
 
 def find_branch(name: str) -> Optional[Branch]:
-    for row in BRANCHES:
-        if row.name == name:
-            return row
-    return None
+    return next((row for row in BRANCHES if row.name == name), None)
 
 
 def wanted_driver(values: Mapping[str, Any]) -> Optional[str]:
@@ -73,11 +90,15 @@ def wanted_driver(values: Mapping[str, Any]) -> Optional[str]:
     branch = values["gpu_driver_branch"]
     if branch is None:
         return None
-    found = _NUMBERS.match(values["gpu_driver_version"] or "")
-    if found is not None:
-        return found.group(1)
     row = find_branch(branch)
-    return row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
+    pinned = row.version if row is not None and values.get("gpu_driver_source") == "cuda_repository" else None
+    return numbers_of(values["gpu_driver_version"]) or pinned
+
+
+def numbers_of(version: Optional[str]) -> Optional[str]:
+    """580.95.05 of a package's version."""
+    found = _NUMBERS.match(version or "")
+    return found.group(1) if found is not None else None
 
 
 def minimum_driver(cuda_version: str) -> str:
@@ -143,21 +164,16 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         names.append(("nvidia-driver-cuda", "nvidia-smi and the CUDA driver library", _GUIDE))
         if spec["gpu_driver_persistence"]:
             names.append(("nvidia-persistenced", "keeps the driver initialised", _GUIDE))
-    if _fabricmanager(spec, identity):
-        names.append((_fabricmanager_name(family, str(spec["gpu_driver_branch"])), "NVSwitch: must have exactly the driver's version", _AZ))
+    if wants_fabricmanager(spec, identity):
+        branch = str(spec["gpu_driver_branch"])  # one name since 580; before that each family had its own
+        older = "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
+        names.append(("nvidia-fabricmanager" if int(branch) >= 580 else older, "NVSwitch: must have exactly the driver's version", _AZ))
     return names
 
 
-def _fabricmanager(spec: Spec, identity: Identity) -> bool:
+def wants_fabricmanager(spec: Spec, identity: Identity) -> bool:
     wanted = spec["gpu_driver_fabricmanager"]
     return bool(identity.nvswitches) if wanted is None else bool(wanted)
-
-
-def _fabricmanager_name(family: str, branch: str) -> str:
-    """One name since 580; before that each family had its own."""
-    if int(branch) >= 580:
-        return "nvidia-fabricmanager"
-    return "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
 
 
 def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
@@ -166,11 +182,11 @@ def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, 
     if identity.platform.id == "ubuntu":
         source = "Ubuntu (restricted: nvidia-graphics-drivers-%s-server)" % branch
         names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]
-        if _fabricmanager(spec, identity):
+        if wants_fabricmanager(spec, identity):
             names.append(("nvidia-fabricmanager-%s" % branch, "NVSwitch: must have exactly the driver's version",
                           "Ubuntu (multiverse: fabric-manager-%s)" % branch))
         return names
-    if identity.platform.id == "debian" and not _fabricmanager(spec, identity):
+    if identity.platform.id == "debian" and not wants_fabricmanager(spec, identity):
         source = "Debian (non-free: nvidia-graphics-drivers)"
         module = "nvidia-open-kernel-dkms" if is_open else "nvidia-kernel-dkms"
         return [("nvidia-driver", "the driver as Debian builds it", source), (module, "its kernel modules, built here by DKMS", source)]
@@ -226,3 +242,31 @@ def cuda_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
         for part, why in (("", "cuDNN"), ("-headers", "cuDNN's headers"), ("-" + devel, "to build against cuDNN")):
             rows.append(Wanted("%s%s-cuda-%s" % (library, part, major), cudnn, why, _CUDNN))
     return tuple(rows)
+
+
+def number_of(gpu: Gpu) -> Optional[int]:
+    try:
+        return int(gpu.device_id, 16)
+    except ValueError:
+        return None
+
+
+def only_open(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
+    """Those that the proprietary kernel modules do not drive."""
+    return tuple(gpu for gpu in gpus if (number_of(gpu) or 0) >= BLACKWELL or number_of(gpu) in GRACE_HOPPER)
+
+
+def only_proprietary(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
+    """Those that the open kernel modules do not drive."""
+    return tuple(gpu for gpu in gpus if 0 < (number_of(gpu) or 0) < TURING)
+
+
+def hides_nvswitches(gpus: Tuple[Gpu, ...]) -> bool:
+    """Whether these GPUs come on a board with NVSwitches that the PCI bus does not show."""
+    return any(number_of(gpu) in HIDDEN_NVSWITCH for gpu in gpus)
+
+
+def compute_capability(gpu: Gpu) -> Optional[str]:
+    """``9.0`` for an H100, without asking a driver; None for a chip that the catalogue does not have."""
+    number = number_of(gpu) or 0
+    return next((capability for first, last, capability in CAPABILITIES if first <= number <= last), None)

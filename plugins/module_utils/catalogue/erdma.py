@@ -5,9 +5,10 @@ libibverbs opens an eRDMA device with the provider ``erdma`` alone. rdma-core ha
 Alibaba has repositories, for x86_64, and no others: a system that is in neither table is refused by name.
 """
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from ..types import Identity, Platform
+from .inbox import CORE, DEVINFO, MANAGER, PERFTEST, VERBS, Package
 from .platforms import find_system
 
 PROVIDER = "erdma"
@@ -39,16 +40,6 @@ class Place(NamedTuple):
     source: str
 
 
-class Wanted(NamedTuple):
-    """One package of the user space. ``supplied``: Alibaba's repository is known to have it, so it must come from there."""
-
-    name: str
-    supplied: bool
-    why: str
-    source: str
-    units: Tuple[str, ...] = ()
-
-
 _DEBIAN = "Debian's archive (versions of rdma-core)"
 _UBUNTU = "Ubuntu's archive (versions of rdma-core)"
 INBOX = (
@@ -70,46 +61,42 @@ PLACES = (
 )
 _DEB = "S4:88; ALI (ACK page)"
 _RPM = "S4:72"
-PACKAGES = {
+PACKAGES = {  # supplied: Alibaba's repository is known to have it, so it must come from there
     "debian": (
-        Wanted("libibverbs1", True, "the verbs library that NCCL and perftest open", _DEB),
-        Wanted("ibverbs-providers", True, "has the provider erdma, without which libibverbs finds no device", _DEB),
-        Wanted("ibverbs-utils", True, "ibv_devinfo: the only reader of active_mtu", _DEB),
-        Wanted("librdmacm1", True, "connection manager library; perftest -R", _DEB),
-        Wanted("rdmacm-utils", False, "rping", "domain A4"),
-        Wanted("perftest", False, "bandwidth and latency between nodes", "domain A4"),
+        Package("libibverbs1", VERBS, _DEB, supplied=True),
+        Package("ibverbs-providers", "has the provider erdma, without which libibverbs finds no device", _DEB, supplied=True),
+        Package("ibverbs-utils", DEVINFO, _DEB, supplied=True),
+        Package("librdmacm1", MANAGER, _DEB, supplied=True),
+        Package("rdmacm-utils", "rping", "domain A4"),
+        Package("perftest", PERFTEST, "domain A4"),
     ),
     "redhat": (
-        Wanted("libibverbs", True, "the verbs library with its providers, erdma among them", _RPM),
-        Wanted("rdma-core", True, "udev rules and module lists of the stack", _RPM, ("rdma-ndd.service",)),
-        Wanted("librdmacm", True, "connection manager library; perftest -R", _RPM),
-        Wanted("libibverbs-utils", True, "ibv_devinfo: the only reader of active_mtu", _RPM),
-        Wanted("perftest", False, "bandwidth and latency between nodes", "ALI (eRDMA user guide: yum install perftest)"),
+        Package("libibverbs", "the verbs library with its providers, erdma among them", _RPM, supplied=True),
+        Package("rdma-core", CORE, _RPM, ("rdma-ndd.service",), supplied=True),
+        Package("librdmacm", MANAGER, _RPM, supplied=True),
+        Package("libibverbs-utils", DEVINFO, _RPM, supplied=True),
+        Package("perftest", PERFTEST, "ALI (eRDMA user guide: yum install perftest)"),
     ),
 }
 SOURCE = "S4:60 to 88, ERC, ALI"
 
 
+def _row_of(platform: Platform, rows: Sequence[Any]) -> Any:
+    """The row of a system, whose version is whole (18.04) or the part before the dot; None where a table has none."""
+    major = platform.version.partition(".")[0]
+    return next((row for row in rows if row.id == platform.id and row.version == (platform.version if "." in row.version else major)), None)
+
+
 def inbox_provider(platform: Platform) -> Optional[bool]:
     """Whether the distribution's rdma-core has the provider; None where its version is not known here."""
-    for row in INBOX:
-        if (row.id, row.version) == _named(platform, row.version):
-            return row.provider
-    return None
+    row: Optional[Inbox] = _row_of(platform, INBOX)
+    return None if row is None else row.provider
 
 
 def place_of(platform: Platform) -> Optional[Place]:
     """Alibaba's repository for a system, whatever its architecture."""
-    for row in PLACES:
-        if (row.id, row.version) == _named(platform, row.version):
-            return row
-    return None
-
-
-def _named(platform: Platform, version: str) -> Tuple[str, str]:
-    """What a system is called in a table that has ``version``: whole (18.04), or the part before the dot."""
-    whole = "." in version
-    return platform.id, platform.version if whole else platform.version.partition(".")[0]
+    place: Optional[Place] = _row_of(platform, PLACES)
+    return place
 
 
 def label_of(platform: Platform) -> Optional[str]:
@@ -126,7 +113,7 @@ def suite_of(platform: Platform) -> str:
     return "%s/erdma" % (place.name if place is not None else platform.codename)
 
 
-def packages_of(platform: Platform) -> Tuple[Wanted, ...]:
+def packages_of(platform: Platform) -> Tuple[Package, ...]:
     return PACKAGES.get(platform.family, ())
 
 
@@ -151,9 +138,5 @@ def no_repository(identity: Identity) -> Optional[str]:
 
 def _names(rows: Sequence[Any]) -> str:
     """As people call the systems of a table; of INBOX those with the provider."""
-    found: List[str] = []
-    for row in rows:
-        system = find_system(row.id, row.version)
-        if system is not None and (not isinstance(row, Inbox) or row.provider):
-            found.append(system.name)
-    return ", ".join(found)
+    systems = [find_system(row.id, row.version) for row in rows if not isinstance(row, Inbox) or row.provider]
+    return ", ".join(system.name for system in systems if system is not None)

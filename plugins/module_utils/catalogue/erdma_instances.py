@@ -74,10 +74,7 @@ NO_TYPE = "erdma_instance_type is not set"
 
 
 def erdma_instance(name: Optional[str]) -> Optional[ErdmaInstance]:
-    for row in ERDMA_INSTANCES:
-        if row.name == name:
-            return row
-    return None
+    return next((row for row in ERDMA_INSTANCES if row.name == name), None)
 
 
 def known_types() -> Tuple[str, ...]:

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The distributions' own RDMA packages, and what each one brings to a node.
-
-A plan for a bare node needs to know what a package will provide before it is there:
-tools, units, the kernel modules that its files load. Names are the distribution's; where a
-release renamed a package, ``RENAMED`` says for which releases the old name holds.
+"""The distributions' own RDMA packages. Names are the distribution's; where a release renamed one, ``RENAMED`` says for which releases
+the old name holds.
 """
 
 from typing import Dict, NamedTuple, Optional, Tuple
@@ -12,68 +9,73 @@ from ..types import Platform
 
 
 class Package(NamedTuple):
-    """One package of a family, and what a node can do once it is installed."""
+    """One wanted package. ``tool``/``module``/``path``: wanted only where that is missing."""
 
     name: str
-    tools: Tuple[str, ...]
-    units: Tuple[str, ...]
-    modules: Tuple[str, ...]  # kernel modules that its udev rules or modules-load lists ask for; the kernel carries them
     why: str
     source: str
+    units: Tuple[str, ...] = ()
+    version: Optional[str] = None  # exact or a glob; None: any
+    tool: Optional[str] = None
+    module: Optional[str] = None
+    path: Optional[str] = None
+    supplied: bool = False  # Alibaba's repository has it: where eRDMA's provider is missing, the installed one is the wrong one
+
+    @property
+    def disruption(self) -> str:
+        """Another version restarts its services, which run all the time; templates and targets do not."""
+        return "restart" if any(unit.endswith(".service") and "@" not in unit for unit in self.units) else "none"
 
 
 _DEB = "Debian file lists, bookworm (rdma-core 44.0); Ubuntu builds the same source"
 _RPM = "linux-rdma/rdma-core redhat/rdma-core.spec; linux-system-roles/hpc"
 _SUSE = "linux-rdma/rdma-core suse/rdma-core.spec"
 _SUSE_UNREAD = "the upstream name, not looked up at SUSE"
-
-_VERBS_TOOLS = ("ibv_devices", "ibv_devinfo", "ibv_rc_pingpong", "ibv_ud_pingpong", "ibv_asyncwatch")
-_CM_TOOLS = ("rping", "ucmatose", "rdma_client", "rdma_server", "rstream", "udaddy", "mckey")
-_DIAG_TOOLS = ("ibstat", "ibstatus", "ibping", "iblinkinfo", "ibnetdiscover", "perfquery", "sminfo", "saquery")
-_PERF_TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
-_CORE_MODULES = ("ib_core", "ib_cm", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
-
-DEBIAN = (
-    Package("rdma-core", (), ("rdma-hw.target", "rdma-load-modules@.service", "rdma-ndd.service"), _CORE_MODULES,
-            "udev rules and module lists of the stack", _DEB),
-    Package("libibverbs1", (), (), (), "the verbs library that NCCL and perftest open", _DEB),
-    Package("ibverbs-providers", (), (), (), "user-space drivers: without them libibverbs finds no device", _DEB),
-    Package("ibverbs-utils", _VERBS_TOOLS, (), (), "ibv_devinfo: the only reader of active_mtu", _DEB),
-    Package("librdmacm1", (), (), (), "connection manager library; perftest -R", _DEB),
-    Package("rdmacm-utils", _CM_TOOLS, (), (), "rping", _DEB),
-    Package("infiniband-diags", _DIAG_TOOLS, (), (), "ibstat, perfquery", _DEB),
-    Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", _DEB),
-    Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", _DEB),
-)
-REDHAT = (
-    Package("rdma-core", (), ("rdma-hw.target", "rdma-load-modules@.service", "rdma-ndd.service"), _CORE_MODULES,
-            "udev rules and module lists of the stack", _RPM),
-    Package("libibverbs", (), (), (), "the verbs library with its user-space drivers", _RPM),
-    Package("libibverbs-utils", _VERBS_TOOLS, (), (), "ibv_devinfo: the only reader of active_mtu", _RPM),
-    Package("librdmacm", (), (), (), "connection manager library; perftest -R", _RPM),
-    Package("librdmacm-utils", _CM_TOOLS, (), (), "rping", _RPM),
-    Package("infiniband-diags", _DIAG_TOOLS, (), (), "ibstat, perfquery", _RPM),
-    Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", _RPM),
-    Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", _RPM),
-    Package("pciutils", ("lspci", "setpci"), (), (), "lspci: not on every minimal image", _RPM),
-)
-SUSE = (
-    Package("rdma-core", (), ("rdma-hw.target", "rdma-load-modules@.service"), _CORE_MODULES,
-            "udev rules and module lists of the stack", _SUSE),
-    Package("libibverbs1", (), (), (), "the verbs library that NCCL and perftest open", _SUSE),
-    Package("libibverbs-utils", _VERBS_TOOLS, (), (), "ibv_devinfo: the only reader of active_mtu", _SUSE),
-    Package("librdmacm1", (), (), (), "connection manager library; perftest -R", _SUSE),
-    Package("librdmacm-utils", _CM_TOOLS, (), (), "rping", _SUSE),
-    Package("infiniband-diags", _DIAG_TOOLS, (), (), "ibstat, perfquery", _SUSE),
-    Package("rdma-ndd", (), ("rdma-ndd.service",), (), "node descriptions for InfiniBand", _SUSE),
-    Package("libmlx5-1", (), (), (), "user-space driver of ConnectX-4 and later", _SUSE),
-    Package("perftest", _PERF_TOOLS, (), (), "bandwidth and latency between nodes", _SUSE_UNREAD),
-    Package("mstflint", ("mstflint", "mstconfig", "mstreg"), (), (), "firmware query of NVIDIA NICs, inbox", _SUSE_UNREAD),
-)
+CORE = "udev rules and module lists of the stack"
+VERBS = "the verbs library that NCCL and perftest open"
+DEVINFO = "ibv_devinfo: the only reader of active_mtu"
+MANAGER = "connection manager library; perftest -R"
+PERFTEST = "bandwidth and latency between nodes"
+_FIRMWARE = "firmware query of NVIDIA NICs, inbox"
+FAMILIES: Dict[str, Tuple[Package, ...]] = {
+    "debian": (
+        Package("rdma-core", CORE, _DEB, ("rdma-hw.target", "rdma-load-modules@.service", "rdma-ndd.service")),
+        Package("libibverbs1", VERBS, _DEB),
+        Package("ibverbs-providers", "user-space drivers: without them libibverbs finds no device", _DEB),
+        Package("ibverbs-utils", DEVINFO, _DEB),
+        Package("librdmacm1", MANAGER, _DEB),
+        Package("rdmacm-utils", "rping", _DEB),
+        Package("infiniband-diags", "ibstat, perfquery", _DEB),
+        Package("perftest", PERFTEST, _DEB),
+        Package("mstflint", _FIRMWARE, _DEB),
+    ),
+    "redhat": (
+        Package("rdma-core", CORE, _RPM, ("rdma-hw.target", "rdma-load-modules@.service", "rdma-ndd.service")),
+        Package("libibverbs", "the verbs library with its user-space drivers", _RPM),
+        Package("libibverbs-utils", DEVINFO, _RPM),
+        Package("librdmacm", MANAGER, _RPM),
+        Package("librdmacm-utils", "rping", _RPM),
+        Package("infiniband-diags", "ibstat, perfquery", _RPM),
+        Package("perftest", PERFTEST, _RPM),
+        Package("mstflint", _FIRMWARE, _RPM),
+        Package("pciutils", "lspci: not on every minimal image", _RPM),
+    ),
+    "suse": (
+        Package("rdma-core", CORE, _SUSE, ("rdma-hw.target", "rdma-load-modules@.service")),
+        Package("libibverbs1", VERBS, _SUSE),
+        Package("libibverbs-utils", DEVINFO, _SUSE),
+        Package("librdmacm1", MANAGER, _SUSE),
+        Package("librdmacm-utils", "rping", _SUSE),
+        Package("infiniband-diags", "ibstat, perfquery", _SUSE),
+        Package("rdma-ndd", "node descriptions for InfiniBand", _SUSE, ("rdma-ndd.service",)),
+        Package("libmlx5-1", "user-space driver of ConnectX-4 and later", _SUSE),
+        Package("perftest", PERFTEST, _SUSE_UNREAD),
+        Package("mstflint", _FIRMWARE, _SUSE_UNREAD),
+    ),
+}
 # Of no use where every RDMA device is software: it has no firmware, no InfiniBand subnet and no PCI function.
 # infiniband-diags would bring perl, mstflint 20 MB.
 HARDWARE_ONLY = ("infiniband-diags", "mstflint", "pciutils", "rdma-ndd", "libmlx5-1")
-FAMILIES: Dict[str, Tuple[Package, ...]] = {"debian": DEBIAN, "redhat": REDHAT, "suse": SUSE}
 
 # name in this table -> (name since the change, releases that still have the old one).
 # Debian's 64-bit time_t transition: Ubuntu 24.04 and Debian 13 are the first with the new name.
@@ -81,12 +83,9 @@ RENAMED = {
     "librdmacm1": ("librdmacm1t64", ("buster", "bullseye", "bookworm", "bionic", "focal", "jammy")),
 }
 
-# Kernel modules that some distributions keep out of the default kernel package; {kernel} is `uname -r`.
-_EXTRA_MODULES = ("rdma_rxe", "siw")
-EXTRA_MODULE_PACKAGES = {
-    "ubuntu": ("linux-modules-extra-{kernel}", _EXTRA_MODULES, "Ubuntu splits rarely used modules off its kernel"),
-    "redhat": ("kernel-modules-extra-{kernel}", _EXTRA_MODULES, "RHEL splits rarely used modules off its kernel"),
-}
+# Some distributions keep these modules out of the default kernel package: Ubuntu and RHEL split rarely used ones off their kernels.
+EXTRA_MODULES = ("rdma_rxe", "siw")
+EXTRA_MODULE_PACKAGES = {"ubuntu": "linux-modules-extra-%s", "redhat": "kernel-modules-extra-%s"}  # and `uname -r`
 
 
 def inbox_packages(platform: Platform, *, software_only: bool = False) -> Tuple[Package, ...]:
@@ -99,21 +98,11 @@ def inbox_packages(platform: Platform, *, software_only: bool = False) -> Tuple[
         rows = tuple(row for row in rows if row.name not in HARDWARE_ONLY)
     if platform.family != "debian":
         return rows
-    return tuple(row._replace(name=_present_name(row.name, platform.codename)) for row in rows)
-
-
-def _present_name(name: str, codename: str) -> str:
-    if name not in RENAMED:
-        return name
-    new, old_releases = RENAMED[name]
-    return name if codename in old_releases else new
+    new = {old: name for old, (name, releases) in RENAMED.items() if platform.codename not in releases}
+    return tuple(row._replace(name=new.get(row.name, row.name)) for row in rows)
 
 
 def package_of_module(platform: Platform, kernel: str, module: str) -> Optional[str]:
     """Which package brings a kernel module that the default kernel package leaves out, or None."""
-    for key in (platform.id, platform.family):
-        if key in EXTRA_MODULE_PACKAGES:
-            pattern, modules, _why = EXTRA_MODULE_PACKAGES[key]
-            if module in modules:
-                return pattern.format(kernel=kernel)
-    return None
+    pattern = EXTRA_MODULE_PACKAGES.get(platform.id) or EXTRA_MODULE_PACKAGES.get(platform.family)
+    return pattern % kernel if pattern is not None and module in EXTRA_MODULES else None

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity
-from .artifacts import NCCL_RELEASE
+from .artifacts import NCCL_RELEASE, rows_of
 from .drivers import MINIMUM_DRIVERS, Wanted, driver_fits
-from .labels import rows_of
 
 PACKAGED, IN_PREFIX = ("repository", "distribution"), ("wheel", "source")
 

@@ -5,9 +5,8 @@ from typing import Dict, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity, Platform
-from .artifacts import Artifact, find
+from .artifacts import Artifact, find, label_of
 from .drivers import Wanted
-from .labels import label_of
 from .stacks import TITLES, vendor_stack
 
 PACKAGED = ("openmpi", "mpich")

@@ -40,10 +40,7 @@ NAMES = tuple(row.name for row in PARAMETERS)
 
 def find(name: str) -> Optional[Parameter]:
     """The row of a parameter, for any port."""
-    for row in PARAMETERS:
-        if row.name == re.sub(r"_P[1-4]\Z", "_P1", name):
-            return row
-    return None
+    return next((row for row in PARAMETERS if row.name == re.sub(r"_P[1-4]\Z", "_P1", name)), None)
 
 
 def fits(row: Parameter, value: Any) -> bool:

@@ -11,6 +11,8 @@ What the distributions' own RDMA packages are called is in ``inbox.py``.
 
 from typing import NamedTuple, Optional, Tuple
 
+from ..types import Identity
+
 
 class System(NamedTuple):
     """One release of a distribution. ``version`` is VERSION_ID or the part of it before a dot."""
@@ -77,17 +79,12 @@ FAMILIES = {
     "alinux": "redhat", "anolis": "redhat", "openeuler": "redhat", "ol": "redhat", "amzn": "redhat",
     "suse": "suse", "sles": "suse", "opensuse": "suse",
 }
-PACKAGE_MANAGERS = {"debian": "apt", "redhat": "dnf", "suse": "zypper"}
 
 
 def find_system(os_id: str, version: str) -> Optional[System]:
     """The row of a system: the exact VERSION_ID first, then the major version."""
-    wanted = os_id.lower()
-    for candidate in (version, version.partition(".")[0]):
-        for row in SYSTEMS:
-            if row.id.lower() == wanted and row.version == candidate:
-                return row
-    return None
+    rows = {row.version: row for row in SYSTEMS if row.id.lower() == os_id.lower()}
+    return rows.get(version) or rows.get(version.partition(".")[0])
 
 
 def family_of(os_id: str, like: Tuple[str, ...], version: str = "") -> Tuple[str, str]:
@@ -95,11 +92,13 @@ def family_of(os_id: str, like: Tuple[str, ...], version: str = "") -> Tuple[str
     row = find_system(os_id, version)
     if row is not None:
         return row.family, row.package_manager
-    for name in (os_id,) + like:
-        family = FAMILIES.get(name.lower())
-        if family is not None:
-            return family, PACKAGE_MANAGERS[family]
-    return "unknown", "unknown"
+    family = next((FAMILIES[name.lower()] for name in (os_id,) + like if name.lower() in FAMILIES), "unknown")
+    return family, {"debian": "apt", "redhat": "dnf", "suse": "zypper"}.get(family, "unknown")
+
+
+def system_of(identity: Identity) -> str:
+    """``Debian GNU/Linux 12 (x86_64)``, for messages."""
+    return "%s (%s)" % (identity.platform.pretty or identity.platform.id, identity.arch)
 
 
 def end_of_life(row: System, today: str) -> bool:

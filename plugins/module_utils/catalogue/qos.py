@@ -71,10 +71,7 @@ DEFAULT_QOS: Dict[str, str] = {"roce": "dscp26-prio3", "infiniband": NONE, "erdm
 
 def qos_profile(name: str) -> Optional[QosProfile]:
     """The catalogue's profile of this name; None for ``none``, ``custom`` and a name that is no profile."""
-    for profile in QOS_PROFILES:
-        if profile.name == name:
-            return profile
-    return None
+    return next((profile for profile in QOS_PROFILES if profile.name == name), None)
 
 
 def site_profile(name: str, custom: Mapping[str, Any]) -> Optional[QosProfile]:

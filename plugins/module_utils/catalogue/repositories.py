@@ -6,9 +6,8 @@ from typing import Dict, NamedTuple, Optional, Tuple
 from ..spec.model import Spec
 from ..types import Identity
 from . import erdma
-from .artifacts import located, mirrored, pinned
+from .artifacts import located, mirrored, pinned, rows_of
 from .drivers import VersionPin, module_stream, version_pins, wants_cuda_repository
-from .labels import rows_of
 from .stacks import TITLES, VendorStack, vendor_stack
 
 
@@ -70,7 +69,7 @@ def repositories_of(spec: Spec, identity: Identity) -> Tuple[Repository, ...]:
         rows.append(_build(spec, identity, "erdma", None))
     if wants_cuda_repository(spec, identity):
         rows.append(_build(spec, identity, "cuda", None))
-    return tuple(row._replace(index_signed=INDEX_SIGNED[row.name][0]) for row in rows if row is not None)
+    return tuple(row for row in rows if row is not None)
 
 
 def wants_erdma_repository(spec: Spec, identity: Identity) -> bool:
@@ -107,13 +106,13 @@ def _build(spec: Spec, identity: Identity, name: str, stack: Optional[VendorStac
         return None
     manager = "apt" if identity.platform.package_manager == "apt" else "dnf"
     label, excludes, priority = _RULES[(name, manager)]
-    if name == "erdma":
-        supplied = erdma.supplied_by_alibaba(identity.platform)
-        return Repository(name, url, key_url, fingerprint, label, excludes, priority, False, "eRDMA user space of Alibaba Cloud", source,
-                          suite=erdma.suite_of(identity.platform), architectures="" if source == "inventory" else erdma.APT_ARCH,
-                          supplies=supplied)
     purpose = "NVIDIA %s %s" % (TITLES[name], release) if stack is not None else "NVIDIA CUDA"
-    if stack is not None:
-        return Repository(name, url, key_url, fingerprint, label, excludes, priority, True, purpose, source)
-    return Repository(name, url, key_url, fingerprint, label, excludes, priority, True, purpose, source,
-                      version_pins(spec, identity) if manager == "apt" else (), module_stream(spec, identity) if manager == "dnf" else None)
+    row = Repository(name, url, key_url, fingerprint, label, excludes, priority, True, purpose, source, index_signed=INDEX_SIGNED[name][0])
+    if name == "erdma":
+        return row._replace(
+            flat=False, purpose="eRDMA user space of Alibaba Cloud", suite=erdma.suite_of(identity.platform),
+            architectures="" if source == "inventory" else erdma.APT_ARCH,
+            supplies=erdma.supplied_by_alibaba(identity.platform))
+    if name == "cuda":
+        return row._replace(pins=version_pins(spec, identity)) if manager == "apt" else row._replace(stream=module_stream(spec, identity))
+    return row

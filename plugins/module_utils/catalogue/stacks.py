@@ -7,8 +7,7 @@ from typing import NamedTuple, Optional, Tuple
 from ..spec.match import match_rails
 from ..spec.model import Spec
 from ..types import Hca, Identity
-from .artifacts import ARTIFACTS, DOCA_RELEASE, MLNX_OFED_RELEASE
-from .labels import rows_of
+from .artifacts import ARTIFACTS, DOCA_RELEASE, MLNX_OFED_RELEASE, rows_of
 
 NVIDIA_DRIVERS = ("mlx5_core", "mlx4_core")
 VENDORS = ("doca", "mlnx_ofed")
@@ -61,6 +60,12 @@ VENDOR_STACKS = tuple(
     VendorStack(name, _RELEASES[name], PROFILES[name][0], _RELEASES[name] + "*", _FAMILY[name], MARK, _ANY_DKMS, UNIT, _SOURCES[name])
     for name in VENDORS
 )
+
+
+def marked(version: str) -> bool:
+    """A vendor's build, whatever the package is called."""
+    return any(re.search(row.mark, version) for row in VENDOR_STACKS)
+
 
 # PCI device ids of generations that a stack leaves out (the kernel's mlx5_core: mlx5_core_pci_table).
 CONNECTX_4 = ("0x1013", "0x1014")

@@ -7,28 +7,26 @@ The verdicts are over the facts, so that what the inventory leaves alone is judg
 from typing import Callable, List, NamedTuple, Tuple
 
 from ..areas.erdma import erdma
-from ..areas.erdma.device_verdicts import judge_devices
-from ..areas.erdma.mode_verdicts import judge_mode
+from ..areas.erdma.verdicts import judge_devices, judge_mode
 from ..areas.firewall import firewall
 from ..areas.firewall.verdicts import judge_firewall
 from ..areas.gpu import gpu_driver, gpudirect
 from ..areas.gpu.gpu_driver_verdicts import judge_gpus
-from ..areas.gpu.gpudirect_verdicts import judge_gpudirect
+from ..areas.gpu.gpudirect_evidence import judge_gpudirect
 from ..areas.kernel import kernel
-from ..areas.kernel.verdicts import judge_kernel
+from ..areas.kernel.kernel import judge_kernel
 from ..areas.nccl import aiacc, environment
-from ..areas.nccl.aiacc_verdicts import judge_aiacc
-from ..areas.nccl.gid_verdicts import judge_nccl_gid
+from ..areas.nccl.aiacc import judge_aiacc
+from ..areas.nccl.gid_index import judge_nccl_gid
 from ..areas.network import network, rxe
 from ..areas.network.verdicts import judge_interfaces, judge_soft_roce
 from ..areas.qos import roce_qos
-from ..areas.qos.boot_verdicts import judge_boots
-from ..areas.qos.chain_verdicts import judge_chains
+from ..areas.qos.verdicts import judge_boots, judge_chains
 from ..areas.stack import dkms, packages, stack
 from ..areas.stack.verdicts import judge_builds, judge_packages, judge_stack
 from ..areas.system import limits, nic_firmware, pci
 from ..areas.system.limits import judge_memlock
-from ..areas.system.nic_firmware_verdicts import judge_firmware
+from ..areas.system.nic_firmware import judge_firmware
 from ..areas.system.pci_verdicts import judge_platform
 from ..rules.comparisons import Inspection
 from ..types import Verdict

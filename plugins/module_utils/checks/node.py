@@ -1,31 +1,134 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on one node: every rail, the HCAs in all, and what is left of the plan. Pure."""
+"""Verdicts on one node: every rail (link, rate, path MTU, GID, firmware), the HCAs in all, and what is left of the plan. Pure."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..areas.network.verdicts import judge_devices
-from ..rules.comparisons import Inspection, Where, equal, verdict
-from ..rules.path_mtu import is_iwarp, netdev_facts, port_facts, roce_gid_index
-from ..spec.match import RailTarget, match_rails
+from ..areas.network.verdicts import judge_devices, ports_of
+from ..rules.comparisons import Inspection, Where, at_least, equal, no_expectation, unreadable, verdict
+from ..rules.erdma_mode import DEFAULT
+from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
+from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
-from .rail import judge_rails
 
 HEALTH = "hca"  # the area of what no area sets
+# What a port of each fabric says in its link_layer file.
+LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
+# Drivers whose sysfs rate is a constant in the source and says nothing about the link
+# (erdma_verbs.c: 100 Gb/sec whatever the instance type; rxe_param.h: speed and width are made up).
+CONSTANT_RATE = {
+    "erdma": "eRDMA always reports 100 Gb/sec",
+    "rdma_rxe": "Soft-RoCE reports a made-up rate",
+}
+SOFTWARE = ("rdma_rxe", "siw")
 
 
 def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does."""
     verdicts = [(row.area, item) for row in AREA_VERDICTS for item in row.judge(seen)]
-    health = [_hca_count(seen)] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
+    hcas = seen.facts.get("hcas")
+    count = equal("node.hcas", Where(seen.node, None, None, "HCAs"), seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
+                  "rdma_expect.hcas", "number of HCAs")
+    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 
-def _hca_count(seen: Inspection) -> Verdict:
-    hcas = seen.facts.get("hcas")
-    count, where = len(hcas) if hcas is not None else None, Where(seen.node, None, None, "HCAs")
-    return equal("node.hcas", where, seen.spec.expect.get("hcas"), count, "rdma_expect.hcas", "number of HCAs")
+def judge_rails(seen: Inspection) -> List[Verdict]:
+    """The health of every rail that has a device."""
+    verdicts: List[Verdict] = []
+    for target, where, port in ports_of(seen):
+        hca = hca_facts(seen.facts, where.hca) or {}
+        verdicts += _link(where, seen.spec, hca, port) + [
+            _active_mtu(where, seen.spec, target.rail.mtu, port),
+            _gid(where, seen.spec, target, hca, port),
+            _firmware(where, seen.spec, hca),
+            equal("hca.hca_type", where, seen.spec.expect.get("hca_type"), hca.get("hca_type"), "rdma_expect.hca_type", "HCA type"),
+        ]
+    return verdicts
+
+
+def _firmware(where: Where, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
+    if hca.get("driver") in SOFTWARE:
+        return verdict("hca.fw_ver", where, "skipped", None, None, "%s is software: it has no firmware" % hca.get("driver"))
+    return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "rdma_expect.fw_ver", "firmware")
+
+
+def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
+    layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
+    return [
+        _state(where, port),
+        _floor("port.phys_state", where, "LinkUp", port.get("phys_state"), "physical state"),
+        equal("port.link_layer", where, layer, port.get("link_layer"), "rdma_expect.link_layer", "link layer"),
+        _rate(where, spec.expect.get("rate_gbps"), hca, port),
+    ]
+
+
+def _floor(check: str, where: Where, expected: str, found: Optional[str], what: str) -> Verdict:
+    if found is None:
+        return unreadable(check, where, expected, what)
+    return equal(check, where, expected, found, "", what)
+
+
+def _state(where: Where, port: Mapping[str, Any]) -> Verdict:
+    state = port.get("state")
+    if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
+        return verdict("port.state", where, "fail", "ACTIVE", "INIT",
+                       "no subnet manager: the link is up, but nobody gave the port a LID (sm_lid 0); start opensm or the switch's")
+    return _floor("port.state", where, "ACTIVE", state, "state")
+
+
+def _rate(where: Where, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
+    constant = CONSTANT_RATE.get(str(hca.get("driver")))
+    if constant is None:
+        return at_least("port.rate", where, floor, port.get("rate_gbps"), "rdma_expect.rate_gbps", "rate in Gb/s")
+    if floor is None:
+        return verdict("port.rate", where, "skipped", None, port.get("rate_gbps"), constant + "; judge the measured bandwidth instead")
+    return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
+
+
+def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:
+    """Exactly what the inventory expects, else at least what the rail's MTU in the inventory makes possible."""
+    found = as_int(port.get("active_mtu"))
+    wanted = spec.expect.get("active_mtu")
+    if wanted is not None:
+        return equal("port.active_mtu", where, wanted, found, "rdma_expect.active_mtu", "active_mtu")
+    if spec.fabric == "infiniband":  # the subnet manager's partition decides, not the netdev
+        return no_expectation("port.active_mtu", where, "rdma_expect.active_mtu", found)
+    floor = path_mtu_for(rail_mtu)
+    if floor is None:
+        return verdict("port.active_mtu", where, "fail", "a netdev MTU of at least 352", found,
+                       "an MTU of %d carries no RDMA path at all" % rail_mtu)
+    return at_least("port.active_mtu", where, floor, found, "rdma_mtu", "active_mtu")
+
+
+def _gid(where: Where, spec: Spec, target: RailTarget, hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
+    """RoCE needs a RoCE v2 GID that holds the rail's address; InfiniBand needs any GID."""
+    gids = port.get("gids")
+    if gids is None:
+        return unreadable("rail.gid", where, "RoCE v2", "the GID table")
+    if spec.fabric == "infiniband":
+        status, text = ("pass", "port GID") if gids else ("fail", "the GID table is empty")
+        return verdict("rail.gid", where, status, "a port GID", gids[0].get("gid") if gids else None, text)
+    address = target.rail.address
+    if address is None:
+        return no_expectation("rail.gid", where, "rdma_rails[%d].address" % target.rail.index, None)
+    if is_iwarp({"hcas": [hca]}, str(hca.get("name"))) and spec["erdma_mode"] == DEFAULT:
+        return verdict("rail.gid", where, "skipped", None, gids[0].get("gid") if gids else None,
+                       "erdma_mode default is iWARP-like: RDMA-CM connects by the address, no GID holds it")
+    expected = "RoCE v2 GID with %s" % address.split("/")[0]
+    holding = gids_holding(port, address)
+    for entry in holding:
+        if entry.get("type") == "RoCE v2":
+            found = "index %s: %s" % (entry.get("index"), entry.get("gid"))
+            return verdict("rail.gid", where, "pass", expected, found, "GID index %s" % entry.get("index"))
+    if any(entry.get("type") is None for entry in holding):
+        return unreadable("rail.gid", where, expected, "the type of the GID")
+    types = ", ".join(str(entry.get("type")) for entry in holding)
+    if holding:
+        return verdict("rail.gid", where, "fail", expected, types, "the address is in the GID table, but only as %s" % types)
+    hint = "; eRDMA has it only with compat_mode=Y" if hca.get("driver") == "erdma" else ""
+    return verdict("rail.gid", where, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint))
 
 
 def judge_plan(
@@ -35,7 +138,10 @@ def judge_plan(
 
     The plan is the one that ``railwright plan`` shows, so the two cannot disagree.
     """
-    verdicts = [_of_change(node, change, targets) for change in changes]
+    places = {target.rail.name: (target.hca.name if target.hca else None, target.port) for target in targets}
+    verdicts = [
+        verdict("config." + change.area, Where(node, *places.get(change.rail or "", (None, None)), subject=change.what), "fail",
+                change.after, change.before, change.why) for change in changes]
     verdicts.extend(
         verdict("config." + item.area, Where(node, None, None, item.subject), "fail", None, None, item.message)
         for item in problems if item.code != NO_DEVICE)  # rail.device says it
@@ -46,23 +152,15 @@ def judge_plan(
     return verdicts
 
 
-def _of_change(node: str, change: Change, targets: Sequence[RailTarget]) -> Verdict:
-    hca, port = None, None
-    for target in targets:
-        if target.rail.name == change.rail:
-            hca, port = target.hca.name if target.hca else None, target.port
-    return verdict("config." + change.area, Where(node, hca, port, change.what), "fail", change.after, change.before, change.why)
-
-
-def rail_views(spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> List[Dict[str, Any]]:
+def rail_views(seen: Inspection) -> List[Dict[str, Any]]:
     """The rails as the controller needs them for pings, perftest and the cluster's verdicts: names and places only."""
     views: List[Dict[str, Any]] = []
-    exchange = management_address(identity, facts)
-    for target in match_rails(spec, identity)[0]:
+    facts, exchange = seen.facts, management_address(seen.identity, seen.facts)
+    for target in seen.targets:
         port = port_facts(facts, target.hca.name, target.port) if target.hca is not None else None
         gid_index = None
         iwarp = target.hca is not None and is_iwarp(facts, target.hca.name)
-        gid_needed = spec.fabric != "infiniband" and not iwarp
+        gid_needed = seen.spec.fabric != "infiniband" and not iwarp
         if port is not None and target.rail.address is not None and gid_needed:
             gid_index = roce_gid_index(port, target.rail.address)
         views.append({

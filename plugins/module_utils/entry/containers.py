@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..areas.nccl import environment
 from ..formats.nccl_conf import conf_variables
-from ..host.host import Host, TreeHost
+from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.containers import Runtime, observe_cdi, observe_image, observe_infiniband, observe_numa, observe_runtimes, observe_toolkit
 from ..observe.gpu_driver import loaded_driver
@@ -48,11 +48,6 @@ def look(live: Host, spec: Optional[Spec], image: Optional[str] = None, manageme
         "image": _image(host, runtimes, image),
         "notes": notes,
     }
-
-
-def look_at_tree(path: str, spec: Optional[Spec], image: Optional[str] = None) -> Dict[str, Any]:
-    """Of a captured tree."""
-    return look(TreeHost(path), spec, image)
 
 
 def job_variables(host: Host, spec: Optional[Spec], identity: Identity) -> Tuple[Dict[str, str], List[str]]:

@@ -13,15 +13,10 @@ STEP_S = 5.0
 Answer = TypeVar("Answer")
 
 
-def run_drain(module: Any) -> None:
-    params = module.params
-    mode = "look" if module.check_mode else params["mode"]
-    try:
-        check(params)
-        seen, changed = patiently(lambda: act(Host(), mode, params), params["patience_s"])
-    except RailwrightError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=changed, drains=[as_dict(item) for item in seen])
+def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
+    check(params)
+    seen, changed = patiently(lambda: act(host, "look" if dry else params["mode"], params), params["patience_s"])
+    return {"changed": changed, "drains": [as_dict(item) for item in seen]}
 
 
 def check(params: Dict[str, Any]) -> None:
@@ -53,12 +48,11 @@ def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool
     names, reason = params["nodes"], params["reason"]
     if params["scheduler"] == "command":
         return _by_command(host, mode, params)
+    scheduler: Any = slurm if params["scheduler"] == "slurm" else kubernetes
     if mode == "look":
-        look = slurm.look if params["scheduler"] == "slurm" else kubernetes.look
-        return look(host, names), False
-    if params["scheduler"] == "slurm":
-        return (slurm.undrain if mode == "undrain" else slurm.drain)(host, names, reason)
-    return (kubernetes.undrain if mode == "undrain" else kubernetes.drain)(host, names, reason)
+        return scheduler.look(host, names), False
+    found: Tuple[List[Seen], bool] = (scheduler.undrain if mode == "undrain" else scheduler.drain)(host, names, reason)
+    return found
 
 
 def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:

@@ -3,11 +3,10 @@
 
 from typing import Any, Dict, Optional
 
-from ..areas.gpu.gpudirect import desired, observe, observe_evidence
-from ..areas.gpu.gpudirect_dkms import directory
+from ..areas.gpu.gpudirect import desired, directory, observe, observe_evidence
 from ..areas.gpu.gpudirect_evidence import evidence_of, wants_of
 from ..errors import RailwrightError
-from ..host.host import Host, TreeHost
+from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.identity import observe_identity
 from ..rules.gpudirect import NV_PEER_MEM, choose
@@ -31,11 +30,6 @@ def explain(live: Host, spec: Optional[Spec]) -> Dict[str, Any]:
         "refused": [dict(item._asdict()) for item in choice.refused],
         "evidence": [dict(row._asdict()) for row in rows],
     }
-
-
-def explain_tree(path: str) -> Dict[str, Any]:
-    """Of a captured tree."""
-    return explain(TreeHost(path), None)
 
 
 def needed_source(host: Host, spec: Spec) -> Optional[Dict[str, str]]:

@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..measure import gdr, perftest_node
-from ..measure.bandwidth_verdicts import Limits
-from ..measure.perftest import Measurement, Options
+from ..measure.gdr_pairs import Pair
+from ..measure.perftest import Limits, Measurement, Options
 from ..measure.ping import look
 from ..observe.traffic_counters import Watched
 from ..types import as_dicts
@@ -39,8 +39,8 @@ def stop(host: Host, request: Request) -> Dict[str, Any]:
 
 
 def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
-    verdicts = gdr.measure(host, request["node"], request["path"], gdr.pairs_from(request["pairs"]), options_of(request), request["port"],
-                           request["minimum"])
+    verdicts = gdr.measure(host, request["node"], request["path"], [Pair(**pair) for pair in request["pairs"]], options_of(request),
+                           request["port"], request["minimum"])
     return {"verdicts": as_dicts(verdicts)}
 
 
@@ -61,13 +61,8 @@ MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
 }
 
 
-def run_measure(module: Any) -> None:
-    """Body of the module. A node without its action plugin is told so."""
-    mode, request = module.params["mode"], module.params["filled"]
-    if request is None:
-        module.fail_json(msg="rdma_measure got no request: its action plugin did not run; call it by its full name from a playbook")
+def answer(host: Host, params: Request, _dry: bool) -> Dict[str, Any]:
     try:
-        result = MODES[mode](Host(), request)
+        return MODES[params["mode"]](host, params)
     except (RailwrightError, OSError) as error:
-        module.fail_json(msg="rdma_measure %s: %s" % (mode, error))
-    module.exit_json(changed=False, **result)
+        raise RailwrightError("%s: %s" % (params["mode"], error)) from error

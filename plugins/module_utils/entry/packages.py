@@ -8,13 +8,14 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..observe.dkms import ADDED, INSTALLED, dkms_builds, make_log_tail
 from ..observe.identity import observe_identity
+from ..observe.package_locks import wait_for_locks
 from ..plan.packages.dry_run import STATE as UNSIGNED
-from ..plan.packages.dry_run import Proof, as_dicts, check_keys, check_unsigned, make_case, one_line, overlay, wait
-from ..plan.packages.dry_run_apt import prove_apt
-from ..plan.packages.dry_run_dnf import prove_dnf
+from ..plan.packages.dry_run import Proof, check_keys, check_unsigned, make_case, one_line, overlay
+from ..plan.packages.dry_run_apt import AptProver
+from ..plan.packages.dry_run_dnf import DnfProver
 from ..spec.model import Spec
 
-PROVERS = {"apt": prove_apt, "dnf": prove_dnf}
+PROVERS = {"apt": AptProver, "dnf": DnfProver}
 LOG_LINES = 20
 # Of a package manager's long answer, the lines that say what was wrong; what dpkg says of its error stands indented below it.
 _TELLING = re.compile(
@@ -23,24 +24,19 @@ _TELLING = re.compile(
 _ANY_FAILURE = "E: Sub-process "
 
 
-def run_packages(module: Any) -> None:
-    params = module.params
-    if params["spec"] is None or params["packages"] is None:
-        module.fail_json(msg="rdma_packages got no spec: its action plugin did not run; call it as railwright.rdma.rdma_packages")
-    host = Host()
+def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     if params["mode"] == "failed":
         # `explains`: reports show these words in place of those of the task that failed.
-        module.fail_json(msg=explain_failure(host, params["failure"] or ""), explains=True)
+        return {"failed": True, "msg": explain_failure(host, params["failure"]), "explains": True}
     steps, later = parted(params["packages"]["steps"], params["after_file"])
-    if module.check_mode or (params["after_file"] and not steps):
-        module.exit_json(changed=False, steps=steps, later=bool(later), resolved=[])
+    if dry or (params["after_file"] and not steps):
+        return {"steps": steps, "later": bool(later), "resolved": []}
     try:
         proof = prove(host, Spec(params["spec"]), steps, download=params["download"])
-    except RailwrightError as error:
-        module.fail_json(msg=str(error))
     except OSError as error:
-        module.fail_json(msg="the package step cannot be proved: %s: %s; nothing was changed" % (error.filename, error.strerror))
-    module.exit_json(changed=False, steps=list(proof.steps), later=bool(later), resolved=as_dicts(proof))
+        raise RailwrightError("the package step cannot be proved: %s: %s; nothing was changed" % (
+            error.filename, error.strerror)) from error
+    return {"steps": list(proof.steps), "later": bool(later), "resolved": list(proof.resolved)}
 
 
 def parted(steps: Sequence[Dict[str, Any]], after_file: bool) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
@@ -58,9 +54,9 @@ def prove(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: 
     prover = PROVERS.get(case.identity.platform.package_manager)
     if prover is None:
         return Proof(tuple(dict(step) for step in steps), ())
-    wait(host, case, spec["rdma_stack_lock_wait_s"])
+    wait_for_locks(host, case.identity.platform.package_manager, spec["rdma_stack_lock_wait_s"])
     with overlay(host) as root:
-        return prover(host, case, root)
+        return prover(host, case, root).prove()
 
 
 def explain_failure(host: Host, text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..observe.identity import observe_identity
-from ..prefix import erdma_driver, hpcx, nccl
-from ..prefix.nccl_tests.steps import run_step
+from ..prefix import products
+from ..prefix.nccl_tests.install import run_step
 from ..prefix.python_env.install import WITHOUT_GPU, Environment
 from ..prefix.python_env.wanted import Bill
 from ..prefix.python_env.wanted import wanted as wanted_environment
@@ -32,28 +32,25 @@ def _environment(host: Host, spec: Spec, identity: Identity, given: Mapping[str,
 
 
 PRODUCTS = {
-    "nccl": Product("nccl", lambda host, spec, identity, _given: nccl.wanted(host, spec, identity),
-                    lambda spec: nccl.WITHOUT_GPU if spec["nccl_install"] in ("wheel", "source") else None),
-    "hpcx": Product("mpi", lambda host, spec, identity, _given: hpcx.wanted(host, spec, identity)),
-    "erdma_driver": Product("erdma", lambda host, spec, identity, _given: erdma_driver.wanted(host, spec, identity)),
+    "nccl": Product("nccl", lambda host, spec, identity, _given: products.wanted_nccl(host, spec, identity),
+                    lambda spec: products.WITHOUT_GPU if spec["nccl_install"] in ("wheel", "source") else None),
+    "hpcx": Product("mpi", lambda host, spec, identity, _given: products.wanted_hpcx(host, spec, identity)),
+    "erdma_driver": Product("erdma", lambda host, spec, identity, _given: products.wanted_erdma_driver(host, spec, identity)),
     "ai_environment": Product("ai_environment", _environment,
                               lambda spec: WITHOUT_GPU if spec["ai_environment_kind"] != "none" else None),
 }
 NOTHING: Dict[str, Any] = {"release": None, "notes": [], "plan": [], "drivers": {}}
 
 
-def run_prefix(module: Any) -> None:
-    params = module.params
-    product, given = params["product"], params["arguments"]
-    if given is None:
-        module.fail_json(msg="rdma_prefix: its action plugin did not run; call it as railwright.rdma.rdma_prefix from a playbook")
-    role = PRODUCTS[product].role if product in PRODUCTS else product
+def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
+    product = params["product"]
     try:
-        module.exit_json(**step(Host(), product, params["step"], given, dry=bool(module.check_mode)))
+        return step(host, product, params["step"], params, dry=dry)
     except RailwrightError as error:
-        module.fail_json(msg="%s: %s" % (role, error))
+        why = str(error)
     except OSError as error:
-        module.fail_json(msg="%s: %s: %s" % (role, error.filename, error.strerror))
+        why = "%s: %s" % (error.filename, error.strerror)
+    raise RailwrightError("%s: %s" % (PRODUCTS[product].role if product in PRODUCTS else product, why))
 
 
 def step(host: Host, product: str, name: str, given: Mapping[str, Any], *, dry: bool) -> Dict[str, Any]:

@@ -7,7 +7,7 @@ taken apart at the first one, nothing is trimmed, and both sides keep their firs
 whatever stands in the environment before all of them.
 """
 
-from typing import Dict, Iterator, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
 LINE_BYTES = 4095
 KEPT_BYTES = 1023
@@ -25,8 +25,8 @@ class Line(NamedTuple):
 def conf_lines(text: str) -> List[Line]:
     found: List[Line] = []
     for number, line in enumerate(text.encode("utf-8", "replace").split(b"\n"), 1):
-        for piece in _pieces(line):
-            bare = piece.partition(b"\0")[0]
+        for start in range(0, len(line), LINE_BYTES):
+            bare = line[start:start + LINE_BYTES].partition(b"\0")[0]
             returned = bare.endswith(b"\r")
             bare = bare[:-1] if returned else bare
             name, equals, value = bare.partition(b"=")
@@ -42,11 +42,6 @@ def conf_variables(text: Optional[str]) -> Dict[str, str]:
         if line.name and line.value is not None:
             found.setdefault(line.name, line.value)
     return found
-
-
-def _pieces(line: bytes) -> Iterator[bytes]:
-    for start in range(0, len(line), LINE_BYTES):
-        yield line[start:start + LINE_BYTES]
 
 
 def _kept(side: bytes) -> str:

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fingerprints of the keys in an OpenPGP keyring, and one key out of it in ASCII armour.
 
-A signing key is only as good as the check that it is the expected one, and nodes need not
-have gpg: so the packets are read here (RFC 4880, RFC 9580). Only primary keys count, since a
-keyring with the expected key *and another one* would accept the other one's signatures.
-Garbage has no fingerprints; it never raises.
+A signing key is only as good as the check that it is the expected one, and nodes need not have gpg: so the packets are read here (RFC 4880,
+RFC 9580). Only primary keys count, since a keyring with the expected key *and another one* would accept the other one's signatures. Garbage
+has no fingerprints; it never raises.
 """
 
 import base64
 import binascii
 import hashlib
 import re
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 PRIMARY = 6  # packet tag of a public key that is not a subkey
 # By version of the key: digest, first byte and width of the length, as the RFCs define a fingerprint.
@@ -53,11 +52,9 @@ def extract(data: bytes, fingerprint: str) -> Optional[str]:
             inside = not found and _fingerprint(body) == fingerprint
         if inside:
             found.append((tag, body))
-    return _armoured(found) if found else None
-
-
-def _armoured(found: Sequence[Tuple[int, bytes]]) -> str:
-    binary = b"".join(_new_packet(tag, body) for tag, body in found)
+    if not found:
+        return None
+    binary = b"".join(bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body for tag, body in found)
     text = base64.b64encode(binary).decode("ascii")
     lines = [text[at:at + 64] for at in range(0, len(text), 64)]
     crc = base64.b64encode(_crc24(binary).to_bytes(3, "big")).decode("ascii")
@@ -95,43 +92,28 @@ def _walk(data: bytes) -> Iterator[Tuple[int, int, int]]:
     """Tag, start and end of each packet."""
     at = 0
     while at < len(data) and data[at] & 0x80:
-        if data[at] & 0x40:
-            tag, length = data[at] & 0x3F, _new_length(data, at + 1)
-        else:
-            tag, length = (data[at] >> 2) & 0x0F, _old_length(data, at)
-        if length is None or length[0] + length[1] > len(data):
+        header = _header(data, at)
+        if header is None or header[1] + header[2] > len(data):
             return
-        start, size = length
+        tag, start, size = header
         yield tag, start, start + size
         at = start + size
 
 
-def _new_length(data: bytes, at: int) -> Optional[Tuple[int, int]]:
-    """Where the content starts and its size; None for lengths in parts, which a key never has."""
-    if at >= len(data):
-        return None
-    first = data[at]
-    if first < 192:
-        return at + 1, first
-    if first < 224 and at + 1 < len(data):
-        return at + 2, ((first - 192) << 8) + data[at + 1] + 192
-    if first == 255 and at + 4 < len(data):
-        return at + 5, int.from_bytes(data[at + 1:at + 5], "big")
-    return None
-
-
-def _old_length(data: bytes, at: int) -> Optional[Tuple[int, int]]:
-    kind = data[at] & 3
+def _header(data: bytes, at: int) -> Optional[Tuple[int, int, int]]:
+    """Tag, where the content starts, and its size; None for lengths in parts, which a key never has."""
+    if data[at] & 0x40:
+        tag, length = data[at] & 0x3F, data[at + 1:at + 6]
+        if length and length[0] < 192:
+            return tag, at + 2, length[0]
+        if len(length) > 1 and length[0] < 224:
+            return tag, at + 3, ((length[0] - 192) << 8) + length[1] + 192
+        return (tag, at + 6, int.from_bytes(length[1:], "big")) if len(length) == 5 and length[0] == 255 else None
+    tag, kind = (data[at] >> 2) & 0x0F, data[at] & 3
     if kind == 3:  # to the end of the file
-        return at + 1, len(data) - at - 1
-    width = 1 << kind
-    if at + width >= len(data):
-        return None
-    return at + 1 + width, int.from_bytes(data[at + 1:at + 1 + width], "big")
-
-
-def _new_packet(tag: int, body: bytes) -> bytes:
-    return bytes([0xC0 | tag, 0xFF]) + len(body).to_bytes(4, "big") + body
+        return tag, at + 1, len(data) - at - 1
+    start = at + 1 + (1 << kind)
+    return None if start > len(data) else (tag, start, int.from_bytes(data[at + 1:start], "big"))
 
 
 def _fingerprint(body: bytes) -> Optional[str]:

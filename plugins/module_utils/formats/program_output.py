@@ -2,7 +2,7 @@
 """What programs on a node wrote, made fit to be shown: no control characters, bounded, and the one line of a log that says why. Pure."""
 
 import re
-from typing import List, Optional, Pattern
+from typing import List, Optional
 
 LINE = 300  # characters of one line in a message
 TAIL = 20  # lines of the end of a log in a report
@@ -41,12 +41,8 @@ def reason(text: str) -> Optional[str]:
     """The line that says why, else the last one; None for a log that says nothing."""
     lines = [line for line in (line.strip() for line in clean(text).splitlines()) if not _DROPPED.match(line)]
     for pattern in _TELLING:
-        found = next((line for line in lines if _tells(pattern, line)), None)
-        if found is not None:
-            return one_line(found)
+        for line in lines:
+            found = pattern.search(line)
+            if found is not None and not (pattern is _TELLING[0] and _HARMLESS.search(line, found.end())):
+                return one_line(line)
     return one_line(lines[-1]) if lines else None
-
-
-def _tells(pattern: Pattern[str], line: str) -> bool:
-    found = pattern.search(line)
-    return found is not None and not (pattern is _TELLING[0] and _HARMLESS.search(line, found.end()))

@@ -6,7 +6,7 @@ truncated or overwritten file gives None, not half a value that a check could be
 """
 
 import re
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Pattern, Tuple, Union
 
 from .outside import is_digits
 
@@ -40,10 +40,14 @@ def name(text: Optional[str]) -> Optional[str]:
     return stripped if is_name(stripped) else None
 
 
+def _of_form(pattern: Pattern[str], text: Optional[str]) -> Optional[str]:
+    stripped = (text or "").strip()
+    return stripped if pattern.match(stripped) else None
+
+
 def token(text: Optional[str]) -> Optional[str]:
     """One line of printable ASCII (fw_ver, board_id, hca_type …)."""
-    stripped = (text or "").strip()
-    return stripped if _TOKEN.match(stripped) else None
+    return _of_form(_TOKEN, text)
 
 
 def enum_text(text: Optional[str]) -> Optional[str]:
@@ -57,19 +61,15 @@ def rate_gbps(text: Optional[str]) -> Optional[Union[int, float]]:
     found = _RATE.match((text or "").strip())
     if not found:
         return None
-    if found.group(2) is None:
-        return int(found.group(1))
-    return float(found.group(1) + found.group(2))
+    return int(found.group(1)) if found.group(2) is None else float(found.group(1) + found.group(2))
 
 
 def guid(text: Optional[str]) -> Optional[str]:
-    stripped = (text or "").strip()
-    return stripped if _GUID.match(stripped) else None
+    return _of_form(_GUID, text)
 
 
 def gid(text: Optional[str]) -> Optional[str]:
-    stripped = (text or "").strip()
-    return stripped if _GID.match(stripped) else None
+    return _of_form(_GID, text)
 
 
 def integer(text: Optional[str]) -> Optional[int]:
@@ -82,28 +82,21 @@ def integer(text: Optional[str]) -> Optional[int]:
 
 def hex_text(text: Optional[str]) -> Optional[str]:
     """A hexadecimal number as the kernel prints it (cap_mask, vendor, device)."""
-    stripped = (text or "").strip()
-    return stripped if _HEX.match(stripped) else None
+    return _of_form(_HEX, text)
 
 
 def pci_address(text: Optional[str]) -> Optional[str]:
-    stripped = (text or "").strip()
-    return stripped.lower() if _PCI.match(stripped) else None
+    return (_of_form(_PCI, text) or "").lower() or None
 
 
 def last_pci_address(path: Optional[str]) -> Optional[str]:
     """The innermost PCI function of a sysfs path (a virtio device lies below its function)."""
-    for part in reversed((path or "").split("/")):
-        found = pci_address(part)
-        if found is not None:
-            return found
-    return None
+    return next(filter(None, map(pci_address, reversed((path or "").split("/")))), None)
 
 
 def mac_address(text: Optional[str]) -> Optional[str]:
     """Lower case; six bytes for Ethernet, twenty for IPoIB."""
-    stripped = (text or "").strip()
-    return stripped.lower() if _MAC.match(stripped) else None
+    return (_of_form(_MAC, text) or "").lower() or None
 
 
 def mac_of_guid(text: Optional[str]) -> Optional[str]:

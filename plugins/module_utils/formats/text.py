@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small words of the GPUDirect decision: versions as numbers, lists as people say them, generations of GPUs. Pure."""
+"""Versions as numbers, lists as people say them, generations of GPUs. Pure."""
 
 import re
 from typing import Optional, Sequence, Tuple
@@ -25,9 +25,11 @@ def spoken(words: Sequence[str]) -> str:
 
 def turing_or_newer(device_ids: Sequence[str]) -> Optional[bool]:
     """Whether every GPU is; None when there is none, or an id cannot be read."""
-    found = []
-    for text in device_ids:
-        if not re.match(r"0x[0-9a-f]{4}\Z", text):
-            return None
-        found.append(int(text, 16) >= FIRST_TURING)
-    return all(found) if found else None
+    known = [int(text, 16) >= FIRST_TURING for text in device_ids if re.match(r"0x[0-9a-f]{4}\Z", text)]
+    return all(known) if known and len(known) == len(device_ids) else None
+
+
+def first_of(names: Sequence[str], limit: int = 8) -> str:
+    """``node1, node2`` or, of many, the first and how many more."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (" and %d more" % more if more > 0 else "")

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which of two package versions is newer, by Debian's and by RPM's rules, and whether a version is the wanted one.
 
-Both formats are ``[epoch:]version[-release]``. Where an epoch stands on one side only, RPM's
-tools leave it out as often as not (``rpm -q`` does, ``dnf list`` does not), so it is compared
-only when both sides have one; Debian's tools always print it, and there none means 0.
+Both formats are ``[epoch:]version[-release]``. Where an epoch stands on one side only, RPM's tools leave it out as often as not (``rpm -q``
+does, ``dnf list`` does not), so it is compared only when both sides have one; Debian's tools always print it, and there none means 0.
 """
 
 import fnmatch
 import re
-from typing import List, Optional, Tuple
+from itertools import zip_longest
+from typing import Any, List, Optional, Tuple
 
 from .outside import by_value, is_digits
 
 GLOB = re.compile(r"[*?\[]")
 _PARTS = re.compile(r"([0-9]+)")
-NUMBER = 4  # how a number ranks among rpm's segments
+RPM_END = (1, (0, ""))
 END: Tuple[List[int], Tuple[int, str]] = ([0], (0, ""))
 _RPM_SEGMENTS = re.compile(r"[0-9]+|[A-Za-z]+|[~^]")
 
@@ -70,27 +70,20 @@ def _sign(number: int) -> int:
 def _compare_debian(one: str, other: str) -> int:
     """deb-version(7): epoch, upstream version, revision."""
     (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
-    if (epoch or 0) != (other_epoch or 0):
-        return _sign((epoch or 0) - (other_epoch or 0))
     upstream, _dash, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
     other_upstream, _dash, other_revision = other_rest.rpartition("-") if "-" in other_rest else (other_rest, "", "0")
-    return _debian_part(upstream, other_upstream) or _debian_part(revision, other_revision)
+    return (_sign((epoch or 0) - (other_epoch or 0)) or _compare_keys(_debian_key(upstream), _debian_key(other_upstream), END)
+            or _compare_keys(_debian_key(revision), _debian_key(other_revision), END))
 
 
-def _debian_part(one: str, other: str) -> int:
-    """Text and numbers in turn: text letter by letter (``~`` before the end, letters before the rest), numbers by value."""
-    left, right = _debian_key(one), _debian_key(other)
-    for index in range(max(len(left), len(right))):
-        text, number = left[index] if index < len(left) else END
-        other_text, other_number = right[index] if index < len(right) else END
-        if text != other_text:
-            return -1 if text < other_text else 1
-        if number != other_number:
-            return -1 if number < other_number else 1
-    return 0
+def _compare_keys(left: List[Any], right: List[Any], end: Any) -> int:
+    """Part by part; ``end`` stands for what the shorter one has not."""
+    pairs = [(mine, theirs) for mine, theirs in zip_longest(left, right, fillvalue=end) if mine != theirs]
+    return 0 if not pairs else -1 if pairs[0][0] < pairs[0][1] else 1
 
 
 def _debian_key(part: str) -> List[Tuple[List[int], Tuple[int, str]]]:
+    """Text and numbers in turn: text letter by letter (``~`` before the end, letters before the rest), numbers by value."""
     pieces = _PARTS.split(part) + ["0"]  # text, digits, text, digits …: a text at the end has no number after it
     return [([_debian_order(letter) for letter in pieces[at]] + [0], by_value(pieces[at + 1])) for at in range(0, len(pieces) - 1, 2)]
 
@@ -105,39 +98,13 @@ def _compare_rpm(one: str, other: str) -> int:
     """Epoch, version, release; a release that one side leaves out is not compared, as rpm's own dependencies do."""
     one, other = _same_form(one, other)
     (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
-    if (epoch or 0) != (other_epoch or 0):
-        return _sign((epoch or 0) - (other_epoch or 0))
     version, _dash, release = rest.partition("-")
     other_version, _dash, other_release = other_rest.partition("-")
-    found = _rpm_part(version, other_version)
-    if found == 0 and release and other_release:
-        return _rpm_part(release, other_release)
-    return found
+    found = _sign((epoch or 0) - (other_epoch or 0)) or _compare_keys(_rpm_key(version), _rpm_key(other_version), RPM_END)
+    return found or (_compare_keys(_rpm_key(release), _rpm_key(other_release), RPM_END) if release and other_release else 0)
 
 
-def _rpm_part(one: str, other: str) -> int:
+def _rpm_key(part: str) -> List[Tuple[int, Tuple[int, str]]]:
     """rpm's documented order: ``~``, the end, ``^``, letters, then numbers by value."""
-    left, right = _RPM_SEGMENTS.findall(one), _RPM_SEGMENTS.findall(other)
-    for index in range(max(len(left), len(right))):
-        mine = left[index] if index < len(left) else ""
-        theirs = right[index] if index < len(right) else ""
-        if mine == theirs:
-            continue
-        rank, other_rank = _rpm_rank(mine), _rpm_rank(theirs)
-        if rank != other_rank:
-            return _sign(rank - other_rank)
-        if rank == NUMBER and by_value(mine) != by_value(theirs):
-            return -1 if by_value(mine) < by_value(theirs) else 1
-        if rank != NUMBER:
-            return -1 if mine < theirs else 1
-    return 0
-
-
-def _rpm_rank(segment: str) -> int:
-    if segment == "~":
-        return 0
-    if segment == "":
-        return 1
-    if segment == "^":
-        return 2
-    return NUMBER if "0" <= segment[0] <= "9" else 3
+    return [(4, by_value(segment)) if "0" <= segment[0] <= "9" else ({"~": 0, "^": 2}.get(segment, 3), (0, segment))
+            for segment in _RPM_SEGMENTS.findall(part)]

@@ -2,7 +2,7 @@
 """Commands that must succeed and files that must be the right ones, for what brings a release or a build to a node."""
 
 import re
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from ..errors import RailwrightError
 from .host import Host
@@ -39,10 +39,14 @@ def sums(host: Host, directory: str, names: Sequence[str]) -> Dict[str, str]:
     return {name: found[name] for name in names if name in found}
 
 
+def sum_of(host: Host, path: str) -> Optional[str]:
+    directory, _slash, name = path.rpartition("/")
+    return sums(host, directory, [name]).get(name)
+
+
 def check_brought(host: Host, file: str, artifact: str, sha256: str) -> None:
     """The file that was brought to the node is the one that somebody vouches for. Raises RailwrightError where it is not."""
-    directory, _slash, name = file.rpartition("/")
-    found = sums(host, directory, [name]).get(name)
+    found = sum_of(host, file)
     if found != sha256:
         raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
             artifact, found or "nothing (it cannot be read)", sha256))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All I/O of the core but writing (``host/write.py``) and how a command is run (``host/run.py``): read, list, lock, all bounded.
 
-``Host`` is a live node. ``TreeHost`` is a captured directory (``sys/``, ``proc/``,
-``etc/`` …, with recorded command output under ``cmd/``): it runs nothing and never
-leaves its directory, whatever the symbolic links in it say.
+``Host`` is a live node. ``TreeHost`` is a captured directory (``sys/``, ``proc/``, ``etc/`` …, with recorded command output under
+``cmd/``): it runs nothing and never leaves its directory, whatever the symbolic links in it say.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ import socket
 import stat
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar
 
 from .run import run_bounded
 from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
@@ -75,10 +74,7 @@ class Host(Writer):
 
     def line(self, path: str) -> Optional[str]:
         """A one-value file stripped of white space; None when absent, unreadable or empty."""
-        text = self.read(path)
-        if text is None:
-            return None
-        return text.strip() or None
+        return (self.read(path) or "").strip() or None
 
     def listdir(self, path: str) -> List[str]:
         """The names in a directory, of more than ``NAMES_LIMIT`` any so many; [] when it is absent or unreadable."""
@@ -91,18 +87,18 @@ class Host(Writer):
     def exists(self, path: str) -> bool:
         return self.status(path) is not None
 
-    def readlink(self, path: str) -> Optional[str]:
+    def _asked(self, ask: Callable[[str], Made], path: str) -> Optional[Made]:
         try:
-            return os.readlink(self.path(path))
+            return ask(self.path(path))
         except (OSError, ValueError):
             return None
 
+    def readlink(self, path: str) -> Optional[str]:
+        return self._asked(os.readlink, path)
+
     def status(self, path: str) -> Optional[Status]:
         """What stat(2) says of a file, or of what a link leads to; None when it is absent."""
-        try:
-            return os.stat(self.path(path))
-        except (OSError, ValueError):
-            return None
+        return self._asked(os.stat, path)
 
     def mode(self, path: str) -> Optional[int]:
         """Permission bits of a file, or None when it is absent."""
@@ -120,21 +116,15 @@ class Host(Writer):
         return None if status is None else status.st_size
 
     def free_bytes(self, path: str) -> Optional[int]:
-        try:
-            info = os.statvfs(self.path(path))
-        except (OSError, ValueError):
-            return None
-        return info.f_bavail * info.f_frsize
+        info = self._asked(os.statvfs, path)
+        return None if info is None else info.f_bavail * info.f_frsize
 
     def which(self, tool: str) -> Optional[str]:
         """The node's own path of a tool; sbin is searched for ordinary users too."""
         for directory in SEARCH_PATH.split(":"):
             full = directory + "/" + tool
-            try:
-                if os.access(self.path(full), os.X_OK):
-                    return full
-            except (OSError, ValueError):  # a captured tree may hold a loop of links
-                continue
+            if self._asked(lambda path: os.access(path, os.X_OK), full):  # a captured tree may hold a loop of links
+                return full
         return None
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
@@ -195,17 +185,13 @@ class Host(Writer):
 
     def signal_group(self, leader: int, number: int) -> None:
         """Signal a process group that ``spawn`` made; one that has ended already is no error."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(leader, number)
-        except ProcessLookupError:
-            return
 
     def signal_process(self, pid: int, number: int) -> None:
         """Signal one process; one that has ended already, or is another user's, is no error."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            return
 
     @staticmethod
     def process() -> int:
@@ -244,11 +230,10 @@ class Host(Writer):
         fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(fd)
-            return None
-        except OSError:
-            os.close(fd)
+            if isinstance(error, BlockingIOError):
+                return None
             raise
         return fd
 
@@ -314,11 +299,8 @@ class TreeHost(Host):
         found = super().which(tool)
         if found is not None:
             return found
-        return "/usr/bin/" + tool if self._recordings(tool) else None
-
-    def _recordings(self, tool: str) -> List[str]:
-        names = self.listdir("/cmd")
-        return [name for name in names if name == tool or name.startswith((tool + "_", tool + "."))]
+        recorded = any(name == tool or name.startswith((tool + "_", tool + ".")) for name in self.listdir("/cmd"))
+        return "/usr/bin/" + tool if recorded else None
 
     def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
         """The recording of exactly this command line; see ``recording_name``."""
@@ -328,24 +310,19 @@ class TreeHost(Host):
                 return Result(0, text, "")
         return Result(127, "", "%s: not recorded" % argv[0])
 
-    def spawn(
-        self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
-    ) -> int:
-        raise OSError(errno.EPERM, "a captured tree runs nothing", argv[0])
 
-    def exchange(
-        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
-    ) -> List[bytes]:
-        raise OSError(errno.EPERM, "a captured tree has no network", netdev)
+def refuse(kind: Type[Host], names: Sequence[str], number: int, message: str) -> None:
+    """These methods of a kind of host raise OSError."""
+    def refused(_host: Host, *_arguments: Any, **_named: Any) -> None:
+        raise OSError(number, message)
 
-    def signal_group(self, leader: int, number: int) -> None:
-        raise OSError(errno.EPERM, "a captured tree has no processes")
+    for name in names:
+        setattr(kind, name, refused)
 
-    def signal_process(self, pid: int, number: int) -> None:
-        raise OSError(errno.EPERM, "a captured tree has no processes")
+
+refuse(TreeHost, ("spawn", "exchange", "signal_group", "signal_process"), errno.EPERM, "a captured tree runs nothing and has no network")
 
 
 def recording_name(argv: Sequence[str]) -> str:
     """The file under ``cmd/`` that holds a command's output: ``ip -j addr`` is ``ip_-j_addr``."""
-    parts: Tuple[str, ...] = (os.path.basename(argv[0]),) + tuple(argv[1:])
-    return "_".join(part.replace("/", "-") for part in parts)
+    return "_".join(part.replace("/", "-") for part in [os.path.basename(argv[0])] + list(argv[1:]))

@@ -8,7 +8,7 @@ one. It changes nothing, and what it keeps is bounded: what does not fit is aske
 import errno
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from .host import READ_LIMIT, Host, Made, Status
+from .host import READ_LIMIT, Host, Made, Status, refuse
 from .write import OUTPUT_LIMIT, Result
 
 ROOM = 64 * 1024 * 1024  # bytes of all that is kept
@@ -27,12 +27,11 @@ class InspectedHost(Host):
         self._known: Dict[Tuple[Any, ...], Any] = {}
         self._room = ROOM
 
-    def _kept(self, key: Tuple[Any, ...], ask: Callable[[], Any], size: Callable[[Any], int] = lambda _found: 0) -> Any:
+    def _kept(self, key: Tuple[Any, ...], ask: Callable[[], Made], size: Callable[[Made], int] = lambda _found: 0) -> Made:
+        found: Made = self._known[key] if key in self._known else ask()
         if key not in self._known:
-            found = ask()
             self._keep(key, found, size(found))
-            return found
-        return self._known[key]
+        return found
 
     def _keep(self, key: Tuple[Any, ...], found: Any, size: int) -> None:
         size += OVERHEAD
@@ -44,8 +43,7 @@ class InspectedHost(Host):
         return self.host.path(path)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
-        found: Made = self._kept(("once", name), make)
-        return found
+        return self._kept(("once", name), make)
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         """Asked for again only for more of a file than was read before."""
@@ -57,19 +55,16 @@ class InspectedHost(Host):
         return None if data is None else bytes(data[:limit])
 
     def listdir(self, path: str) -> List[str]:
-        return list(self._kept(("directory", path), lambda: self.host.listdir(path), lambda names: sum(map(len, names)) + 64 * len(names)))
+        return list(self._kept(("directory", path), lambda: self.host.listdir(path), lambda names: sum(len(name) + 64 for name in names)))
 
     def readlink(self, path: str) -> Optional[str]:
-        found: Optional[str] = self._kept(("link", path), lambda: self.host.readlink(path))
-        return found
+        return self._kept(("link", path), lambda: self.host.readlink(path))
 
     def status(self, path: str) -> Optional[Status]:
-        found: Optional[Status] = self._kept(("status", path), lambda: self.host.status(path))
-        return found
+        return self._kept(("status", path), lambda: self.host.status(path))
 
     def which(self, tool: str) -> Optional[str]:
-        found: Optional[str] = self._kept(("tool", tool), lambda: self.host.which(tool))
-        return found
+        return self._kept(("tool", tool), lambda: self.host.which(tool))
 
     def free_bytes(self, path: str) -> Optional[int]:
         return self.host.free_bytes(path)
@@ -78,9 +73,8 @@ class InspectedHost(Host):
         """Observers run only what changes nothing; one that did not answer is not asked again. What is given an input is no question."""
         if stdin is not None or limit != OUTPUT_LIMIT:
             return self.host.run(argv, timeout, stdin, limit)
-        found: Result = self._kept(
+        return self._kept(
             ("command", tuple(argv)), lambda: self.host.run(argv, timeout), lambda result: len(result.out) + len(result.err))
-        return found
 
     def exchange(
         self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
@@ -88,9 +82,4 @@ class InspectedHost(Host):
         return self.host.exchange(netdev, protocol, frames, seconds, limit, wanted)
 
 
-def _refuse(_host: InspectedHost, *_arguments: Any, **_named: Any) -> None:
-    raise OSError(errno.EROFS, "an inspection changes nothing")
-
-
-for _name in CHANGES:
-    setattr(InspectedHost, _name, _refuse)
+refuse(InspectedHost, CHANGES, errno.EROFS, "an inspection changes nothing")

@@ -91,14 +91,14 @@ class Writer:
             os.symlink(kept.link, full)
             self._sync_directory(os.path.dirname(full))
         if kept.content is not None:
-            self._replace(path, kept.content, kept.mode, kept.owner, kept.attributes)
+            self._replace(os.path.realpath(full), kept.content, kept.mode, kept.owner, kept.attributes)
         elif os.path.exists(full):
             self._unlink(os.path.realpath(full))  # the link led nowhere before
         return None
 
     def write(self, path: str, content: str, mode: int = 0o644) -> None:
-        """Replace a file in one step: beside its target, synced, renamed. Raises OSError."""
-        self._replace(path, content.encode("utf-8"), mode, None)
+        """Replace a file in one step: beside its target, synced, renamed; of an operator's link what it names. Raises OSError."""
+        self._replace(os.path.realpath(self.path(path)), content.encode("utf-8"), mode)
 
     def sweep(self, path: str) -> None:
         """Remove what a writer that died left beside a file. For who knows that it died, and that no other one is at work."""
@@ -110,28 +110,16 @@ class Writer:
 
     def create(self, path: str, content: str, mode: int = 0o644) -> bool:
         """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
-        full = self.path(path)
-        directory = os.path.dirname(full)
-        self._make(directory)
-        fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
-            with os.fdopen(fd, "wb") as stream:
-                stream.write(content.encode("utf-8"))
-                stream.flush()
-                os.fchmod(stream.fileno(), mode)
-                os.fsync(stream.fileno())
-            os.link(temporary, full)
+            self._replace(self.path(path), content.encode("utf-8"), mode, new=True)
         except FileExistsError:
             return False
-        finally:
-            os.unlink(temporary)
-        self._sync_directory(directory)
         return True
 
     def _replace(
-        self, path: str, content: bytes, mode: int, owner: Optional[Tuple[int, int]], attributes: Optional[Attributes] = None
+        self, full: str, content: bytes, mode: int, owner: Optional[Tuple[int, int]] = None, attributes: Optional[Attributes] = None, *,
+        new: bool = False,
     ) -> None:
-        full = os.path.realpath(self.path(path))  # keep the operator's link, replace what it names
         directory = os.path.dirname(full)
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
@@ -142,11 +130,10 @@ class Writer:
                 labelled = self._like(stream.fileno(), full, owner, attributes)
                 os.fchmod(stream.fileno(), mode)
                 os.fsync(stream.fileno())
-            os.rename(temporary, full)
-        except BaseException:
-            if os.path.exists(temporary):
+            (os.link if new else os.rename)(temporary, full)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-            raise
         self._sync_directory(directory)
         if not labelled and os.path.exists(self.path("/sys/fs/selinux/enforce")):
             self.run(("restorecon", "-R", made or full))  # the policy may want another label than the directory's

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Error counters: only growth under load is judged, never an absolute value.
+"""What the counters say of a lossless fabric while traffic ran: lost packets, pauses, storms, congestion marks. Pure.
 
-A port that flapped once last year still shows it; a counter that grows while we push
-traffic is a fault of now. Read before and after, compare.
+The settings of the chain (``qos_chain.py``) are what a host was told; these verdicts are what became of real traffic.
+Only growth between two snapshots is judged. A counter that the driver lacks is never a pass: its verdict is unknown, or
+its message says what was left out. One that ran backwards was reset or wrapped, and says nothing.
+
+A port that flapped once last year still shows it in its error counters; one that grows while we push traffic is a fault of now.
+
+Sources: the kernel's mlx5/counters.rst; NVIDIA "Understanding mlx5 Linux counters and status parameters";
+rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 """
 
-from typing import Any, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..observe.traffic_counters import ETHTOOL, Watched
 from ..rules.comparisons import Where, unreadable, verdict
 from ..types import Verdict
 
@@ -20,6 +27,58 @@ SEQUENCE = ("local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "o
 FAULTS = LINK + SEQUENCE
 # Growth means configuration (buffers, PFC, receivers too slow), not a broken link.
 SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
+LOSSLESS, PAUSE, STORM, CNP, ECN = "qos.lossless", "qos.pause", "qos.storm", "qos.cnp", "qos.ecn"
+# Soft-RoCE's own names: a gap seen by the receiver, a gap reported to the sender, retries used up. Linux 4.14 and older
+# call the first one out_of_sequence.
+SOFT_SEQUENCE = ("out_of_seq_request", "out_of_sequence", "rcvd_seq_err", "retry_exceeded_err")
+RETRANSMITTED = ("roce_adp_retrans", "roce_adp_retrans_to")
+MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED = "np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"
+CONGESTION = (MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED)
+MOVED = ("port_xmit_packets", "port_rcv_packets", "sent_pkts", "rcvd_pkts")  # whether anything ran at all; the last two are Soft-RoCE's
+REPORTED = ("duplicate_request", "roce_slow_restart", "rnr_nak_retry_err", "out_of_buffer", "rx_icrc_encapsulated")  # what to look at next
+NAMES = tuple(sorted(set(SOFT_SEQUENCE + SEQUENCE + RETRANSMITTED + CONGESTION + MOVED + REPORTED)))
+# What a counter of lost packets means, from this node; the rest is said by its name.
+MEANING = {
+    "out_of_sequence": "packets from %s are missing or out of order",
+    "out_of_seq_request": "packets from %s are missing or out of order",
+    "packet_seq_err": "%s missed packets of this node",
+    "rcvd_seq_err": "%s missed packets of this node",
+    "local_ack_timeout_err": "%s did not acknowledge in time",
+    "retry_exceeded_err": "%s did not answer at all",
+}
+DISCARDS = ("rx_prio%d_discards", "rx_prio%d_buf_discard", "rx_prio%d_cong_discard")
+DISCARDED = "rx_discards_phy"  # the sum over all priorities
+STORM_ERROR, STORM_WARNING = "tx_pause_storm_error_events", "tx_pause_storm_warning_events"
+STORM_MS = 200
+STORM_SOURCE = "SONiC's PFC watchdog calls a queue paused for 200 ms a storm and drops its packets (DEFAULT_DETECTION_TIME of pfcwd)"
+PAUSED_SHARE = 0.1  # choice: more is lost to pauses than the 4 % that AZ and OCI allow a healthy rail (96 of 100 Gb/s)
+GLOBAL = "global"  # a pause of all priorities together (802.3x), in place of PFC
+
+
+class Growth(NamedTuple):
+    """Counters of one place between two snapshots."""
+
+    by: Dict[str, int]  # every counter that was read both times and did not run backwards; never negative
+    backwards: Tuple[str, ...]
+
+
+def growth(before: Any, after: Any) -> Growth:
+    by: Dict[str, int] = {}
+    backwards: List[str] = []
+    old_values, new_values = (values if isinstance(values, dict) else {} for values in (before, after))
+    for name, old in sorted(old_values.items()):
+        new = new_values.get(name)
+        if not _count(old) or not _count(new):
+            continue
+        if new < old:
+            backwards.append(name)
+        else:
+            by[name] = new - old
+    return Growth(by, tuple(backwards))
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def judge_deltas(where: Where, before: Mapping[str, Any], after: Mapping[str, Any], faults: Tuple[str, ...] = FAULTS) -> List[Verdict]:
@@ -30,7 +89,9 @@ def judge_deltas(where: Where, before: Mapping[str, Any], after: Mapping[str, An
     """
     verdicts = []
     for check, names, status in (("port.errors", faults, "fail"), ("port.discards", SUSPECT, "warn")):
-        grown, readable = _growth(names, before, after)
+        found = growth(before, after)
+        grown = [(name, found.by[name]) for name in names if found.by.get(name)]
+        readable = sum(name in found.by or name in found.backwards for name in names)
         if not any(name in before for name in names):
             verdicts.append(verdict(check, where, "skipped", None, None, "the driver has none of these counters"))
         elif not readable:
@@ -43,14 +104,198 @@ def judge_deltas(where: Where, before: Mapping[str, Any], after: Mapping[str, An
     return verdicts
 
 
-def _growth(names: Tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]) -> Tuple[List[Tuple[str, int]], int]:
-    grown = []
-    readable = 0
-    for name in names:
-        old, new = before.get(name), after.get(name)
-        if not isinstance(old, int) or not isinstance(new, int):
-            continue
-        readable += 1
-        if new > old:
-            grown.append((name, new - old))
-    return grown, readable
+class Traffic(NamedTuple):
+    """One port between two snapshots: all that is judged and reported."""
+
+    seconds: float
+    hca: Growth
+    interfaces: Dict[str, Growth]
+    missing: Dict[str, Dict[str, str]]  # by interface: what could not be asked, and why
+
+
+def traffic(before: Mapping[str, Any], after: Mapping[str, Any]) -> Traffic:
+    """``before`` was kept in a file meanwhile and may have any form; ``after`` has just been read."""
+    old = before.get("interfaces")
+    old = old if isinstance(old, dict) else {}
+    started = before.get("at")
+    seconds = after["at"] - started if isinstance(started, (int, float)) and not isinstance(started, bool) else 0.0
+    interfaces = {name: growth((old.get(name) or {}).get("counters"), now["counters"]) for name, now in after["interfaces"].items()}
+    return Traffic(max(0.0, seconds), growth(before.get("hca"), after["hca"]), interfaces,
+                   {name: now["missing"] for name, now in after["interfaces"].items()})
+
+
+def judge_traffic(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> List[Verdict]:
+    """``lossless``: the priorities that the site's profile pauses instead of dropping."""
+    verdicts = [_lossless(where, port, peer, lossless, found)]
+    if port.soft:
+        why = "%s has no priorities and no ECN: the kernel sends its packets like any others" % port.driver
+        return verdicts + [verdict(check, where, "skipped", None, None, why) for check in (PAUSE, STORM, CNP, ECN)]
+    for netdev, grown in sorted(found.interfaces.items()):
+        subject = where if len(found.interfaces) == 1 else where._replace(subject="%s, member %s" % (where.subject, netdev))
+        missing = "; ".join(found.missing.get(netdev, {}).values())
+        verdicts += [_pause(subject, lossless, grown, missing), _storm(subject, lossless, grown, missing, found.seconds)]
+    return verdicts + [_cnp(where, found.hca), _ecn(where, found.hca)]
+
+
+def _lossless(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> Verdict:
+    """No packet of the lossless priority was lost, here or on the way."""
+    names = SOFT_SEQUENCE if port.soft else SEQUENCE + RETRANSMITTED
+    hca = found.hca
+    lost = [(name, hca.by[name]) for name in names if hca.by.get(name)]
+    why = [MEANING[name] % peer for name, _many in lost if name in MEANING]
+    backwards = [name for name in hca.backwards if name in names]
+    unclear: List[Tuple[str, int]] = []
+    left: List[str] = []
+    for netdev, grown in sorted(found.interfaces.items()):
+        own = [form % priority for priority in lossless for form in DISCARDS]
+        dropped = [("%s of %s" % (name, netdev), grown.by[name]) for name in own if grown.by.get(name)]
+        lost += dropped
+        why += ["%s had no buffer for what came" % netdev] if dropped else []
+        backwards += [name for name in own if name in grown.backwards]
+        if not any(name in grown.by for name in own):
+            left.append(found.missing.get(netdev, {}).get(ETHTOOL, "%s counts no discards of a priority" % netdev))
+            if grown.by.get(DISCARDED):
+                unclear.append(("%s of %s" % (DISCARDED, netdev), grown.by[DISCARDED]))
+    expected = "no packet lost" if port.soft else "no packet lost on priority %s" % _list(lossless)
+    if lost:
+        # Soft-RoCE rides a network that may drop: slower, but nobody promised otherwise.
+        message = "%s: grew while traffic ran" % "; ".join(dict.fromkeys(why)) if why else "retransmissions grew while traffic ran"
+        return verdict(LOSSLESS, where, "warn" if port.soft else "fail", expected, _grown(lost), message + _backwards(backwards))
+    if unclear:
+        return verdict(LOSSLESS, where, "warn", expected, _grown(unclear), "packets were dropped, and nothing tells on which priority")
+    if backwards:
+        return verdict(LOSSLESS, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
+    judged = [name for name in names if name in hca.by]
+    if not judged:
+        return verdict(LOSSLESS, where, "unknown", expected, None, "the driver has no counter of lost packets that can be read")
+    if any(name in hca.by for name in MOVED) and not any(hca.by.get(name) for name in MOVED):
+        return verdict(LOSSLESS, where, "unknown", expected, None, "no packet went over the port: there was nothing to lose")
+    message = "read %d counters of lost packets, none grew in %.0f s" % (len(judged), found.seconds)
+    return verdict(LOSSLESS, where, "pass", expected, "none lost", message + ("; left out: " + "; ".join(left) if left else ""))
+
+
+def _pause(where: Where, lossless: Sequence[int], grown: Growth, missing: str) -> Verdict:
+    """Pauses belong on the lossless priorities, where they are how nothing gets lost; anywhere else they stop what may be dropped."""
+    own = [str(priority) for priority in lossless]
+    places = [str(priority) for priority in range(8)] + [GLOBAL]
+    pauses = {place: (grown.by.get(_pauses("rx", place)), grown.by.get(_pauses("tx", place))) for place in places}
+    expected = "pauses on priority %s only" % _list(lossless)
+    shown = [place for place in places if any(pauses[place]) or (place in own and pauses[place] != (None, None))]
+    text = "; ".join("%s received %s, sent %s" % (_place(place), _figure(pauses[place][0]), _figure(pauses[place][1])) for place in shown)
+    sent = [_place(place) for place in places if place not in own and pauses[place][1]]
+    received = [_place(place) for place in places if place not in own and pauses[place][0]]
+    backwards = [name for name in grown.backwards if name.endswith("_pause")]
+    if sent:
+        message = "this NIC pauses %s, which the profile lets drop" % ", ".join(sent)
+        return verdict(PAUSE, where, "fail", expected, text, message + _backwards(backwards))
+    if received:
+        message = "the switch (or the peer) pauses %s, which the profile lets drop" % ", ".join(received)
+        return verdict(PAUSE, where, "warn", expected, text, message + _backwards(backwards))
+    if backwards:
+        return verdict(PAUSE, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
+    dark = [place for place in own if None in pauses[place]]
+    if dark:
+        why = missing or "mlx5 counts pauses only where PFC is on"
+        return verdict(PAUSE, where, "unknown", expected, text or None, "no counter of pauses on priority %s (%s)" % (", ".join(dark), why))
+    return verdict(PAUSE, where, "pass", expected, text, "pauses on the lossless priority are how nothing gets lost")
+
+
+def _storm(where: Where, lossless: Sequence[int], grown: Growth, missing: str, seconds: float) -> Verdict:
+    """A pause that does not end takes the whole fabric with it, hop by hop."""
+    expected = "no pause of %d ms" % STORM_MS
+    if grown.by.get(STORM_ERROR):
+        return verdict(STORM, where, "fail", expected, _grown([(STORM_ERROR, grown.by[STORM_ERROR])]),
+                       "the NIC paused the switch so long that it gave up pausing: packets may have been dropped")
+    worst: List[Tuple[float, str]] = []
+    for place in [str(priority) for priority in range(8)] + [GLOBAL]:
+        for way, word in (("rx", "received"), ("tx", "sent")):
+            paused = grown.by.get("%s_duration" % _pauses(way, place))
+            if paused is None:
+                continue
+            worst.append((paused / 1e6 / seconds if seconds > 0 else 0.0, "%s %s" % (_place(place), word)))
+            ends = grown.by.get("%s_transition" % _pauses(way, place))
+            # n ends split the paused time into at most n + 1 pauses, so that the longest of them is no shorter than this.
+            if ends is not None and paused / 1000.0 / (ends + 1) >= STORM_MS:
+                text = "%s: %.0f ms in at most %d pauses" % (worst[-1][1], paused / 1000.0, ends + 1)
+                return verdict(STORM, where, "fail", expected, text, "one pause was %.0f ms or longer; %s" % (
+                    paused / 1000.0 / (ends + 1), STORM_SOURCE))
+    if grown.by.get(STORM_WARNING):
+        return verdict(STORM, where, "warn", expected, _grown([(STORM_WARNING, grown.by[STORM_WARNING])]),
+                       "the NIC paused the switch for long: it does not take in what comes (PCIe, memory, page faults)")
+    share, place = max(worst) if worst else (0.0, "")
+    if share >= PAUSED_SHARE:
+        return verdict(STORM, where, "warn", "paused below %.0f %% of the time" % (100 * PAUSED_SHARE), "%s %.1f %%" % (place, 100 * share),
+                       "paused for %.1f %% of %.0f s" % (100 * share, seconds))
+    backwards = [name for name in grown.backwards if "pause_" in name]
+    if backwards:
+        return verdict(STORM, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
+    dark = [str(priority) for priority in lossless if "rx_prio%d_pause_duration" % priority not in grown.by]
+    if dark or seconds <= 0:
+        why = "no duration of pauses on priority %s (%s)" % (", ".join(dark), missing or "mlx5 counts them only where PFC is on")
+        return verdict(STORM, where, "unknown", expected, None, why if dark else "the time between the snapshots is not known")
+    left = "" if STORM_ERROR in grown.by else "; left out: the driver has no counter of storms"
+    return verdict(STORM, where, "pass", expected, "paused %.2f %% of the time at most" % (100 * share), "over %.0f s%s" % (seconds, left))
+
+
+def _cnp(where: Where, hca: Growth) -> Verdict:
+    """Marks are answered with CNPs, and CNPs are heeded: either end alone leaves congestion to PFC."""
+    expected = "every mark answered, every CNP heeded"
+    marked, sent, handled, ignored = (hca.by.get(name) for name in CONGESTION)
+    text = "%s marked, %s CNPs sent, %s handled, %s ignored" % tuple(_figure(hca.by.get(name)) for name in CONGESTION)
+    backwards = _backwards([name for name in hca.backwards if name in CONGESTION])
+    if ignored:
+        return verdict(CNP, where, "fail", expected, text,
+                       "CNPs came and were ignored: ECN is off on this NIC as reaction point (roce_rp)" + backwards)
+    if marked and sent == 0:
+        return verdict(CNP, where, "fail", expected, text,
+                       "packets came marked and no CNP was sent: ECN is off on this NIC as notification point (roce_np)" + backwards)
+    if backwards:
+        return verdict(CNP, where, "unknown", expected, None, backwards.lstrip("; "))
+    if marked == 0 and handled == 0:  # Broadcom's driver does not count what it ignores
+        return verdict(CNP, where, "skipped", None, text, "nothing was marked while traffic ran: no congestion to answer")
+    dark = [name for name in CONGESTION if name not in hca.by]
+    if dark:
+        return verdict(CNP, where, "unknown", expected, None, "the driver does not tell %s" % ", ".join(dark))
+    return verdict(CNP, where, "pass", expected, text, "marks and CNPs were answered")
+
+
+def _ecn(where: Where, hca: Growth) -> Verdict:
+    """A figure only: a mark is congestion, no fault."""
+    if MARKED not in hca.by:
+        why = _backwards([MARKED]).lstrip("; ") if MARKED in hca.backwards else "the driver has no counter of marked packets"
+        return verdict(ECN, where, "unknown", "a count", None, why)
+    return verdict(ECN, where, "skipped", None, "%d marked packets" % hca.by[MARKED], "reported only: a mark is congestion, no fault")
+
+
+def figures(port: Watched, peer: str, found: Traffic) -> Dict[str, Any]:
+    """The growth of one port for the report, by the counters' own names."""
+    return {
+        "rail": port.rail, "hca": port.hca, "port": port.port, "peer": peer, "seconds": round(found.seconds, 1),
+        "counters": {name: many for name, many in found.hca.by.items() if name in NAMES},
+        "interfaces": {netdev: dict(grown.by) for netdev, grown in found.interfaces.items()},
+        "backwards": sorted(set(found.hca.backwards).union(*(grown.backwards for grown in found.interfaces.values()))),
+    }
+
+
+def _pauses(way: str, place: str) -> str:
+    return "%s_%s_pause" % (way, place if place == GLOBAL else "prio" + place)
+
+
+def _place(place: str) -> str:
+    return "all priorities (global pause)" if place == GLOBAL else "priority %s" % place
+
+
+def _figure(value: Optional[int]) -> str:
+    return "?" if value is None else str(value)
+
+
+def _grown(items: Sequence[Tuple[str, int]]) -> str:
+    return ", ".join("%s +%d" % item for item in items)
+
+
+def _backwards(names: Sequence[str]) -> str:
+    return "; ran backwards (reset, or wrapped), so nothing can be said: %s" % ", ".join(names) if names else ""
+
+
+def _list(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))

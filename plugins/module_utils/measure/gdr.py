@@ -8,7 +8,7 @@ it is good enough is the inventory's to say. Where perftest cannot reach GPU mem
 
 import signal
 import time
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 from ..host.host import Host
 from ..observe.tcp_ports import listening
@@ -16,8 +16,9 @@ from ..rules.comparisons import Where, number, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
+from .nccl_tests.processes import start_time
 from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
-from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive, start_time
+from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive
 
 CHECK = "gpudirect.traffic"
 KEY = "gpudirect_min_bandwidth_gbps"
@@ -101,12 +102,3 @@ def _comes_up(host: Host, server: Server, port: int) -> bool:
             return False
         time.sleep(POLL_S)
     return True
-
-
-def pairs_from(rows: Sequence[Mapping[str, Any]]) -> List[Pair]:
-    """Pairs that went over the controller as JSON."""
-    return [
-        Pair(str(row["gpu"]), int(row["number"]), str(row["hca"]), int(row["port"]), row.get("gid_index"), str(row["rail"]),
-             row.get("numa_node"))
-        for row in rows
-    ]

@@ -11,6 +11,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ..formats.outside import mapping, read_json
 from ..formats.outside import number as number_of
+from ..rules.comparisons import Where, at_least, at_most, verdict
+from ..rules.comparisons import number as number_text
+from ..types import Verdict
 
 TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
 TESTS = ("write_bw", "read_lat")
@@ -18,6 +21,8 @@ TESTS = ("write_bw", "read_lat")
 # the peak (which is 0.00 with -D, and flatters otherwise).
 COLUMN = {"write_bw": "BW average[Gb/sec]", "read_lat": "t_avg[usec]"}
 JSON_KEY = {"write_bw": "BW_average", "read_lat": "t_avg"}
+CHECK = {"write_bw": "perftest.write_bw", "read_lat": "perftest.read_lat"}
+KEY = {"write_bw": "validate_min_bandwidth_gbps", "read_lat": "validate_max_latency_us"}
 UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
 LATENCY_BYTES = 2  # perftest's own default for latency
 
@@ -225,3 +230,29 @@ def reason(rc: int, out: str, err: str, address: str) -> str:
     lines = [line.strip() for line in (err + "\n" + out).splitlines()]
     telling = [line for line in lines if re.search(r"couldn't|unable|fail|error|invalid|not found|refused|no such", line, re.IGNORECASE)]
     return "%s (rc %d, server %s)" % ((telling or [line for line in lines if line] or ["no output"])[0][:200], rc, address)
+
+
+class Limits(NamedTuple):
+    """By inventory key: the threshold, and what the catalogue says where the inventory has none (its source, or why there is none)."""
+
+    thresholds: Mapping[str, Optional[float]]
+    sources: Mapping[str, str]
+
+
+def where_of(node: str, test: Measurement, peer: str) -> Where:
+    return Where(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
+
+
+def judge_figure(node: str, peer: str, test: Measurement, limits: Limits, found: Optional[float], why: str) -> Verdict:
+    """One test. Without a figure it failed, and ``why`` says how: a connection that does not come up needs no threshold."""
+    check, where, limit = CHECK[test.name], where_of(node, test, peer), limits.thresholds.get(KEY[test.name])
+    source = limits.sources.get(KEY[test.name])
+    if found is None:
+        expected = number_text(limit) if limit is not None else "a result"
+        return verdict(check, where, "fail", expected, None, "%s: %s" % (TOOLS[test.name], why))
+    if limit is None:
+        return verdict(check, where, "skipped", None, found, "%s %s measured; no threshold in the inventory (%s)%s" % (
+            number_text(found), UNIT[test.name], KEY[test.name], ", and " + source if source else ""))
+    judge = at_least if test.name == "write_bw" else at_most
+    judged = judge(check, where, limit, found, KEY[test.name], "%s average in %s" % (TOOLS[test.name], UNIT[test.name]))
+    return judged._replace(message="%s (%s)" % (judged.message, source)) if source else judged

@@ -21,17 +21,17 @@ from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched, snapshot
 from ..rules.comparisons import Where, verdict
 from ..types import Verdict
-from . import qos_counter_verdicts
-from .bandwidth_verdicts import Limits, judge_figure, where_of
+from . import counter_verdicts
 from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
-from .perftest import TOOLS, Measurement, Options, arguments, figure, life_time, reason
+from .nccl_tests.processes import start_time
+from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, where_of
 
 RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
 READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
 POLL_S = 0.1
 CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
-COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + qos_counter_verdicts.NAMES))
+COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + counter_verdicts.NAMES))
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
 
 
@@ -184,12 +184,12 @@ def stop(
         after = snapshot(host, port, COUNTERS)
         where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
         verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
-        found = qos_counter_verdicts.traffic(before, after)
-        figures.append(qos_counter_verdicts.figures(port, peer, found))
+        found = counter_verdicts.traffic(before, after)
+        figures.append(counter_verdicts.figures(port, peer, found))
         if why_not is not None:
-            verdicts.append(verdict(qos_counter_verdicts.LOSSLESS, where, "skipped", None, None, why_not))
+            verdicts.append(verdict(counter_verdicts.LOSSLESS, where, "skipped", None, None, why_not))
         else:
-            verdicts.extend(qos_counter_verdicts.judge_traffic(where, port, peer, lossless, found))
+            verdicts.extend(counter_verdicts.judge_traffic(where, port, peer, lossless, found))
     return verdicts, ended, figures
 
 
@@ -225,13 +225,6 @@ def is_ours(host: Host, server: Server) -> bool:
 def is_alive(host: Host, server: Server) -> bool:
     """For one that was just started: its command line reads as empty for a moment while the kernel still sets the program up."""
     return bool(server.started) and start_time(host, server.pid) == server.started
-
-
-def start_time(host: Host, pid: int) -> Optional[str]:
-    """Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets, so count from its end."""
-    text = host.read("/proc/%d/stat" % pid)
-    fields = text.rpartition(")")[2].split() if text else []
-    return fields[19] if len(fields) > 19 and fields[0] != "Z" else None
 
 
 def read_record(host: Host) -> Dict[str, Any]:

@@ -38,7 +38,8 @@ def affinity(host: Host, identity: Identity) -> List[Dict[str, Any]]:
 
     ``path`` is None where the tree does not tell. ``near``: nothing on this node is nearer to this GPU.
     """
-    one_node = _single_numa_node(host)
+    # A machine with one NUMA node, or a kernel that knows none, says -1 for every device.
+    one_node = len([name for name in host.listdir(NODES) if re.match(r"node\d+\Z", name)]) <= 1
     hcas = [(hca, place_of(host, hca.pci)) for hca in identity.hcas if hca.pci is not None]
     rows: List[Dict[str, Any]] = []
     for gpu in sorted(identity.gpus, key=lambda item: item.pci):
@@ -84,11 +85,6 @@ def path_class(one: Place, other: Place, *, single_node: bool = False) -> Option
     return "NODE" if single_node or (known and one.numa_node == other.numa_node) else "SYS"
 
 
-def _single_numa_node(host: Host) -> bool:
-    """A machine with one NUMA node, or a kernel that knows none, says -1 for every device."""
-    return len([name for name in host.listdir(NODES) if re.match(r"node\d+\Z", name)]) <= 1
-
-
 def driver_matrix(host: Host) -> Optional[Dict[Tuple[int, str], str]]:
     """What the driver's own tool says; None where it is not there or fails."""
     if host.which("nvidia-smi") is None:
@@ -109,7 +105,7 @@ def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     head = next((at for at, words in enumerate(lines) if words and words[0] == "GPU0" and not _is_cell(words[1:2])), None)
     if head is None:
         return None
-    columns = _columns(lines[head])
+    columns = lines[head][:next((at for at, word in enumerate(lines[head]) if word in _HEAD_END), len(lines[head]))]
     found: Dict[Tuple[int, str], str] = {}
     for words in lines[head + 1:]:
         gpu = _GPU.match(words[0]) if words else None
@@ -124,11 +120,6 @@ def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     return found
 
 
-def _columns(words: Sequence[str]) -> List[str]:
-    end = next((at for at, word in enumerate(words) if word in _HEAD_END), len(words))
-    return list(words[:end])
-
-
 def _is_cell(words: Sequence[str]) -> bool:
     return bool(words) and (words[0] in CLASSES or words[0] in ("X", "SOC", "N/A") or _LINKED.match(words[0]) is not None)
 
@@ -136,10 +127,6 @@ def _is_cell(words: Sequence[str]) -> bool:
 def differences(rows: Sequence[Mapping[str, Any]], matrix: Mapping[Tuple[int, str], str]) -> List[Tuple[str, str, str, str]]:
     """(GPU, HCA, what sysfs says, what the driver says) where the two differ; what only one of them knows is left out."""
     order = sorted({row["gpu"] for row in rows})
-    found: List[Tuple[str, str, str, str]] = []
-    for row in rows:
-        told = matrix.get((order.index(row["gpu"]), row["hca"]))
-        item = (row["gpu"], row["hca"], row["path"] or "unknown", told or "")
-        if told in CLASSES and told != row["path"] and item not in found:
-            found.append(item)
-    return found
+    told = [(row, matrix.get((order.index(row["gpu"]), row["hca"]))) for row in rows]
+    return list(dict.fromkeys((row["gpu"], row["hca"], row["path"] or "unknown", other) for row, other in told
+                              if other in CLASSES and other is not None and other != row["path"]))

@@ -14,8 +14,7 @@ from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity
 from .nccl import CONF, observe_nccl
-from .nccl_libraries import BACKUP, Places, owner_of, site_packages
-from .nccl_library import cached_libraries
+from .nccl_libraries import BACKUP, Places, cached_libraries, owner_of, site_packages
 from .packages import query_packages
 
 LD_CONF = "/etc/ld.so.conf"
@@ -47,16 +46,15 @@ class AiaccState(NamedTuple):
 def observe_aiacc(host: Host, identity: Identity, places: Optional[Places] = None) -> AiaccState:
     packages = query_packages(host, identity, (PACKAGE, DEEPNCCL)) or {}
     there = host.exists(PATH)
+    deep = Deep(packages.get(DEEPNCCL), tuple("%s/%s" % (LIBRARIES, name) for name in host.listdir(LIBRARIES)
+                                              if name.startswith("libnccl.so") and name.endswith(BACKUP)))
+    # In a captured tree nobody can be asked whose the plugin is: there the package is believed that is installed.
     return AiaccState(
         packages.get(PACKAGE), tuple(cached_libraries(host, PLUGIN)), there,
-        _owner(host, identity, packages.get(PACKAGE)) if there else None,
-        LIBRARIES in loader_directories(host), net_plugin_settings(host), _deep(host, packages.get(DEEPNCCL)),
-        _pypi(host, places if places is not None else Places()))
-
-
-def _owner(host: Host, identity: Identity, package: Optional[str]) -> Optional[str]:
-    """Who brought the plugin. In a captured tree nobody can be asked: there the package is believed that is installed."""
-    return PACKAGE if package is not None and not host.live else owner_of(host, identity, PATH)
+        None if not there else PACKAGE if PACKAGE in packages and not host.live else owner_of(host, identity, PATH),
+        LIBRARIES in loader_directories(host), net_plugin_settings(host), deep if any(deep) else None,
+        tuple((name, version, directory) for directory in site_packages(host, places if places is not None else Places())
+              for name, version in _projects(host.listdir(directory)) if name in PYPI))
 
 
 def as_facts(state: AiaccState) -> Optional[Dict[str, Any]]:
@@ -98,18 +96,6 @@ def net_plugin_settings(host: Host) -> Tuple[Tuple[str, str], ...]:
     assigned: List[str] = _ASSIGNED.findall(host.read(ENVIRONMENT, 65536) or "")
     found.append((ENVIRONMENT, assigned[-1] if assigned else None))
     return tuple((path, value) for path, value in found if value and sysfs_values.token(value))
-
-
-def _deep(host: Host, package: Optional[str]) -> Optional[Deep]:
-    names = ["%s/%s" % (LIBRARIES, name) for name in host.listdir(LIBRARIES) if name.startswith("libnccl.so") and name.endswith(BACKUP)]
-    return Deep(package, tuple(names)) if package is not None or names else None
-
-
-def _pypi(host: Host, places: Places) -> Tuple[Tuple[str, str, str], ...]:
-    found: List[Tuple[str, str, str]] = []
-    for directory in site_packages(host, places):
-        found += [(name, version, directory) for name, version in _projects(host.listdir(directory)) if name in PYPI]
-    return tuple(found)
 
 
 def _projects(names: Sequence[str]) -> List[Tuple[str, str]]:

@@ -91,11 +91,9 @@ def mac_text(mac: bytes) -> str:
 
 def holders(frames: List[bytes], address: str, own: List[str]) -> List[str]:
     """The MACs that claim an address in these frames, without the node's own, in the order in which they were heard."""
-    found: List[str] = []
-    for item in [heard(frame) for frame in frames]:
-        if item is not None and packed(item.address) == packed(address) and item.mac not in own and item.mac not in found:
-            found.append(item.mac)
-    return found
+    claims = [heard(frame) for frame in frames]
+    return list(dict.fromkeys(
+        item.mac for item in claims if item is not None and packed(item.address) == packed(address) and item.mac not in own))
 
 
 def packed(address: str) -> bytes:
@@ -138,12 +136,9 @@ def _ask(host: Host, netdev: str, addresses: Sequence[str], own: List[str]) -> O
         mine = [address for address in addresses if version_of(address) == version]
         questions = [question(mac, address) for address in mine] * REPEAT
         try:
-            frames = host.exchange(netdev, ETHERTYPE[version], questions, SECONDS / len(versions), LIMIT, _is_answer)
+            frames = host.exchange(
+                netdev, ETHERTYPE[version], questions, SECONDS / len(versions), LIMIT, lambda frame: heard(frame) is not None)
         except OSError:
             return None
         found.update((address, tuple(holders(frames, address, own)[:MACS])) for address in mine)
     return found
-
-
-def _is_answer(frame: bytes) -> bool:
-    return heard(frame) is not None

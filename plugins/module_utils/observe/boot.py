@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which kernel runs, which are installed, which one the next boot starts, and whether Secure Boot lets a module in.
 
-The next boot: the default entry of GRUB's menu where update-grub writes one, what GRUB was told by name (next_entry, saved_entry,
-GRUB_DEFAULT), else the newest installed kernel as GRUB sorts them. Flavours (6.1.0-18-amd64, 6.1.0-18-cloud-amd64) are sorted into
-one list there, so they are here too.
+The next boot: the default entry of the menu that update-grub wrote (/boot/grub/grub.cfg: what /etc/default/grub says counts only once
+that has run), what GRUB was told by name (next_entry, saved_entry, GRUB_DEFAULT), else the newest installed kernel as GRUB sorts
+them. Flavours (6.1.0-18-amd64, 6.1.0-18-cloud-amd64) are sorted into one list there, so they are here too. The Red Hat family has
+no such menu: its entries are files (BLS), and ``saved_entry`` names one.
 """
 
 import re
+import shlex
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
-from .grub import observe_menu, starts
 
 BOOT = "/boot"
 IMAGES = ("vmlinuz-", "vmlinux-", "Image-")
@@ -56,10 +57,7 @@ class Boot(NamedTuple):
         return None if self.next is None else self.next == self.running
 
     def kernel(self, release: Optional[str]) -> Optional[Kernel]:
-        for kernel in self.kernels:
-            if kernel.release == release:
-                return kernel
-        return None
+        return next((kernel for kernel in self.kernels if kernel.release == release), None)
 
 
 def observe_boot(host: Host, running: str) -> Boot:
@@ -69,31 +67,25 @@ def observe_boot(host: Host, running: str) -> Boot:
     chosen, source = _chosen(host, kernels)
     secure = secure_boot(host)
     key = next((path for path in MOK_KEYS if host.exists(path)), None)
-    enrolled: Optional[bool] = None
-    if secure:
-        enrolled = _enrolled(host, key) if key is not None else False
+    enrolled = None if not secure else _enrolled(host, key) if key is not None else False
     return Boot(
         running, kernels, newest, chosen or newest, source if chosen else "newest installed kernel",
         tuple((host.line("/proc/cmdline") or "").split()), secure, key, enrolled)
 
 
 def boot_facts(boot: Boot) -> Dict[str, Any]:
+    running = boot.kernel(boot.running)
     return {
         "kernels": [dict(kernel._asdict()) for kernel in boot.kernels],
         "newest": boot.newest,
         "next": boot.next,
         "next_source": boot.next_source,
         "running_is_newest": boot.running_is_newest,
-        "headers": headers_of_running(boot),
+        "headers": running.headers if running is not None else None,
         "cmdline": list(boot.cmdline),
         "secure_boot": boot.secure_boot,
         "mok_enrolled": boot.mok_enrolled,
     }
-
-
-def headers_of_running(boot: Boot) -> Optional[bool]:
-    kernel = boot.kernel(boot.running)
-    return None if kernel is None else kernel.headers
 
 
 def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
@@ -193,11 +185,8 @@ _GZIP = 31  # zlib: window of 32 KiB, gzip header
 def kernel_options(host: Host, kernel: Optional[str], names: Sequence[str]) -> Dict[str, Optional[str]]:
     """y, m or n for each option; None where the kernel's configuration is not there."""
     text = _configuration(host, kernel)
-    found: Dict[str, Optional[str]] = {}
-    for name in names:
-        value = re.search(r"^%s=([ym])$" % re.escape(name), text or "", re.MULTILINE)
-        found[name] = value.group(1) if value else ("n" if text else None)
-    return found
+    built = dict(re.findall(r"^(\w+)=([ym])$", text or "", re.MULTILINE))
+    return {name: built.get(name, "n" if text else None) for name in names}
 
 
 def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
@@ -213,3 +202,122 @@ def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
         return zlib.decompressobj(_GZIP).decompress(packed, _LIMIT).decode("ascii", "replace")
     except zlib.error:
         return None
+
+
+# A menu entry is named as GRUB names it: by number, id or title, level by level
+# (``gnulinux-advanced-UUID>gnulinux-RELEASE-advanced-UUID``).
+MENU = "/boot/grub/grub.cfg"
+ENVIRONMENT = "/boot/grub/grubenv"
+SAVED = "${saved_entry}"
+ONCE = "${next_entry}"
+_MENU_ID = "$menuentry_id_option"
+_SET_DEFAULT = re.compile(r'^[ \t]*set default="(.*)"[ \t]*$', re.MULTILINE)
+_LINUX = re.compile(r"^linux(?:efi|16)?\s+\S*?(?:vmlinu[xz]|Image)-(\S+)")
+
+
+class Item(NamedTuple):
+    """An entry or a submenu. ``release``: of the kernel that it starts; of a submenu, that of its first entry."""
+
+    names: Tuple[str, ...]  # id, title
+    release: Optional[str]
+    items: Tuple["Item", ...]
+
+
+class Menu(NamedTuple):
+    """``default`` is what the menu starts; ``once`` and ``saved`` stand in GRUB's environment."""
+
+    items: Tuple[Item, ...]
+    default: str
+    once: str
+    saved: str
+
+
+class _Open(NamedTuple):
+    kind: str
+    names: Tuple[str, ...]
+    lines: List[str]
+    items: List[Item]
+
+
+def observe_menu(host: Host) -> Optional[Menu]:
+    """None where there is no menu with a kernel in it."""
+    text = host.read(MENU)
+    items = parse_menu(text) if text is not None else ()
+    if text is None or not any(item.release for item in items):
+        return None
+    variables = sysfs_values.key_values(host.read(ENVIRONMENT))
+    defaults = [found for found in _SET_DEFAULT.findall(text) if found != ONCE]
+    return Menu(items, defaults[-1] if defaults else "0", variables.get("next_entry", ""), variables.get("saved_entry", ""))
+
+
+def parse_menu(text: str) -> Tuple[Item, ...]:
+    """Braces open and close menus, entries and functions; if and fi need none."""
+    top = _Open("top", (), [], [])
+    stack = [top]
+    for line in (line.strip() for line in text.splitlines()):
+        if line.endswith("{"):
+            stack.append(_opened(line))
+        elif line == "}" and len(stack) > 1:
+            done = stack.pop()
+            if done.kind in ("menuentry", "submenu"):
+                stack[-1].items.append(_item(done))
+        else:
+            stack[-1].lines.append(line)
+    return tuple(top.items)
+
+
+def _opened(line: str) -> _Open:
+    try:
+        words = shlex.split(line)
+    except ValueError:  # a function with quotes over several lines: no menu
+        words = line.split()
+    title = words[1:2]
+    own = words[words.index(_MENU_ID) + 1:words.index(_MENU_ID) + 2] if _MENU_ID in words else []
+    return _Open(words[0], tuple(own + title), [], [])
+
+
+def _item(block: _Open) -> Item:
+    if block.kind == "submenu":
+        return Item(block.names, block.items[0].release if block.items else None, tuple(block.items))
+    found = [match.group(1) for match in (_LINUX.match(line) for line in block.lines) if match is not None]
+    return Item(block.names, found[0] if found and sysfs_values.is_name(found[0]) else None, ())
+
+
+def starts(menu: Menu) -> Tuple[Optional[str], str]:
+    """The release that the next boot starts, and what says so."""
+    if menu.once:
+        return _resolve(menu.items, menu.once), "next_entry in " + ENVIRONMENT
+    if menu.default == SAVED:
+        return _resolve(menu.items, menu.saved), "saved_entry in " + ENVIRONMENT
+    return _resolve(menu.items, menu.default), "default entry of " + MENU
+
+
+def _resolve(items: Tuple[Item, ...], text: str) -> Optional[str]:
+    """An entry that is not there is the first one, as in GRUB."""
+    word, _joint, rest = text.partition(">")
+    found = next((item for item in items if word in item.names), None)
+    if found is None and is_digits(word) and int(word) < len(items):
+        found = items[int(word)]
+    if found is None:
+        return items[0].release if items else None
+    return _resolve(found.items, rest) if rest and found.items else found.release
+
+
+def entry_of(menu: Menu, release: str) -> Optional[str]:
+    """The name of the entry that starts exactly this kernel, whatever is installed later; None where there is none.
+
+    Never the first entry of the menu, which is whatever kernel is newest, and no recovery mode.
+    """
+    return _find(menu.items, "gnulinux-%s-" % release, release)
+
+
+def _find(items: Tuple[Item, ...], start: str, release: str) -> Optional[str]:
+    for item in items:
+        own = item.names[0] if item.names else ""
+        if item.items:
+            below = _find(item.items, start, release)
+            if below is not None:
+                return "%s>%s" % (own, below)
+        elif item.release == release and own.startswith(start) and "-recovery-" not in own:
+            return own
+    return None

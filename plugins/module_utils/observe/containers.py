@@ -7,10 +7,10 @@ their form, since a node has no YAML parser that we could count on.
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object, json_value, listed
+from ..formats.outside import json_object, json_value, listed, mapping
 from ..host.host import Host
 from .devices import attribute
 
@@ -26,16 +26,16 @@ RUNTIMES = ("docker", "podman", "nerdctl")
 DOCKER_INFO = ("docker", "info", "--format", "{{json .}}")
 ANSWER_SECONDS = 20.0  # of a daemon that hangs
 _VERSION_LINE = {
-    "docker": re.compile(r"Docker version ([0-9]+(?:\.[0-9]+)+)"),  # podman-docker's docker says podman's line, and is podman
-    "podman": re.compile(r"podman version ([0-9]+(?:\.[0-9]+)+)"),
-    "nerdctl": re.compile(r"nerdctl version v?([0-9]+(?:\.[0-9]+)+)"),
+    "docker": re.compile(r"Docker version ([0-9]{1,9}(?:\.[0-9]{1,9})+)"),  # podman-docker's docker says podman's line, and is podman
+    "podman": re.compile(r"podman version ([0-9]{1,9}(?:\.[0-9]{1,9})+)"),
+    "nerdctl": re.compile(r"nerdctl version v?([0-9]{1,9}(?:\.[0-9]{1,9})+)"),
 }
-_TOOLKIT_LINE = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]+(?:\.[0-9]+)+)")
+_TOOLKIT_LINE = re.compile(r"NVIDIA Container Toolkit CLI version ([0-9]{1,9}(?:\.[0-9]{1,9})+)")
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _KIND = re.compile(r"""^[ \t]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)["']?[ \t]*(?:,[ \t]*)?$""", re.MULTILINE)
 _DEVICE = re.compile(
     r"""^[ \t]*(?:-[ \t]+)?["']?name["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9_.:-]*)["']?[ \t]*(?:,[ \t]*)?$""", re.MULTILINE)
-_DRIVER = re.compile(r"libcuda\.so\.([0-9]{3,4}(?:\.[0-9]+)+)")
+_DRIVER = re.compile(r"libcuda\.so\.([0-9]{3,4}(?:\.[0-9]{1,9})+)")
 _NODE = re.compile(r"node([0-9]{1,4})\Z")
 _CPUS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\Z")
 _UVERBS = re.compile(r"uverbs[0-9]{1,4}\Z")
@@ -72,23 +72,15 @@ def observe_runtimes(host: Host) -> Tuple[Runtime, ...]:
 
 
 def _runtime(host: Host, name: str) -> Optional[Runtime]:
-    if host.which(name) is None:
-        return None
-    found = _VERSION_LINE[name].match(host.run((name, "--version"), ANSWER_SECONDS).out)
+    found = _VERSION_LINE[name].match(host.run((name, "--version"), ANSWER_SECONDS).out) if host.which(name) is not None else None
     if found is None:
         return None
-    return Runtime(name, found.group(1), *_docker_daemon(host)) if name == "docker" else Runtime(name, found.group(1))
-
-
-def _docker_daemon(host: Host) -> Tuple[Optional[str], Tuple[str, ...], Tuple[str, ...]]:
-    told = json_object(host.run(DOCKER_INFO, ANSWER_SECONDS).out) or {}
+    told = json_object(host.run(DOCKER_INFO, ANSWER_SECONDS).out) or {} if name == "docker" else {}
     version = told.get("ServerVersion")
     if not isinstance(version, str) or not _NUMBERS.match(version):
-        return None, (), ()
-    runtimes = told.get("Runtimes")
-    directories = told.get("CDISpecDirs")
-    return (version, tuple(sorted(str(name) for name in runtimes)) if isinstance(runtimes, dict) else (),
-            tuple(str(path) for path in directories) if isinstance(directories, list) else ())
+        return Runtime(name, found.group(1))
+    return Runtime(name, found.group(1), version, tuple(sorted(map(str, mapping(told.get("Runtimes"))))),
+                   tuple(map(str, listed(told.get("CDISpecDirs")))))
 
 
 def observe_toolkit(host: Host) -> Optional[Toolkit]:
@@ -101,18 +93,13 @@ def observe_toolkit(host: Host) -> Optional[Toolkit]:
 
 def observe_cdi(host: Host) -> Tuple[CdiSpec, ...]:
     """The specifications of NVIDIA GPUs, each file once: /var/run is /run."""
-    found: List[CdiSpec] = []
-    names: List[str] = []
+    paths: Dict[str, str] = {}
     for directory in CDI_DIRECTORIES:
         for name in host.listdir(directory):
-            place = "%s/%s" % (directory.replace("/var/run", "/run"), name)
-            if not name.endswith((".yaml", ".yml", ".json")) or not sysfs_values.is_name(name) or place in names:
-                continue
-            names.append(place)
-            spec = cdi_spec("%s/%s" % (directory, name), host.read("%s/%s" % (directory, name)) or "")
-            if spec is not None:
-                found.append(spec)
-    return tuple(found)
+            if name.endswith((".yaml", ".yml", ".json")) and sysfs_values.is_name(name):
+                paths.setdefault("%s/%s" % (directory.replace("/var/run", "/run"), name), "%s/%s" % (directory, name))
+    specs = [cdi_spec(path, host.read(path) or "") for path in paths.values()]
+    return tuple(spec for spec in specs if spec is not None)
 
 
 def cdi_spec(path: str, text: str) -> Optional[CdiSpec]:
@@ -120,12 +107,8 @@ def cdi_spec(path: str, text: str) -> Optional[CdiSpec]:
     kind = _KIND.search(text)
     if kind is None or kind.group(1) != GPU_KIND:
         return None
-    devices: List[str] = []
-    for name in _DEVICE.findall(text):
-        if name not in devices:
-            devices.append(name)
     driver = _DRIVER.search(text)
-    return CdiSpec(path, tuple(devices), driver.group(1) if driver is not None else None)
+    return CdiSpec(path, tuple(dict.fromkeys(_DEVICE.findall(text))), driver.group(1) if driver is not None else None)
 
 
 def observe_infiniband(host: Host) -> Dict[str, Any]:
@@ -162,8 +145,7 @@ def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Di
     if not isinstance(config, dict):
         return None
     pairs = [str(item).partition("=") for item in listed(config.get("Env"))]
-    labels = config.get("Labels")
     return {
         "env": {name: value for name, _equals, value in pairs},
-        "labels": {str(name): str(value) for name, value in labels.items()} if isinstance(labels, dict) else {},
+        "labels": {str(name): str(value) for name, value in mapping(config.get("Labels")).items()},
     }

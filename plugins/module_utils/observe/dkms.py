@@ -13,7 +13,7 @@ the module lies below /lib/modules/K), ``broken`` (``kernel`` None: the source i
 """
 
 import re
-from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -48,23 +48,19 @@ class Build(NamedTuple):
 
 
 def dkms_builds(host: Host) -> Tuple[Build, ...]:
-    """Everything that DKMS knows of, in the order of its tree."""
     return host.once("DKMS builds", lambda: _builds(host))
 
 
 def _builds(host: Host) -> Tuple[Build, ...]:
-    modules = [name for name in host.listdir(TREE) if sysfs_values.is_name(name) and _versions(host, name)]
-    if not modules and not host.listdir(TREE):
-        return _from_status(host)
-    found: List[Build] = []
-    for module in modules:
-        for version in _versions(host, module):
-            found.extend(_builds_of(host, module, version))
-    return tuple(found)
+    names = host.listdir(TREE)
+    if not names and host.which("dkms") is not None:
+        # The tree lies elsewhere (dkms_tree in /etc/dkms/framework.conf) or cannot be read: dkms itself may know.
+        return parse_status(host.run(("dkms", "status"), 60.0).out)
+    modules = [name for name in names if sysfs_values.is_name(name)]
+    return tuple(build for module in modules for version in _versions(host, module) for build in _builds_of(host, module, version))
 
 
 def builds_for(builds: Sequence[Build], kernel: str, module: Optional[str] = None) -> List[Build]:
-    """Those for one kernel, of one module or of all."""
     return [build for build in builds if build.kernel == kernel and module in (None, build.module)]
 
 
@@ -118,24 +114,13 @@ def module_on_disk(host: Host, kernel: str, name: str) -> bool:
     path = module_path(host, kernel, name.replace("-", "_"))
     if path is not None and not path.startswith("kernel/") and host.exists(root + path):
         return True
-    wanted = {name.replace("-", "_")}
-    return any(wanted & _stems(host, root + place) for place in PLACES)
-
-
-def _stems(host: Host, directory: str) -> Set[str]:
-    return {_stem(name).replace("-", "_") for name in host.listdir(directory) if _KO.match(name)}
+    return any(_KO.match(file) and _stem(file).replace("-", "_") == name.replace("-", "_")
+               for place in PLACES for file in host.listdir(root + place))
 
 
 def _stem(name: str) -> str:
     found = _KO.match(name)
     return found.group(1) if found else name
-
-
-def _from_status(host: Host) -> Tuple[Build, ...]:
-    """The tree lies elsewhere (dkms_tree in /etc/dkms/framework.conf) or cannot be read: dkms itself may know."""
-    if host.which("dkms") is None:
-        return ()
-    return parse_status(host.run(("dkms", "status"), 60.0).out)
 
 
 def parse_status(text: str) -> Tuple[Build, ...]:

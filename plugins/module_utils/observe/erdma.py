@@ -1,21 +1,141 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ``erdma`` part of the facts: driver, mode, user space and devices of Alibaba's elastic RDMA. None on a node without any of it.
+"""Alibaba's elastic RDMA on a node: driver, mode, user space and devices. The ``erdma`` part of the facts, None on a node without any.
 
+Alibaba's driver has a parameter compat_mode (0444: read at loading, shown below /sys/module/erdma/parameters); the kernel's own
+has no parameters at all, and only its devices tell: ``node_type`` 1: CA or 4: RNIC. That difference is what tells the two
+apart, wherever the module lies: distributions of Alibaba's have it in the kernel package.
 libibverbs opens an eRDMA device with its provider alone: a library liberdma-rdmav*.so, found by /etc/libibverbs.d/erdma.driver.
 Both come with rdma-core from 43 on, with Alibaba's packages and with MLNX_OFED; the files say more than a version does.
 """
 
 import ipaddress
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import is_digits
 from ..host.host import Host
 from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
-from .devices import PCI_DEVICES, pci_attribute
-from .erdma_driver import EADM, MODULE, driver_facts, eadm_version
-from .stack_modules import DOCA, MLNX_OFED
+from .devices import CLASS_INFINIBAND, attribute, driver_of, entries, pci_attribute, pci_functions
+from .dkms import ERDMA, Build, dkms_builds
+from .modules import module_path, running_modules
+from .peermem_build import checksum, symbol_files
+from .stack import DOCA, MLNX_OFED
+
+MODULE = "erdma"
+PARAMETER = "compat_mode"
+LOADED_PARAMETER = "/sys/module/%s/parameters/%s" % (MODULE, PARAMETER)
+FITS, OTHER_CORE = "fits", "other_core"
+SYMBOL = "ib_register_device"  # every provider imports it from ib_core
+VERBS = "/sys/class/infiniband_verbs"
+EADM = "eadm"
+_SECONDS = 10.0
+_CRC = re.compile(r"^0x([0-9a-fA-F]{1,16})\s+%s(?:\s|$)" % SYMBOL, re.MULTILINE)
+
+
+class Driver(NamedTuple):
+    """``letter``: of the loaded module's compat_mode, None where it has none. ``path``: below /lib/modules, of what modprobe loads."""
+
+    loaded: bool
+    letter: Optional[str]
+    path: Optional[str]
+    parameter: Optional[bool]  # the module on disk has compat_mode; None where modinfo gives no answer, or there is no module
+    version: Optional[str]
+    types: Tuple[Tuple[str, str], ...]  # (device, node_type without its number), of devices of this driver
+    builds: Tuple[Build, ...]  # what DKMS has of it
+    fits: Optional[str]  # the module on disk and the RDMA core; None where nothing tells
+
+    @property
+    def alibabas(self) -> bool:
+        """The driver that is there, loaded or for the next load, is the one with modes."""
+        return self.letter is not None if self.loaded else self.parameter is True
+
+    @property
+    def there(self) -> bool:
+        return self.loaded or self.path is not None
+
+    @property
+    def source(self) -> Optional[str]:
+        if not self.there or not self.alibabas:
+            return "mainline" if self.there else None
+        return "dkms" if self.path is not None and not self.path.startswith("kernel/") else "unknown"
+
+
+def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
+    """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
+    loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
+    if not live:
+        return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
+    path = module_path(host, kernel, MODULE)
+    builds = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
+    answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS) if path is not None else None
+    parameter = None
+    if answer is not None and answer.ok:
+        parameter = any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
+    return Driver(
+        loaded, letter_of(host) if loaded else None, path, parameter,
+        sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), builds, _fits(host, kernel, path))
+
+
+def letter_of(host: Host) -> Optional[str]:
+    """How the kernel prints a bool: Y or N."""
+    found = host.line(LOADED_PARAMETER)
+    return found if found in ("Y", "N") else None
+
+
+def references(host: Host) -> int:
+    """How many hold the module: other modules, and every open context of a program."""
+    row = (running_modules(host) or {}).get(MODULE)
+    return (row.references or 0) if row is not None else 0
+
+
+def node_types(host: Host) -> List[Tuple[str, str]]:
+    found: List[Tuple[str, str]] = []
+    for name in entries(host, CLASS_INFINIBAND):
+        path = "%s/%s" % (CLASS_INFINIBAND, name)
+        kind = sysfs_values.enum_text(attribute(host, path + "/node_type"))
+        if kind is not None and driver_of(host, path) == MODULE:
+            found.append((name, kind))
+    return found
+
+
+def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
+    """The checksum of what the module imports from ib_core, and the one that OFED's or the kernel's ib_core exports."""
+    if path is None or ".." in path.split("/"):
+        return None
+    dumped = host.run(("modprobe", "--dump-modversions", "/lib/modules/%s/%s" % (kernel, path)), _SECONDS)
+    imported = checksum(dumped.out, _CRC) if dumped.ok else None
+    for file in symbol_files(host, kernel) + ["/lib/modules/%s/build/Module.symvers" % kernel]:
+        exported = checksum(host.read(file), _CRC)
+        if exported is not None:
+            return None if imported is None else FITS if imported == exported else OTHER_CORE
+    return None
+
+
+def users(host: Host) -> List[str]:
+    """Who keeps the driver from being unloaded: modules, and processes with a verbs device of it open. ``python3 (4711)``."""
+    row = (running_modules(host) or {}).get(MODULE)
+    found = ["module " + name for name in (row.users if row is not None else ())]
+    ours = {name for name, _kind in node_types(host)}
+    files = {"/dev/infiniband/" + name for name in host.listdir(VERBS)
+             if sysfs_values.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours}
+    for pid in host.listdir("/proc") if files else []:
+        if is_digits(pid):
+            opened = "/proc/%s/fd" % pid
+            if any(host.readlink("%s/%s" % (opened, fd)) in files for fd in host.listdir(opened)):
+                found.append("%s (%s)" % (sysfs_values.token(host.line("/proc/%s/comm" % pid)) or "?", pid))
+    return found
+
+
+def eadm_version(host: Host) -> Optional[str]:
+    """The first line that Alibaba's tool says of itself; closed source, and of its commands only this one is known."""
+    if host.which(EADM) is None:
+        return None
+    answer = host.run((EADM, "ver"), _SECONDS)
+    lines = [line for line in answer.out.splitlines() if line.strip()]
+    return sysfs_values.token(lines[0]) if answer.ok and lines else None
+
 
 VENDOR, DEVICE = "0x1ded", "0x107f"  # drivers/infiniband/hw/erdma/erdma_hw.h; the one id that mainline and Alibaba's driver know
 PACKAGES = ("erdma", "erdma-dkms")  # Alibaba's driver as a package
@@ -33,16 +153,17 @@ def observe_erdma(host: Host, identity: Identity, facts: Mapping[str, Any]) -> O
     built = any(build["module"] == MODULE for build in facts["dkms"] or [])
     if not (devices or functions or built or MODULE in (facts["modules"] or {}) or any(name in packages for name in PACKAGES)):
         return None
-    found = driver_facts(host, identity.kernel)
-    return dict(
-        found,
-        mode=mode_of_node(found["compat_mode"], devices, (facts["stack"] or {}).get("modules") or {}),
-        provider=_provider(host, packages),
-        eadm=host.which(EADM) is not None,
-        eadm_version=eadm_version(host),
-        functions=functions,
-        devices=[str(hca["name"]) for hca in devices],
-    )
+    driver = observe_driver(host, identity.kernel)
+    return {
+        "driver": {"loaded": driver.loaded, "version": driver.version, "source": driver.source},
+        "compat_mode": driver.letter,
+        "mode": mode_of_node(driver.letter, devices, (facts["stack"] or {}).get("modules") or {}),
+        "provider": _provider(host, packages),
+        "eadm": host.which(EADM) is not None,
+        "eadm_version": eadm_version(host),
+        "functions": functions,
+        "devices": [str(hca["name"]) for hca in devices],
+    }
 
 
 def mode_of_node(letter: Optional[str], devices: Sequence[Mapping[str, Any]], modules: Mapping[str, Any]) -> Optional[str]:
@@ -58,7 +179,7 @@ def mode_of_node(letter: Optional[str], devices: Sequence[Mapping[str, Any]], mo
 
 def _functions(host: Host) -> Optional[List[str]]:
     """The devices on the PCI bus, with a driver or without; None where there is no bus to look at."""
-    names = [name for name in host.listdir(PCI_DEVICES) if sysfs_values.pci_address(name) is not None]
+    names = pci_functions(host)
     if not names:
         return None
     return sorted(name for name in names if [

@@ -3,12 +3,103 @@
 
 Several may run at once: every base chain of the kernel is met by every packet. A chain belongs to the front end whose
 table or whose chains' names it has, else to whoever wrote it for nftables or iptables. Reading the rules needs root.
+``iptables -S`` becomes chains of plain rules in the form of ``nftables.py``: for ufw, for firewalld with its old backend, and for
+sites that write iptables rules themselves. A match that is not among those below is ``unknown`` and stays in its rule.
 """
 
+import re
+import shlex
 from typing import Any, Dict, List, Optional
 
 from ..host.host import Host
-from . import iptables, nftables
+from . import nftables
+from .nftables import MAX_RULES, UNKNOWN, Condition, Rule
+
+TOOLS = (("iptables", "ip"), ("ip6tables", "ip6"))
+_CHAIN = re.compile(r"[A-Za-z0-9_.:-]{1,63}\Z")
+_TARGETS = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "reject", "RETURN": "return"}
+_SILENT = ("LOG", "NFLOG", "MARK", "CONNMARK", "TRACE", "AUDIT")
+_KNOWN = {"-s": "saddr", "-d": "daddr", "-i": "iif", "-p": "protocol", "--dport": "dport", "--dports": "dport", "--sport": "sport",
+          "--sports": "sport", "--ctstate": "state", "--state": "state", "--dst-type": "type", "--pkt-type": "type"}
+_SAYS_NOTHING = ("-m", "--comment")  # of a packet: the extension of the options that follow, and words for people
+
+
+def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
+    """The chains of table filter, INPUT first."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for number, line in enumerate(text.splitlines()):
+        words = _words(line)
+        if len(words) >= 2 and words[0] in ("-P", "-N", "-A") and _CHAIN.match(words[1]):
+            name = words[1]
+            policy = words[2].lower() if words[0] == "-P" and len(words) > 2 and name == "INPUT" else ""
+            chain = found.setdefault(name, {"owner": "", "family": family, "table": "filter", "chain": name, "hook": name == "INPUT",
+                                            "policy": policy, "rules": []})
+            if words[0] == "-A" and number < MAX_RULES:
+                chain["rules"].append(_rule(words[2:], line, found))
+    order = ["INPUT"] if "INPUT" in found else []
+    at = 0
+    while at < len(order):
+        for rule in found[order[at]]["rules"]:
+            if rule["then"][1] in found and rule["then"][1] not in order:
+                order.append(rule["then"][1])
+        at += 1
+    return [found[name] for name in order]
+
+
+def _words(line: str) -> List[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return []
+
+
+def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rule:
+    conditions: List[Condition] = []
+    then = ["continue", ""]
+    negated = False
+    at = 0
+    while at < len(words):
+        word = words[at]
+        value = words[at + 1] if at + 1 < len(words) else ""
+        if word == "!":
+            negated = True
+            at += 1
+            continue
+        if word in ("-j", "-g"):
+            then = _then(value, chains, goto=word == "-g")
+            at = len(words)  # what follows are the target's own options
+        elif word in _KNOWN:
+            conditions.append(_condition(_KNOWN[word], value, negated=negated))
+            at += 2
+        elif word in _SAYS_NOTHING:
+            at += 2
+        else:
+            conditions.append(UNKNOWN)
+            at += 1
+        negated = False
+    text = " ".join(line.split())
+    return {"if": conditions, "then": then, "text": text if len(text) < 200 else text[:197] + "...", "ours": False, "handle": 0}
+
+
+def _then(target: str, chains: Dict[str, Dict[str, Any]], *, goto: bool) -> List[str]:
+    """Chains are named before the first rule, so a target that is no chain is the kernel's or an extension's."""
+    if target in chains:
+        return ["goto" if goto else "jump", target]
+    if target in _SILENT:
+        return ["continue", ""]
+    return [_TARGETS.get(target, "queue"), ""]
+
+
+def _condition(what: str, value: str, *, negated: bool) -> Condition:
+    values = value.split(",")
+    if what in ("dport", "sport"):
+        values = [item.replace(":", "-") for item in value.split(",")]
+    elif what in ("state", "type"):
+        values = [item.lower() for item in value.split(",")]
+    elif what == "iif":
+        values = [value[:-1] + "*"] if value.endswith("+") else [value]
+    return {"what": what, "not": negated, "in": values}
+
 
 OWNERS = ("firewalld", "ufw", "nftables", "iptables")
 TABLE = "firewalld"  # firewalld's own table in nftables
@@ -20,7 +111,13 @@ LEGACY = {"ip": "/proc/net/ip_tables_names", "ip6": "/proc/net/ip6_tables_names"
 
 def observe_firewall(host: Host) -> Dict[str, Any]:
     """``chains`` is None where they cannot be read, and ``missing`` says why."""
-    runs = [name for name, active in (("firewalld", firewalld_runs(host)), ("ufw", ufw_runs(host))) if active]
+    runs = []
+    if host.which("firewall-cmd") is not None and host.run(("firewall-cmd", "--state"), SECONDS).out.strip() == "running":
+        runs.append("firewalld")
+    # Enabled in its file and live: ``ufw disable`` changes both, a stopped service only the rules.
+    enabled = host.which("ufw") is not None and any(line.strip() == "ENABLED=yes" for line in (host.read(UFW_CONF) or "").splitlines())
+    if enabled and host.run(("ufw", "status"), SECONDS).out.startswith("Status: active"):
+        runs.append("ufw")
     chains, missing = _chains(host)
     if chains is None:
         return {"runs": runs, "chains": None, "missing": missing}
@@ -28,17 +125,6 @@ def observe_firewall(host: Host) -> Dict[str, Any]:
         chain["owner"] = _owner(chain, chains, runs)
     runs += [name for name in OWNERS if name not in runs and any(chain["owner"] == name and chain["hook"] for chain in chains)]
     return {"runs": runs, "chains": chains, "missing": None}
-
-
-def firewalld_runs(host: Host) -> bool:
-    return host.which("firewall-cmd") is not None and host.run(("firewall-cmd", "--state"), SECONDS).out.strip() == "running"
-
-
-def ufw_runs(host: Host) -> bool:
-    """Enabled in its file and live: ``ufw disable`` changes both, a stopped service only the rules."""
-    if host.which("ufw") is None or not any(line.strip() == "ENABLED=yes" for line in (host.read(UFW_CONF) or "").splitlines()):
-        return False
-    return host.run(("ufw", "status"), SECONDS).out.startswith("Status: active")
 
 
 def _chains(host: Host) -> Any:
@@ -50,12 +136,12 @@ def _chains(host: Host) -> Any:
         if native is None:
             return None, "nft -j list ruleset: %s" % ((answer.err.strip().splitlines() or ["no answer"])[0][:200])
         found = native
-    elif not host.live and not any(host.which(tool) for tool, _family in iptables.FAMILIES):
+    elif not host.live and not any(host.which(tool) for tool, _family in TOOLS):
         return None, "no rules were captured"
     elif host.exists("/sys/module/nf_tables") and host.which("iptables") is None:
         return None, "the kernel has nf_tables, and there is no nft to read its rules"
     written = _written_tables(host)
-    for tool, family in iptables.FAMILIES:
+    for tool, family in TOOLS:
         translated = any(chain["family"] == family and chain["table"] == "filter" and chain["chain"] == "INPUT" for chain in found)
         if (family in written and translated) or not _has_iptables(host, tool, family, translated):
             continue
@@ -64,7 +150,7 @@ def _chains(host: Host) -> Any:
             return None, "%s -S: %s" % (tool, (answer.err.strip().splitlines() or ["no answer"])[0][:200])
         # What iptables made in nftables has matches that nft cannot show: iptables' own words are the better ones.
         found = [chain for chain in found if (chain["family"], chain["table"]) != (family, "filter")]
-        found += [dict(chain, tool=tool) for chain in iptables.chains_of(answer.out, family)]
+        found += [dict(chain, tool=tool) for chain in iptables_chains(answer.out, family)]
     return found, None
 
 

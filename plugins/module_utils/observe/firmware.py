@@ -26,6 +26,7 @@ SHOWN = ("ATS_ENABLED", "PCI_WR_ORDERING", "ADVANCED_PCI_SETTINGS", "MAX_ACC_OUT
          "IB_ROUTING_MODE_P1", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE")
 QUERY_SECONDS = 60.0
 _COLUMN = re.compile(r"Default|Current|Next Boot|New")
+_PARAMETER = re.compile(r"[A-Z][A-Za-z0-9_]*(\[[0-9.]+\])?\Z")
 _NUMBERED = re.compile(r"(.*)\((\d{1,18})\)\Z")
 _ERROR = re.compile(r"^[ \t]*-E-[ \t]*(\S.*)", re.MULTILINE)
 # What it says of a parameter, not of the device: mlxcfg_generic_commander.cpp, mlxcfg_tlv.cpp.
@@ -65,31 +66,23 @@ def parse_config(text: str) -> Dict[str, Value]:
         if line.strip().startswith("Configurations:"):
             columns = _COLUMN.findall(line)
             continue
-        row = _row(line, len(columns)) if columns else None
-        if row is not None:
-            by_column = dict(zip(columns, row[1]))
-            found[row[0]] = Value(*(_known(by_column.get(column)) for column in ("Default", "Current", "Next Boot")))
+        words = line.split()
+        while words and words[0] in ("*", "RO", "*RO"):
+            words = words[1:]
+        if columns and len(words) == len(columns) + 1 and _PARAMETER.match(words[0]):
+            by_column = {column: word for column, word in zip(columns, words[1:]) if word != "N/A"}
+            found[words[0]] = Value(*map(by_column.get, ("Default", "Current", "Next Boot")))
     return found
-
-
-def _row(line: str, count: int) -> Optional[Tuple[str, List[str]]]:
-    words = line.split()
-    while words and words[0] in ("*", "RO", "*RO"):
-        words = words[1:]
-    if len(words) != count + 1 or not re.match(r"[A-Z][A-Za-z0-9_]*(\[[0-9.]+\])?\Z", words[0]):
-        return None
-    return words[0], words[1:]
-
-
-def _known(text: Optional[str]) -> Optional[str]:
-    return None if text in (None, "N/A") else text
 
 
 def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ()) -> Config:
     """Ask for these parameters, or for all. One unknown name fails the whole question, so then each is asked by itself."""
     result = host.run((tool, "-d", address, "-e", "q") + tuple(names), timeout=QUERY_SECONDS)
     values = parse_config(result.out)
-    complaint = _complaint(result.rc, result.out, result.err)
+    said = _ERROR.search(result.out) or _ERROR.search(result.err)
+    complaint = said.group(1).rstrip()[:300] if said is not None else None
+    if complaint is None and result.rc != 0:
+        complaint = ((result.err or result.out).strip().splitlines() or ["exit %d" % result.rc])[-1][:300]
     if complaint is None or not names:
         return Config(values, {}, complaint if not values else None)
     if _OF_PARAMETER.search(complaint) is None:
@@ -104,13 +97,6 @@ def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ())
         values.update(one.values)
         errors.update(one.errors)
     return Config(values, errors, None)
-
-
-def _complaint(rc: int, out: str, err: str) -> Optional[str]:
-    said = _ERROR.search(out) or _ERROR.search(err)
-    if said is not None:
-        return said.group(1).rstrip()[:300]
-    return None if rc == 0 else ((err or out).strip().splitlines() or ["exit %d" % rc])[-1][:300]
 
 
 def parse_flash(text: str) -> Flash:

@@ -6,13 +6,45 @@ does (persistence mode, NVLink fabric). A GPU that fell off the bus can make nvi
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
-from ..types import Identity
+from ..types import Gpu, Identity
+from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
 from .packages import query_packages
+
+_INFORMATION = "/proc/driver/nvidia/gpus/%s/information"
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
+def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
+    """The facts of every GPU; name and uuid only the loaded driver knows."""
+    found = []
+    for gpu in gpus:
+        information = _fields(host.read(_INFORMATION % gpu.pci, 4096))
+        uuid = information.get("GPU UUID", "")
+        found.append({
+            "pci": gpu.pci,
+            "device_id": gpu.device_id or None,
+            "numa_node": gpu.numa_node,
+            "driver": linked_name(host, "%s/%s/driver" % (PCI_DEVICES, gpu.pci)),
+            "name": information.get("Model"),
+            "uuid": uuid if _UUID.match(uuid) else None,  # question marks until the GPU has been initialised once
+        })
+    return found
+
+
+def _fields(text: Optional[str]) -> Dict[str, str]:
+    """``Model: \t\t NVIDIA H100 80GB HBM3`` lines."""
+    found = {}
+    for line in (text or "").splitlines():
+        name, separator, value = line.partition(":")
+        if separator and sysfs_values.token(value) is not None:
+            found[name.strip()] = value.strip()
+    return found
+
 
 VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
@@ -70,8 +102,8 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
     loaded = loaded_driver(host)
     if not identity.gpus and loaded.version is None:
         return None
-    disk = driver_on_disk(host, identity.kernel)
-    packages = query_packages(host, identity, package_names())
+    disk, running = driver_on_disk(host, identity.kernel), running_modules(host)
+    packages = query_packages(host, identity, _NAMES + tuple(name % branch for branch in _BRANCHES for name in _BY_BRANCH))
     smi = smi_rows(host, ("pci.bus_id", "persistence_mode")) if loaded.version is not None else None
     return {
         "version": loaded.version,
@@ -80,7 +112,7 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
         "disk_flavour": disk.flavour,
         "loaded_matches_installed": loaded.version == disk.version if loaded.version and disk.version else None,
         "packages": packages,
-        "modules": nvidia_modules(host),
+        "modules": None if running is None else sorted(name for name in running if name == "nvidia" or name.startswith("nvidia_")),
         "nouveau_loaded": module_loaded(host, "nouveau"),
         "fabricmanager": _fabricmanager(host, identity, packages),
         "persistence": {
@@ -88,16 +120,6 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
             "mode": None if smi is None else {str(sysfs_values.pci_address(row[0][-12:])): row[1] for row in smi},
         },
     }
-
-
-def package_names() -> Tuple[str, ...]:
-    return _NAMES + tuple(name % branch for branch in _BRANCHES for name in _BY_BRANCH)
-
-
-def nvidia_modules(host: Host) -> Optional[List[str]]:
-    """Loaded modules of the driver; None without /proc/modules."""
-    running = running_modules(host)
-    return None if running is None else sorted(name for name in running if name == "nvidia" or name.startswith("nvidia_"))
 
 
 def module_loaded(host: Host, name: str) -> Optional[bool]:

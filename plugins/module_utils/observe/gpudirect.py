@@ -2,15 +2,19 @@
 """What GPUDirect RDMA needs, as facts: peer memory modules, the GPU driver, dma-buf as the kernel, the HCAs and CUDA see it.
 
 No decision is made here (rules/gpudirect.py): NCCL takes peermem when one of its three files exists and asks the
-HCA driver for dma-buf itself (net_ib/gdr.cc).
+HCA driver for dma-buf itself. So an HCA is asked as NCCL does it: register a dma-buf with file descriptor -1. A driver that
+can do it gets as far as looking at the descriptor (EBADF); one that cannot says EOPNOTSUPP, an old kernel EPROTONOSUPPORT.
+CUDA has a device attribute for it. Both are asked in a child process of this Python with a time limit, because a sick device
+can hang whoever opens it, and libcuda keeps a process's memory and threads. What a child said before it hung still counts.
+Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124, from CUDA 11.7 on).
 """
 
-from typing import Any, Dict, List, Mapping, Optional
+import sys
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ..formats import sysfs_values
 from ..host.host import Host
 from .boot import kernel_options
-from .dmabuf_probe import ask_cuda, ask_hcas
 from .gpu_driver import loaded_driver
 from .peermem_build import observe_build
 
@@ -23,17 +27,14 @@ def observe_gpudirect(
     host: Host, kernel: Optional[str], modules: Optional[Mapping[str, Mapping[str, Any]]], gpus: int = 0
 ) -> Dict[str, Any]:
     """``gpus``: how many NVIDIA GPUs the node has; without one there is nobody to ask about CUDA."""
-    loaded = [name for name in _PEERMEM_MODULES if name in (modules or {})]
-    users = (modules or {}).get("ib_core", {}).get("used_by", [])  # None: this kernel does not tell
     driver = loaded_driver(host)
     return {
-        "peermem_module": loaded[0] if loaded else None,
-        "peermem_version": sysfs_values.token(host.line("/sys/module/%s/version" % loaded[0])) if loaded else None,
-        # Registered: ib_core counts it among its users; a module built without OFED's headers loads nowhere at all.
-        "peermem_registered": (bool(loaded) and loaded[0] in users) if modules is not None and users is not None else None,
+        **peermem_facts(modules),
         "peermem_build": observe_build(host, kernel),
         "peer_memory_interface": host.exists(MEMORY_PEERS),
-        "memory_peers": _memory_peers(host),
+        # Clients that registered with OFED's peer memory interface; inbox kernels have no such directory.
+        "memory_peers": [{"name": name, "version": sysfs_values.token(host.line("%s/%s/version" % (MEMORY_PEERS, name)))}
+                         for name in host.listdir(MEMORY_PEERS) if sysfs_values.is_name(name)],
         "nvidia_driver": driver.version,
         "nvidia_flavour": driver.flavour,
         "gdrdrv_loaded": "gdrdrv" in modules if modules is not None else None,
@@ -42,12 +43,15 @@ def observe_gpudirect(
     }
 
 
-def _memory_peers(host: Host) -> List[Dict[str, Optional[str]]]:
-    """Clients that registered with OFED's peer memory interface; inbox kernels have no such directory."""
-    return [
-        {"name": name, "version": sysfs_values.token(host.line("%s/%s/version" % (MEMORY_PEERS, name)))}
-        for name in host.listdir(MEMORY_PEERS) if sysfs_values.is_name(name)
-    ]
+def peermem_facts(modules: Optional[Mapping[str, Mapping[str, Any]]]) -> Dict[str, Any]:
+    """``modules``: of the facts object. Registered: ib_core counts it among its users; one built without OFED's headers loads nowhere."""
+    loaded = next((name for name in _PEERMEM_MODULES if name in (modules or {})), None)
+    users = (modules or {}).get("ib_core", {}).get("used_by", [])  # None: this kernel does not tell
+    return {
+        "peermem_module": loaded,
+        "peermem_version": modules[loaded].get("version") if modules is not None and loaded is not None else None,
+        "peermem_registered": loaded in users if modules is not None and users is not None else None,
+    }
 
 
 def _dmabuf(host: Host, has_cuda: bool) -> Dict[str, Any]:
@@ -61,3 +65,124 @@ def _dmabuf(host: Host, has_cuda: bool) -> Dict[str, Any]:
         "gpus": cuda.found if cuda is not None else {},
         "gpus_error": cuda.error if cuda is not None else None,
     }
+
+
+VERBS_SECONDS = 20.0
+CUDA_SECONDS = 60.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+VERBS_RECORDING, CUDA_RECORDING = "/cmd/railwright-probe-verbs", "/cmd/railwright-probe-cuda"
+ANSWERS = {"EBADF": True, "EOPNOTSUPP": False, "EPROTONOSUPPORT": False}
+
+# The scripts print a line as soon as they know it: ``hca NAME ERRNO``, ``gpu PCI 0|1``, ``error TEXT``.
+VERBS = r"""
+import ctypes, errno, sys
+def say(*words):
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+names = {errno.EBADF: "EBADF", errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EPROTONOSUPPORT: "EPROTONOSUPPORT"}
+pointer, size = ctypes.c_void_p, ctypes.c_uint64
+try:
+    verbs = ctypes.CDLL("libibverbs.so.1", use_errno=True)
+    register = verbs.ibv_reg_dmabuf_mr
+except (OSError, AttributeError) as error:
+    say("error", str(error))
+    sys.exit(0)
+verbs.ibv_get_device_list.restype = ctypes.POINTER(pointer)
+verbs.ibv_get_device_list.argtypes = [ctypes.POINTER(ctypes.c_int)]
+verbs.ibv_get_device_name.restype = ctypes.c_char_p
+register.restype = pointer
+register.argtypes = [pointer, size, ctypes.c_size_t, size, ctypes.c_int, ctypes.c_int]
+for name in ("ibv_get_device_name", "ibv_open_device", "ibv_alloc_pd", "ibv_dealloc_pd", "ibv_close_device", "ibv_dereg_mr"):
+    getattr(verbs, name).argtypes = [pointer]
+for name in ("ibv_open_device", "ibv_alloc_pd"):
+    getattr(verbs, name).restype = pointer
+count = ctypes.c_int(0)
+devices = verbs.ibv_get_device_list(ctypes.byref(count))
+if not devices:
+    say("error", "ibv_get_device_list: errno %d" % ctypes.get_errno())
+    sys.exit(0)
+for index in range(count.value):
+    name = verbs.ibv_get_device_name(devices[index]).decode("ascii", "replace")
+    context = verbs.ibv_open_device(devices[index])
+    domain = verbs.ibv_alloc_pd(context) if context else None
+    if not domain:
+        say("hca", name, "open-failed-%d" % ctypes.get_errno())
+        continue
+    ctypes.set_errno(0)
+    region = register(domain, 0, 0, 0, -1, 0)
+    number = ctypes.get_errno()
+    if region:
+        verbs.ibv_dereg_mr(region)
+    say("hca", name, "accepted" if region else names.get(number, "errno-%d" % number))
+    verbs.ibv_dealloc_pd(domain)
+    verbs.ibv_close_device(context)
+"""
+
+CUDA = r"""
+import ctypes, sys
+def say(*words):
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError as error:
+    say("error", str(error))
+    sys.exit(0)
+code = cuda.cuInit(0)
+count = ctypes.c_int(0)
+code = code or cuda.cuDeviceGetCount(ctypes.byref(count))
+if code:
+    say("error", "cuInit: CUDA error %d" % code)
+    sys.exit(0)
+for index in range(count.value):
+    device, value, address = ctypes.c_int(0), ctypes.c_int(0), ctypes.create_string_buffer(32)
+    code = cuda.cuDeviceGet(ctypes.byref(device), index)
+    code = code or cuda.cuDeviceGetPCIBusId(address, len(address), device)
+    code = code or cuda.cuDeviceGetAttribute(ctypes.byref(value), 124, device)
+    if code:
+        say("error", "GPU %d: CUDA error %d" % (index, code))
+    else:
+        say("gpu", address.value.decode("ascii", "replace"), str(value.value))
+"""
+
+
+class Answers(NamedTuple):
+    """Who was asked and what came back: name or PCI address -> True, False, or None for an answer that is neither."""
+
+    found: Dict[str, Optional[bool]]
+    raw: Dict[str, str]  # the answers themselves, for people: EBADF, EOPNOTSUPP …
+    error: Optional[str]  # why nothing, or not everybody, could be asked
+
+
+def ask_hcas(host: Host) -> Answers:
+    return _answers(_output(host, VERBS, VERBS_RECORDING, VERBS_SECONDS), "hca")
+
+
+def ask_cuda(host: Host) -> Answers:
+    return _answers(_output(host, CUDA, CUDA_RECORDING, CUDA_SECONDS), "gpu")
+
+
+def _output(host: Host, script: str, recording: str, seconds: float) -> str:
+    """Lines of the child; its own failure becomes one of them. ``-I``: nothing of the operator's environment or directory is imported."""
+    if not host.live:
+        return host.read(recording) or "error not recorded\n"
+    result = host.run((sys.executable, "-I", "-c", script), seconds)
+    if result.ok:
+        return result.out
+    lines = (result.err or "").strip().splitlines()
+    return "%s\nerror %s\n" % (result.out, lines[-1] if lines else "the probe ended with %d" % result.rc)
+
+
+def _answers(text: str, kind: str) -> Answers:
+    found: Dict[str, Optional[bool]] = {}
+    raw: Dict[str, str] = {}
+    errors: List[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["error"]:
+            errors.append(sysfs_values.token(line[len("error"):]) or "an unprintable error")
+        elif len(words) == 3 and words[0] == kind:
+            name = sysfs_values.pci_address(words[1][-12:]) if kind == "gpu" else sysfs_values.name(words[1])
+            if name is not None and sysfs_values.token(words[2]) is not None:
+                raw[name] = words[2]
+                found[name] = {"1": True, "0": False}.get(words[2]) if kind == "gpu" else ANSWERS.get(words[2])
+    return Answers(found, raw, "; ".join(errors) or None)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RDMA devices and their ports as sysfs shows them, any vendor: InfiniBand, RoCE, iWARP, eRDMA, rxe."""
+"""RDMA devices, their ports and GID tables as sysfs shows them, any vendor: InfiniBand, RoCE, iWARP, eRDMA, rxe.
+
+A mlx5 port has 255 GID slots of which a handful are used, and the kernel answers EINVAL for the type and interface of an
+empty one: the GIDs are read first, the rest for those that hold something.
+"""
 
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
@@ -7,20 +11,64 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Hca
-from .devices import (
-    CLASS_INFINIBAND,
-    CLASS_NET,
-    attribute,
-    driver_of,
-    entries,
-    hardware_macs,
-    netdev_with_dev_port,
-    netdev_with_mac,
-    pci_of,
-    sibling_netdevs,
-    soft_parent,
-)
-from .gids import first_netdev, observe_gids, port_guid
+from .devices import CLASS_INFINIBAND, CLASS_NET, attribute, driver_of, entries, pci_of
+
+IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further
+
+
+def observe_gids(host: Host, port: str) -> Optional[List[Dict[str, Any]]]:
+    """Every used slot of a port's table in order; None when there is no table to read."""
+    slots = _slots(host, port + "/gids")
+    if not slots:
+        return None
+    gids = []
+    readable = False
+    for index in slots:
+        gid = sysfs_values.gid(attribute(host, "%s/gids/%d" % (port, index)))
+        readable = readable or gid is not None
+        if gid is None or gid == sysfs_values.ZERO_GID:
+            continue
+        gids.append({
+            "index": index,
+            "gid": gid,
+            "type": sysfs_values.token(attribute(host, "%s/gid_attrs/types/%d" % (port, index))),
+            "netdev": _netdev(host, port, index),
+        })
+    return gids if readable else None
+
+
+def first_netdev(host: Host, port: str) -> Optional[str]:
+    """The interface that the kernel itself ties to a port: the one of its lowest GID."""
+    for index in _slots(host, port + "/gid_attrs/ndevs")[:IDENTITY_SLOTS]:
+        netdev = _netdev(host, port, index)
+        if netdev is not None:
+            return netdev
+    return None
+
+
+def port_guid(gids: Optional[List[Dict[str, Any]]], link_layer: Optional[str]) -> Optional[str]:
+    """sysfs has no file for it: the low half of GID 0, which is how libibumad (ibstat) gets it.
+
+    On Ethernet only a link-local GID 0 holds one; an address in that slot is no GUID.
+    """
+    for entry in gids or []:
+        if entry["index"] != 0:
+            continue
+        prefix, low = entry["gid"][:19], entry["gid"][20:]
+        if low == "0000:0000:0000:0000" or (link_layer != "InfiniBand" and prefix != "fe80:0000:0000:0000"):
+            return None
+        return str(low)
+    return None
+
+
+def _netdev(host: Host, port: str, index: int) -> Optional[str]:
+    return sysfs_values.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
+
+
+def _slots(host: Host, directory: str) -> List[int]:
+    numbers = (sysfs_values.integer(name) for name in host.listdir(directory))
+    return sorted(number for number in numbers if number is not None and 0 <= number < 65536)
+
 
 # Port counters: whatever the driver offers, by the names of its files.
 #
@@ -36,11 +84,8 @@ def observe_counters(host: Host, directory: str) -> Dict[str, Optional[int]]:
     }
 
 
-def observe_hw_counters(host: Host, hca: str, port: str) -> Dict[str, Optional[int]]:
-    """The driver's counters: of the port, else of the device (erdma and others know no ports there)."""
-    return observe_counters(host, port + "/hw_counters") or observe_counters(host, hca + "/hw_counters")
-
-
+# eth0_3 or pf0vf2: ports of an embedded switch beside the uplink (switchdev), never a rail themselves.
+_REPRESENTOR = re.compile(r"(?:c[0-9]+)?pf[0-9]+(?:vf|sf)[0-9]+\Z")
 SOFT_ROCE_DRIVER = "rdma_rxe"
 
 
@@ -57,17 +102,53 @@ class Place(NamedTuple):
 
 
 def places(host: Host) -> List[Place]:
-    """Every HCA of the node in natural order."""
     return host.once("places of HCAs", lambda: [_place(host, name) for name in entries(host, CLASS_INFINIBAND)])
 
 
 def _place(host: Host, name: str) -> Place:
     path = CLASS_INFINIBAND + "/" + name
     node_guid = sysfs_values.guid(attribute(host, path + "/node_guid"))
-    parent = soft_parent(host, path)
+    # The interface that Soft-RoCE runs on. Only rxe has this attribute (rxe_verbs.c parent_show).
+    parent = sysfs_values.name(attribute(host, path + "/parent"))
     if parent is not None:  # up to Linux 5.9 rxe borrowed its interface's PCI device as its own
         return Place(path, name, node_guid, None, SOFT_ROCE_DRIVER, [], parent)
     return Place(path, name, node_guid, pci_of(host, path), driver_of(host, path), sibling_netdevs(host, path), None)
+
+
+def sibling_netdevs(host: Host, hca: str) -> List[str]:
+    """Interfaces of the HCA's own PCI function, without those of its embedded switch."""
+    names = []
+    for name in host.listdir(hca + "/device/net"):
+        if not sysfs_values.is_name(name):
+            continue
+        port_name = attribute(host, "%s/%s/phys_port_name" % (CLASS_NET, name))
+        if not _REPRESENTOR.match((port_name or "").strip()):
+            names.append(name)
+    return sorted(names, key=sysfs_values.natural_key)
+
+
+def netdev_with_dev_port(host: Host, names: List[str], port: int) -> Optional[str]:
+    """The interface of one port of an HCA: the kernel numbers them from 0 in dev_port."""
+    for name in names:
+        if sysfs_values.integer(attribute(host, "%s/%s/dev_port" % (CLASS_NET, name))) == port - 1:
+            return name
+    return names[0] if len(names) == 1 and port == 1 else None
+
+
+def netdev_with_mac(macs: Mapping[str, str], node_guid: Optional[str]) -> Optional[str]:
+    """eRDMA's interface is another PCI function; its MAC is in the node GUID."""
+    mac = sysfs_values.mac_of_guid(node_guid)
+    return macs.get(mac) if mac is not None else None
+
+
+def hardware_macs(host: Host) -> Dict[str, str]:
+    """MAC -> interface, for interfaces of devices only: a bond or VLAN repeats the MAC of what is below it."""
+    found: Dict[str, str] = {}
+    for name in entries(host, CLASS_NET):
+        mac = sysfs_values.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name)))
+        if mac is not None and host.exists("%s/%s/device" % (CLASS_NET, name)):
+            found.setdefault(mac, name)
+    return found
 
 
 def port_numbers(host: Host, hca: str) -> List[int]:
@@ -104,15 +185,13 @@ def _identity(host: Host, place: Place, macs: Mapping[str, str]) -> Hca:
         link_layer = link_layer or layer
         gid = sysfs_values.gid(attribute(host, path + "/gids/0"))
         guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
-    names = [name for name in netdevs + place.siblings if name]
-    unique = tuple(name for at, name in enumerate(names) if name not in names[:at])
-    on_bus = place.soft_parent is None  # what lies behind rxe's borrowed link is the interface's, not its own
+    unique = tuple(dict.fromkeys(name for name in netdevs + place.siblings if name))
+    on_bus = place.soft_parent is None
     device_id = sysfs_values.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
     return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
 
 
 def observe_hcas(host: Host, active_mtus: Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]:
-    """The ``hcas`` part of the facts object."""
     found = places(host)
     macs = hardware_macs(host) if found else {}
     return [_hca(host, place, macs, active_mtus) for place in found]
@@ -130,10 +209,7 @@ def _hca(host: Host, place: Place, macs: Mapping[str, str], active_mtus: Mapping
         "node_type": sysfs_values.enum_text(read("node_type")),
         "node_guid": place.node_guid,
         "sys_image_guid": sysfs_values.guid(read("sys_image_guid")),
-        "board_id": sysfs_values.token(read("board_id")),
-        "fw_ver": sysfs_values.token(read("fw_ver")),
-        "hw_rev": sysfs_values.token(read("hw_rev")),
-        "hca_type": sysfs_values.token(read("hca_type")),
+        **{key: sysfs_values.token(read(key)) for key in ("board_id", "fw_ver", "hw_rev", "hca_type")},
         "pci_address": place.pci,
         "vendor_id": sysfs_values.hex_text(read("device/vendor")) if on_bus else None,
         "device_id": sysfs_values.hex_text(read("device/device")) if on_bus else None,
@@ -155,8 +231,7 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
     netdev = port_netdev(host, place, number, kernel_netdev, macs)
     return {
         "number": number,
-        "state": sysfs_values.enum_text(read("state")),
-        "phys_state": sysfs_values.enum_text(read("phys_state")),
+        **{key: sysfs_values.enum_text(read(key)) for key in ("state", "phys_state")},
         "rate_gbps": sysfs_values.rate_gbps(read("rate")),
         "link_layer": link_layer,
         "lid": sysfs_values.integer(read("lid")),
@@ -169,7 +244,8 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         "netdev_mtu": sysfs_values.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
         "gids": gids,
         "counters": observe_counters(host, path + "/counters"),
-        "hw_counters": observe_hw_counters(host, place.path, path),
+        # of the port, else of the device (erdma and others know no ports there)
+        "hw_counters": observe_counters(host, path + "/hw_counters") or observe_counters(host, place.path + "/hw_counters"),
     }
 
 
@@ -198,7 +274,6 @@ def active_mtus(host: Host) -> Dict[PortKey, int]:
 
 
 def parse_devinfo(text: str) -> Dict[PortKey, int]:
-    """The active_mtu lines of ``ibv_devinfo``, with or without -v."""
     found: Dict[PortKey, int] = {}
     hca, port = None, None
     for line in text.splitlines():

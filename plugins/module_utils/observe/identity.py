@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a node is: OS, kernel, interfaces, HCAs, and what its kernel and tools can do.
 
-Capabilities:
-
-====================  =========================================================================
-systemd               process 1 is systemd
-networkd              systemd-networkd is installed; networkd_running: it keeps state in /run
-nmcli                 NetworkManager's command is installed; networkmanager_running: it has state in /run
-netplan, ifupdown     the command and its configuration directory or file are there
-cpufreq               CPUs have a scaling governor
-numa_balancing        the kernel has the sysctl
-container             runs in a container: /proc/sys and /sys of the machine cannot be written
-module:NAME           the running kernel has that module loaded, built in or loadable (modules.WANTED)
-====================  =========================================================================
+Capabilities are the names in ``_capabilities``; a manager's ``…_running`` says that it keeps state in /run. ``container``: /proc/sys and
+/sys of the machine cannot be written. ``module:NAME``: the running kernel has that module loaded, built in or loadable (modules.WANTED).
 """
 
 import re
@@ -23,11 +13,12 @@ from ..catalogue.platforms import family_of
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity, Platform
-from .gpu import observe_gpus, observe_nvswitches
+from .devices import observe_gpus, observe_nvswitches
 from .hca import observe_identities
 from .modules import available_modules
 from .nics import observe_nics
 
+_GOVERNORS = ("cpufreq/policy0/scaling_governor", "cpu0/cpufreq/scaling_governor")
 _CPU_HEAD = 8192  # the flags of the first CPU; the file of 256 CPUs costs 20 ms
 # DMI vendor or product -> hypervisor; a bare-metal instance of a cloud has the same vendor, so the CPU flag decides first.
 _DMI = (("QEMU", "kvm"), ("KVM", "kvm"), ("Alibaba Cloud", "kvm"), ("Amazon EC2", "kvm"), ("Google", "kvm"), ("OpenStack", "kvm"),
@@ -37,9 +28,10 @@ _DMI_FILES = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name")
 
 def observe_identity(host: Host, management_address: Optional[str] = None) -> Identity:
     """``management_address``: the node's own address in the controller's connection, where known."""
-    kernel = kernel_release(host)
+    version = re.match(r"Linux version (\S+) ", host.read("/proc/version", 4096) or "")
+    kernel = sysfs_values.name(host.line("/proc/sys/kernel/osrelease")) or sysfs_values.name(version.group(1) if version else None)
     return Identity(
-        hostname=observe_hostname(host) or "",
+        hostname=sysfs_values.name(host.line("/proc/sys/kernel/hostname")) or sysfs_values.name(host.line("/etc/hostname")) or "",
         platform=observe_platform(host),
         kernel=kernel or "",
         arch=observe_arch(host) or "",
@@ -51,18 +43,6 @@ def observe_identity(host: Host, management_address: Optional[str] = None) -> Id
         gpus=observe_gpus(host),
         nvswitches=observe_nvswitches(host),
     )
-
-
-def kernel_release(host: Host) -> Optional[str]:
-    found = sysfs_values.name(host.line("/proc/sys/kernel/osrelease"))
-    if found is not None:
-        return found
-    version = re.match(r"Linux version (\S+) ", host.read("/proc/version", 4096) or "")
-    return sysfs_values.name(version.group(1)) if version else None
-
-
-def observe_hostname(host: Host) -> Optional[str]:
-    return sysfs_values.name(host.line("/proc/sys/kernel/hostname")) or sysfs_values.name(host.line("/etc/hostname"))
 
 
 def observe_arch(host: Host) -> Optional[str]:
@@ -79,7 +59,6 @@ def observe_platform(host: Host) -> Platform:
 
 
 def platform_of(text: Optional[str]) -> Platform:
-    """The platform that an os-release file describes."""
     values = sysfs_values.key_values(text)
     os_id = values.get("ID", "")
     if os_id == "centos" and "stream" in values.get("NAME", "").lower():
@@ -123,14 +102,9 @@ def _capabilities(host: Host, kernel: Optional[str]) -> List[str]:
         ("networkmanager_running", host.exists("/run/NetworkManager/devices")),
         ("netplan", host.which("netplan") is not None and host.exists("/etc/netplan")),
         ("ifupdown", host.which("ifup") is not None and host.exists("/etc/network/interfaces")),
-        ("cpufreq", _has_governor(host)),
+        ("cpufreq", any(host.exists("/sys/devices/system/cpu/" + path) for path in _GOVERNORS)),
         ("numa_balancing", host.exists("/proc/sys/kernel/numa_balancing")),
         ("container", in_container(host)),
     ]
     names = [name for name, present in found if present]
     return names + ["module:" + name for name in sorted(available_modules(host, kernel))]
-
-
-def _has_governor(host: Host) -> bool:
-    cpu = "/sys/devices/system/cpu/"
-    return host.exists(cpu + "cpufreq/policy0/scaling_governor") or host.exists(cpu + "cpu0/cpufreq/scaling_governor")

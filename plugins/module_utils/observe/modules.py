@@ -56,13 +56,9 @@ def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
         name: {
             "version": sysfs_values.token(host.read("/sys/module/%s/version" % name, 256)),
             "used_by": sorted(row.users) if row.references is not None else None,
-            "parameters": _parameters(host, name),
+            "parameters": {key: sysfs_values.token(host.read("/sys/module/%s/parameters/%s" % (name, key), 256))
+                           for key in PARAMETERS.get(name, ())},
         } for name, row in sorted(running.items()) if FAMILY.match(name)}
-
-
-def _parameters(host: Host, module: str) -> Dict[str, Optional[str]]:
-    path = "/sys/module/%s/parameters/" % module
-    return {name: sysfs_values.token(host.read(path + name, 256)) for name in PARAMETERS.get(module, ())}
 
 
 def available_modules(host: Host, kernel: Optional[str], names: Iterable[str] = WANTED) -> FrozenSet[str]:
@@ -79,18 +75,15 @@ def module_path(host: Host, kernel: Optional[str], name: str) -> Optional[str]:
 
 def module_index(host: Host, kernel: Optional[str], name: str = "modules.dep") -> Dict[str, str]:
     """File by module, as the kernel spells it: its file may be called nvidia-peermem.ko. {} where the kernel has no such list."""
-    return host.once("%s of %s" % (name, kernel), lambda: _index(_tree_file(host, kernel, name)))
+    return host.once("%s of %s" % (name, kernel), lambda: _index(host, kernel, name))
 
 
-def _index(text: str) -> Dict[str, str]:
+def _index(host: Host, kernel: Optional[str], name: str) -> Dict[str, str]:
+    if kernel is None or not sysfs_values.is_name(kernel):
+        return {}
+    roots = ("/lib/modules/", "/usr/lib/modules/")  # one is a link to the other, unless a capture left it out
+    text = next((text for text in (host.read(root + kernel + "/" + name) for root in roots) if text is not None), "")
     found: Dict[str, str] = {}
     for path, stem in _ENTRY.findall(text):
         found.setdefault(stem.replace("-", "_"), path)
     return found
-
-
-def _tree_file(host: Host, kernel: Optional[str], name: str) -> str:
-    if kernel is None or not sysfs_values.is_name(kernel):
-        return ""
-    roots = ("/lib/modules/", "/usr/lib/modules/")  # one is a link to the other, unless a capture left it out
-    return next((text for text in (host.read(root + kernel + "/" + name) for root in roots) if text is not None), "")

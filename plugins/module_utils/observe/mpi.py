@@ -6,6 +6,7 @@ The same name is another program on every node (Debian's alternatives, EL's dire
 has no command line for (Intel MPI, Spectrum MPI) are left out.
 """
 
+import posixpath
 import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
@@ -47,7 +48,7 @@ def found_mpi(host: Host, prefix: Optional[str] = None, install: str = "none", d
     """
     found: List[Mpi] = []
     seen: List[str] = []
-    for path in _below(prefix.rstrip("/")) if prefix else _places(host):
+    for path in _places(host, (prefix or "").rstrip("/")):
         real = _real(host, path) if host.exists(path) else None
         if real is None or real in seen:
             continue
@@ -86,7 +87,9 @@ def hpcx_libraries(mpirun: str) -> Tuple[str, ...]:
     return tuple("%s/%s/lib" % (prefix.rpartition("/")[0], part) for part in HPCX_PARTS) if prefix is not None else ()
 
 
-def _places(host: Host) -> List[str]:
+def _places(host: Host, prefix: str) -> List[str]:
+    if prefix:
+        return ["%s/bin/%s" % (prefix, name) for name in NAMES] + [prefix + HPCX_TAIL]
     releases = sorted((name for name in host.listdir(HPCX_PREFIX) if is_digits(name[:1])), key=sysfs_values.natural_key, reverse=True)
     wanted = host.readlink("%s/%s" % (HPCX_PREFIX, CURRENT))
     releases.sort(key=lambda name: name != wanted)
@@ -95,10 +98,6 @@ def _places(host: Host) -> List[str]:
     vendor = sorted((name for name in host.listdir(VENDOR) if name.startswith("openmpi")), key=sysfs_values.natural_key, reverse=True)
     off = DIRECTORIES + tuple("%s/%s/bin" % (VENDOR, name) for name in vendor)
     return paths + ["%s/%s" % (directory, name) for directory in off for name in NAMES[:2]]
-
-
-def _below(prefix: str) -> List[str]:
-    return ["%s/bin/%s" % (prefix, name) for name in NAMES] + [prefix + HPCX_TAIL]
 
 
 def _asked(host: Host, path: str, drop: Sequence[str]) -> Optional[Mpi]:
@@ -127,10 +126,4 @@ def _real(host: Host, path: str) -> Optional[str]:
 
 
 def _joined(directory: str, target: str) -> str:
-    parts: List[str] = []
-    for part in (target if target.startswith("/") else directory + "/" + target).split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
+    return "/" + posixpath.normpath(posixpath.join(directory, target)).lstrip("/")

@@ -3,18 +3,81 @@
 
 The loader's own come first, then /usr/local/lib (found where LD_LIBRARY_PATH names it), what role nccl has put below its prefix, and
 what torch brings in the Python environments that the inventory names: a wheel of NCCL beside it or, in older builds, NCCL linked into
-torch's own library. Nothing is loaded or run: a library executes code when it is loaded.
+torch's own library. NCCL prints its version at start (``NCCL version 2.30.7+cuda13.3``), so the text is in every build, whatever its
+file is called. Nothing is loaded or run: a library executes code when it is loaded.
 """
 
+import posixpath
 import re
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats import sysfs_values
+from ..formats.outside import is_digits
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import Identity
-from .nccl_library import NAME, PREFIX, cached_libraries, library_version, prefixed_libraries
 
-PACKAGE, BELOW_PREFIX, TORCH, SITE, AIACC, DEEPNCCL = "package", "prefix", "torch", "site", "aiacc", "deepnccl"
+PREFIX = "/opt/railwright/nccl"
+CURRENT = "current"  # the link below the prefix to the release that the inventory asks for
+NAME = "libnccl.so.2"
+LDCONFIG, BELOW_PREFIX = "ldconfig", "prefix"
+PACKAGE, TORCH, SITE, AIACC, DEEPNCCL = "package", "torch", "site", "aiacc", "deepnccl"
+# Where the text lies: 3 MB into NVIDIA's wheel of 2.30.7, before the GPU code that makes the file large. Only a static
+# or an unusual link order moves it behind, so most files are read once and little.
+LIMITS = (16 * 1024 * 1024, 512 * 1024 * 1024)
+_VERSION = re.compile(rb"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda([0-9]{1,3}\.[0-9]{1,3})\0")
+_CACHED = re.compile(r"^[ \t]+(libnccl\S*) \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
+
+
+class NcclLibrary(NamedTuple):
+    """``version`` is None for a file that is no build of NCCL; ``cuda`` is the release that it was built with."""
+
+    path: str
+    version: Optional[str]
+    origin: str  # LDCONFIG: programs find it by themselves; BELOW_PREFIX: made by role nccl
+    cuda: Optional[str]
+
+
+def nccl_libraries(host: Host, prefix: str = PREFIX) -> Tuple[NcclLibrary, ...]:
+    """The loader's first, in its order, then what lies below ``prefix``."""
+    places = [(path, LDCONFIG) for path in cached_libraries(host)] + [(path, BELOW_PREFIX) for path in prefixed_libraries(host, prefix)]
+    found: Dict[str, NcclLibrary] = {}
+    for path, origin in places:
+        if path not in found and host.exists(path):
+            version, cuda = library_version(host, path)
+            found[path] = NcclLibrary(path, version, origin, cuda)
+    return tuple(found.values())
+
+
+def library_version(host: Host, path: str) -> Tuple[Optional[str], Optional[str]]:
+    """(NCCL's version, CUDA's) of one file; (None, None) where it does not say."""
+    for limit in LIMITS:
+        content = host.read_bytes(path, limit)
+        if content is None or not content.startswith(b"\x7fELF"):
+            return None, None
+        text = _VERSION.search(content)
+        if text is not None:
+            return text.group(1).decode("ascii"), text.group(2).decode("ascii")
+        if len(content) < limit:
+            break
+    return None, None
+
+
+def cached_libraries(host: Host, name: str = NAME) -> List[str]:
+    """What the dynamic loader knows of this name. libc6 alone is a 32-bit x86 library, which no GPU program loads."""
+    answer = host.run(("ldconfig", "-p"), 10.0)
+    rows: List[Tuple[str, str, str]] = _CACHED.findall(answer.out) if answer.ok else []
+    return [path for library, kind, path in rows if library == name and kind != "libc6"]
+
+
+def prefixed_libraries(host: Host, prefix: str) -> List[str]:
+    """The one that the inventory asks for, then the newest."""
+    names = sorted((name for name in host.listdir(prefix) if is_digits(name[:1])), key=sysfs_values.natural_key, reverse=True)
+    current = host.readlink("%s/%s" % (prefix, CURRENT))
+    names.sort(key=lambda name: name != current)
+    return ["%s/%s/lib/%s" % (prefix, name, NAME) for name in names]
+
+
 LOCAL = ("/usr/local/lib", "/usr/local/lib64")
 ENVIRONMENT = "/opt/railwright/ai"  # the default of ai_environment_path
 BACKUP = ".bak"  # DeepNCCL's installer keeps there what it overwrote
@@ -66,7 +129,10 @@ def loadable_nccl(host: Host, identity: Identity, places: Optional[Places] = Non
 def site_packages(host: Host, places: Places) -> List[str]:
     """Directories that hold the packages of the environment's Python and of the training benchmark's."""
     python = places.python if "/" in places.python else host.which(places.python) or "/usr/bin/python3"
-    prefixes = _environments(host, places.environment) + [_behind(host, python.rpartition("/bin/")[0] or "/usr")]
+    home = python.rpartition("/bin/")[0] or "/usr"
+    target = host.readlink(home)  # what ``current`` of the environments leads to: each counts once
+    home = posixpath.join(home.rpartition("/")[0] + "/", target) if target is not None else home
+    prefixes = _environments(host, places.environment) + [home]
     if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
         prefixes += ["/usr", "/usr/local"]
     found: List[str] = []
@@ -76,12 +142,6 @@ def site_packages(host: Host, places: Places) -> List[str]:
                 paths = ["%s/%s/%s-packages" % (lib, name, kind) for kind in ("site", "dist")]
                 found += [path for path in paths if path not in found and host.exists(path)]
     return found
-
-
-def _behind(host: Host, prefix: str) -> str:
-    """What ``current`` of the environments leads to: each counts once."""
-    target = host.readlink(prefix)
-    return prefix if target is None else target if target.startswith("/") else "%s/%s" % (prefix.rpartition("/")[0], target)
 
 
 def _environments(host: Host, path: str) -> List[str]:
@@ -121,7 +181,6 @@ def _origin(host: Host, identity: Identity, path: str) -> str:
 
 
 def owner_of(host: Host, identity: Identity, path: str) -> Optional[str]:
-    """The package that a file belongs to."""
     if identity.platform.family == "debian":
         # The loader's cache says /lib where packages say /usr/lib.
         for name in [path, "/usr" + path] if path.startswith("/lib") else [path]:

@@ -73,20 +73,11 @@ def _objects(text: str) -> Optional[Objects]:
         items = mapping(read_json(text))["nftables"]
     except (ValueError, KeyError):
         return None
-    chains: List[Mapping[str, Any]] = []
-    rules: List[Mapping[str, Any]] = []
-    sets: Dict[Tuple[str, str, str], List[Any]] = {}
-    for item in rows(items):
-        kind, value = next(iter(item.items()), ("", None))
-        if not isinstance(value, dict):
-            continue
-        if kind == "chain":
-            chains.append(value)
-        elif kind == "rule":
-            rules.append(value)
-        elif kind in ("set", "map"):
-            sets[(str(value.get("family")), str(value.get("table")), str(value.get("name")))] = listed(value.get("elem"))
-    return Objects(tuple(chains), tuple(rules), sets)
+    pairs = [next(iter(item.items()), ("", None)) for item in rows(items)]
+    known = [(kind, value) for kind, value in pairs if isinstance(value, dict)]
+    sets = {(str(value.get("family")), str(value.get("table")), str(value.get("name"))): listed(value.get("elem"))
+            for kind, value in known if kind in ("set", "map")}
+    return Objects(tuple(value for kind, value in known if kind == "chain"), tuple(value for kind, value in known if kind == "rule"), sets)
 
 
 def _reachable(bases: List[Tuple[str, str, str]], found: Dict[Tuple[str, str, str], Dict[str, Any]]) -> List[Tuple[str, str, str]]:

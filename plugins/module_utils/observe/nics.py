@@ -17,7 +17,8 @@ from ..host.host import Host
 from ..types import Nic
 from .devices import CLASS_NET, attribute, driver_of, entries, linked_name, pci_of
 
-ARPHRD_ETHER, ARPHRD_INFINIBAND, ARPHRD_LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
+ARPHRD_ETHER = 1  # include/uapi/linux/if_arp.h
+KINDS: Dict[Optional[int], str] = {32: "infiniband", 772: "loopback"}
 RTF_UP, RTF_REJECT = 0x1, 0x200  # include/uapi/linux/route.h
 # IPv4 addresses are in no file that names their interface; -d adds the largest MTU that the driver takes. An older ip knows no -d here.
 IP_ADDR = (("ip", "-j", "-d", "addr", "show"), ("ip", "-j", "addr"))
@@ -40,15 +41,19 @@ def uplinks(host: Host, management_address: Optional[str]) -> List[str]:
     found = _by_preference(host)
     if management_address is not None:
         found += sorted(netdevs_with_address(host, management_address), key=sysfs_values.natural_key)
-    return [name for at, name in enumerate(found) if name not in found[:at]]
+    return list(dict.fromkeys(found))
 
 
 def _nic(host: Host, name: str, management: bool, uplink: Optional[int]) -> Nic:
     path = CLASS_NET + "/" + name
     hardware = host.exists(path + "/device") or host.readlink(path + "/device") is not None
+    type_number = sysfs_values.integer(attribute(host, path + "/type"))
+    kind = "ethernet" if type_number == ARPHRD_ETHER and hardware else KINDS.get(type_number, "virtual")
+    # A member of a bond shows the bond's address; the kernel keeps its own beside it.
+    macs = [sysfs_values.mac_address(attribute(host, path + file)) for file in ("/bonding_slave/perm_hwaddr", "/address")]
     return Nic(
-        name, _permanent_mac(host, path) or "", pci_of(host, path) if hardware else None,
-        driver_of(host, path) if hardware else None, _kind(host, path, hardware), management, uplink, _bond(host, path))
+        name, macs[0] or macs[1] or "", pci_of(host, path) if hardware else None,
+        driver_of(host, path) if hardware else None, kind, management, uplink, _bond(host, path))
 
 
 def _bond(host: Host, path: str) -> Optional[str]:
@@ -61,23 +66,7 @@ def _bond(host: Host, path: str) -> Optional[str]:
     return next((name for name in entries(host, CLASS_NET) if lower in host.listdir(CLASS_NET + "/" + name)), None)
 
 
-def _permanent_mac(host: Host, path: str) -> Optional[str]:
-    """A member of a bond shows the bond's address; the kernel keeps its own beside it."""
-    kept = sysfs_values.mac_address(attribute(host, path + "/bonding_slave/perm_hwaddr"))
-    return kept or sysfs_values.mac_address(attribute(host, path + "/address"))
-
-
-def _kind(host: Host, path: str, hardware: bool) -> str:
-    kind = sysfs_values.integer(attribute(host, path + "/type"))
-    if kind == ARPHRD_LOOPBACK:
-        return "loopback"
-    if kind == ARPHRD_INFINIBAND:
-        return "infiniband"
-    return "ethernet" if kind == ARPHRD_ETHER and hardware else "virtual"
-
-
 def _with_lower(host: Host, names: Set[str]) -> Set[str]:
-    """The interfaces and all that lie below them."""
     found: Set[str] = set()
     pending = list(names)
     while pending:
@@ -100,19 +89,12 @@ def _by_preference(host: Host) -> List[str]:
         flags = sysfs_values.integer("0x" + fields[8])
         if flags is not None and flags & RTF_UP and not flags & RTF_REJECT:
             found.append((1, sysfs_values.integer("0x" + fields[5]) or 0, sysfs_values.natural_key(fields[9]), fields[9]))
-    if any(route[0] == 1 for route in found):
-        found = _of_main_table(host, found)
+    # ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart.
+    told = json_value(host.run(IP_DEFAULT_6, 10.0).out) if any(route[0] == 1 for route in found) else None
+    if told is not None:
+        main = [hop.get("dev") for row in rows(told) for hop in [row, *rows(row.get("nexthops"))]]
+        found = [route for route in found if route[0] == 0 or route[3] in main]
     return [name for _family, _metric, _key, name in sorted(found)]
-
-
-def _of_main_table(host: Host, routes: List[Tuple[int, int, Any, str]]) -> List[Tuple[int, int, Any, str]]:
-    """ipv6_route shows the routes of every table and not which, so also the gateway in a rail's own: ``ip`` tells them apart."""
-    found = json_value(host.run(IP_DEFAULT_6, 10.0).out)
-    if found is None:
-        return routes
-    hops = [hop for row in rows(found) for hop in [row, *rows(row.get("nexthops"))]]
-    main = [hop.get("dev") for hop in hops]
-    return [route for route in routes if route[0] == 0 or route[3] in main]
 
 
 def _ipv4_routes(host: Host) -> List[Tuple[str, int, int, int]]:
@@ -169,13 +151,12 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
     links = interface_rows(host)
     if links is None:
         return _ipv6_addresses(host)
-    return {name: [text for text in map(_address_text, rows(link.get("addr_info"))) if text is not None] for name, link in links.items()}
-
-
-def _address_text(item: Dict[str, Any]) -> Optional[str]:
-    if item.get("family") not in ("inet", "inet6"):
-        return None
-    return sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
+    found: Dict[str, List[str]] = {}
+    for name, link in links.items():
+        texts = [sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
+                 for item in rows(link.get("addr_info")) if item.get("family") in ("inet", "inet6")]
+        found[name] = [text for text in texts if text is not None]
+    return found
 
 
 def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
@@ -200,6 +181,7 @@ def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
     found = []
     for nic in nics:
         path = CLASS_NET + "/" + nic.name
+        speed = sysfs_values.integer(attribute(host, path + "/speed"))
         found.append({
             "name": nic.name,
             "mac": nic.mac or None,
@@ -209,16 +191,10 @@ def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
             "management": nic.management,
             "mtu": sysfs_values.integer(attribute(host, path + "/mtu")),
             "operstate": sysfs_values.name(attribute(host, path + "/operstate")),
-            "speed_mbps": _speed(host, path),
+            "speed_mbps": speed if speed is not None and speed > 0 else None,  # -1 (or EINVAL): the kernel's word for "no link"
             "addresses": addresses.get(nic.name),
         })
     return found
-
-
-def _speed(host: Host, path: str) -> Optional[int]:
-    """-1 (or EINVAL) is the kernel's word for "no link"."""
-    speed = sysfs_values.integer(attribute(host, path + "/speed"))
-    return speed if speed is not None and speed > 0 else None
 
 
 # The node's own address in the controller's ssh connection: the interface that holds it must not be cut.
@@ -229,7 +205,7 @@ def _speed(host: Host, path: str) -> Optional[int]:
 _LIMIT = 256 * 1024
 _MAX_PARENTS = 16  # sshd, its child, a shell, sudo, a shell, Python: six in practice
 _VARIABLE = re.compile(r"(?:\A|\x00)SSH_CONNECTION=[^\s\x00]+ [0-9]+ ([^\s\x00]+) [0-9]+(?:\x00|\Z)")
-_PARENT = re.compile(r".*\) \S ([0-9]+) ", re.DOTALL)  # a process name may hold brackets and blanks: count from the last one
+_PARENT = re.compile(r".*\) \S ([0-9]{1,18}) ", re.DOTALL)  # a process name may hold brackets and blanks: count from the last one
 
 
 def ancestors_connection_address(host: Host) -> Optional[str]:

@@ -7,7 +7,7 @@ dnf writes its process id into files.
 
 import re
 import time
-from typing import List, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional
 
 from ..errors import RailwrightError
 from ..formats.outside import is_digits
@@ -43,7 +43,8 @@ def wait_for_locks(host: Host, manager: str, seconds: float) -> None:
 
 
 def lock_holder(host: Host, manager: str) -> Optional[Holder]:
-    locks = _record_locks(host)
+    # A process of another container has the number 0 or -1 and cannot be named.
+    locks = [(int(pid), inode) for pid, inode in _LOCK_LINE.findall(host.read("/proc/locks") or "")]
     for path in RECORD_LOCKS.get(manager, ()):
         inode = host.run(("stat", "-L", "-c", "%i", path)).out.strip() if host.exists(path) else ""
         for pid, locked in locks:
@@ -60,8 +61,3 @@ def command_of(host: Host, pid: int) -> str:
     """The command line of a process, printable and short."""
     words = (host.read("/proc/%d/cmdline" % pid, 4096) or "").replace("\0", " ").strip()
     return re.sub(r"[^\x20-\x7e]", "?", words)[:120] or "unknown"
-
-
-def _record_locks(host: Host) -> List[Tuple[int, str]]:
-    """Process and inode of every write lock; a process of another container has the number 0 or -1 and cannot be named."""
-    return [(int(pid), inode) for pid, inode in _LOCK_LINE.findall(host.read("/proc/locks") or "")]

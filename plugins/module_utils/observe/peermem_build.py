@@ -36,7 +36,8 @@ def observe_build(host: Host, kernel: Optional[str]) -> Optional[Dict[str, Any]]
         if path is not None and ".." not in path.split("/"):
             file = "/lib/modules/%s/%s" % (kernel, path)
             imports, crc = _imports(host, file)
-            stack_crc, symbols = stack_checksum(host, str(kernel))
+            symbols = next((file for file in symbol_files(host, str(kernel)) if checksum(host.read(file), _CRC) is not None), None)
+            stack_crc = checksum(host.read(symbols), _CRC) if symbols is not None else None
             return {
                 "module": name, "file": file, "imports_client": imports, "crc": crc, "stack_crc": stack_crc, "stack_symbols": symbols,
                 "state": _state(imports, crc, stack_crc),
@@ -68,15 +69,6 @@ def checksum(text: Optional[str], line: Pattern[str]) -> Optional[str]:
     """Of a symbol, in a dump or in a Module.symvers; without leading zeros, since the two print differently many."""
     found = line.search(text or "")
     return "0x%x" % int(found.group(1), 16) if found else None
-
-
-def stack_checksum(host: Host, kernel: str) -> Tuple[Optional[str], Optional[str]]:
-    """(checksum that the stack's ib_core exports for this kernel, the file that says so)."""
-    for path in symbol_files(host, kernel):
-        found = checksum(host.read(path), _CRC)
-        if found is not None:
-            return found, path
-    return None, None
 
 
 def symbol_files(host: Host, kernel: str) -> List[str]:

@@ -30,8 +30,6 @@ class Origin(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One line of a package log."""
-
     when: float
     verb: str
     package: str
@@ -43,17 +41,14 @@ UNKNOWN = Origin(None, "")
 
 def origins(host: Host, changes: Sequence[Change]) -> Dict[str, Origin]:
     """Change key -> origin, for those whose subject is a file, a package or a unit."""
-    steps: Optional[Tuple[Step, ...]] = None
+    steps = package_steps(host) if any(change.subject[0] in (FILE, PACKAGE) for change in changes) else ()
     found: Dict[str, Origin] = {}
     for change in changes:
         kind, name = change.subject
         if kind == UNIT:
             found[change.key] = unit_origin(host, name)
-        if kind not in (FILE, PACKAGE):
-            continue
-        if steps is None:
-            steps = package_steps(host)
-        found[change.key] = (file_origin if kind == FILE else package_origin)(host, name, steps)
+        elif kind in (FILE, PACKAGE):
+            found[change.key] = (file_origin if kind == FILE else package_origin)(host, name, steps)
     return {key: origin for key, origin in found.items() if origin != UNKNOWN}
 
 
@@ -65,15 +60,12 @@ def package_steps(host: Host) -> Tuple[Step, ...]:
             match = _DPKG.match(line)
             if match is not None:
                 at, verb, package, before, after = match.groups()
-                found.append(Step(local_seconds(at), verb, package, before if verb in ("remove", "purge") else after))
+                try:
+                    when = time.mktime(time.strptime(at, "%Y-%m-%d %H:%M:%S"))
+                except (ValueError, OverflowError):
+                    when = 0.0
+                found.append(Step(when, verb, package, before if verb in ("remove", "purge") else after))
     return tuple(found)
-
-
-def local_seconds(text: str) -> float:
-    try:
-        return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 def file_origin(host: Host, path: str, steps: Sequence[Step]) -> Origin:
@@ -81,11 +73,8 @@ def file_origin(host: Host, path: str, steps: Sequence[Step]) -> Origin:
     when = host.mtime(path)
     if when is None:
         return UNKNOWN
-    near = [step for step in steps if abs(step.when - when) <= NEAR_SECONDS]
-    if not near:
-        return Origin(when, "the file was changed")
-    nearest = min(near, key=lambda step: abs(step.when - when))
-    return Origin(when, "the file was changed at the time of %s" % _words(nearest))
+    near = [(abs(step.when - when), at) for at, step in enumerate(steps) if abs(step.when - when) <= NEAR_SECONDS]
+    return Origin(when, "the file was changed" + (" at the time of %s" % _words(steps[min(near)[1]]) if near else ""))
 
 
 def package_origin(host: Host, name: str, steps: Sequence[Step]) -> Origin:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The host's side of lossless RoCE as each NIC has it now: trust, DSCP map, PFC, ETS, ECN, CNP, RDMA-CM's default, DCBX.
 
-Facts only; whether the links of the chain agree is for ``checks/qos_chain.py``. What nothing tells is None, with the
+Facts only; whether the links of the chain agree is for ``areas/qos/verdicts.py``. What nothing tells is None, with the
 reason under ``missing``; which tool told the rest is under ``sources``. Nothing is written to find out: RDMA-CM's
 default has no file until somebody makes its directory in configfs, and then the answer is "not readable".
 
@@ -16,8 +16,7 @@ from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Hca, Identity
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute
-from .qos_dcb import DSCPS, OBJECTS, PRIORITIES, read_dcb
-from .qos_mlnx import read_mlnx_qos
+from .qos_dcb import DSCPS, OBJECTS, PRIORITIES, read_dcb, read_mlnx_qos
 
 CONFIGFS = "/sys/kernel/config/rdma_cm"
 DEBUGFS = "/sys/kernel/debug/mlx5"
@@ -38,7 +37,6 @@ _MODES = ("IB/RoCE v1", "RoCE v2")
 
 
 def observe_qos(host: Host, identity: Identity) -> Dict[str, Any]:
-    """The ``qos`` part of the facts object."""
     nics = [observe_nic(host, identity, *place) for place in roce_places(host, identity)]
     return {"lldpad": observe_lldpad(host) if nics else None, "nics": nics}
 

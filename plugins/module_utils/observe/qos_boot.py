@@ -80,10 +80,8 @@ def _unit(host: Host, netdev: str) -> Optional[Dict[str, str]]:
 
 
 def _profile(text: str) -> Optional[str]:
-    for line in text.splitlines()[:4]:
-        if line.startswith(PROFILE):
-            return sysfs_values.name(line[len(PROFILE):].partition(":")[0])
-    return None
+    lines = [line for line in text.splitlines()[:4] if line.startswith(PROFILE)]
+    return sysfs_values.name(lines[0][len(PROFILE):].partition(":")[0]) if lines else None
 
 
 def lines_of(text: str) -> List[Tuple[str, ...]]:

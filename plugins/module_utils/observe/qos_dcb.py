@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``dcb -j`` (iproute2) says of an interface: trust, PFC, DSCP map, ETS, buffers, owner of DCBX.
+"""What a NIC's tools say of it: trust, PFC, DSCP map, ETS, buffers, owner of DCBX. ``dcb -j`` (iproute2), then ``mlnx_qos`` for the rest.
 
-One command a part, because a driver that lacks one part fails that part alone. A part is taken only when the whole
+One dcb command a part, because a driver that lacks one part fails that part alone. A part is taken only when the whole
 of it has the form that the tool prints (eight values, priorities 0 to 7, DSCPs 0 to 63); anything else is None and a
-reason, never half a table that a check could believe.
+reason, never half a table that a check could believe. mlnx_qos (mlnx-tools of OFED and DOCA) prints text for people and takes a
+tenth of a second; both read the same kernel interface.
 """
 
+import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
@@ -86,7 +88,7 @@ def _dscp_priority(found: Dict[str, Any]) -> Optional[List[List[int]]]:
 
 
 def _ets(found: Dict[str, Any]) -> Optional[Dict[str, List[Any]]]:
-    classes, percents = _eight(found.get("prio_tc"), PRIORITIES), _eight(found.get("tc_bw"), 101)
+    classes, percents = eight(found.get("prio_tc"), PRIORITIES), eight(found.get("tc_bw"), 101)
     kinds = found.get("tc_tsa")
     if classes is None or percents is None or not isinstance(kinds, list) or len(kinds) != PRIORITIES:
         return None
@@ -94,7 +96,7 @@ def _ets(found: Dict[str, Any]) -> Optional[Dict[str, List[Any]]]:
 
 
 def _buffers(found: Dict[str, Any]) -> Optional[Dict[str, List[int]]]:
-    places, sizes = _eight(found.get("prio_buffer"), PRIORITIES), _eight(found.get("buffer_size"), 1 << 32)
+    places, sizes = eight(found.get("prio_buffer"), PRIORITIES), eight(found.get("buffer_size"), 1 << 32)
     return {"of_priority": places, "bytes": sizes} if places is not None and sizes is not None else None
 
 
@@ -113,10 +115,76 @@ def _below(value: Any, limit: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
 
 
-def _eight(values: Any, limit: int) -> Optional[List[int]]:
+def eight(values: Any, limit: int) -> Optional[List[int]]:
     if not isinstance(values, list) or len(values) != PRIORITIES or not all(_below(value, limit) for value in values):
         return None
     return list(values)
 
 
 _PARSERS = {"trust": _trust, "pfc": _pfc, "dscp_priority": _dscp_priority, "ets": _ets, "buffers": _buffers, "dcbx": _dcbx}
+
+
+MLNX_TOOL = "mlnx_qos"
+MLNX_SECONDS = 10.0
+_TRUST = re.compile(r"Priority trust state: (dscp|pcp)\s*\Z")
+_DCBX = re.compile(r"DCBX mode: (OS|Firmware) controlled\s*\Z")
+_DSCP = re.compile(r"\s+prio:([0-7]) dscp:((?:[0-9]{2},){1,64})\s*\Z")
+_ROW = re.compile(r"\s+(priority|enabled|buffer)((?: +[0-9]){8})\s*\Z")
+_SIZES = re.compile(r"Receive buffer size \(bytes\): ((?:[0-9]{1,10},){8})")
+_CLASS = re.compile(r"tc: ([0-7]) ratelimit: [^,]{1,40}, tsa: (?:(ets), bw: ([0-9]{1,3})%|(strict|vendor))\s*\Z")
+_MEMBER = re.compile(r"\s+priority: +([0-7])\s*\Z")
+
+
+def read_mlnx_qos(host: Host, netdev: str) -> Tuple[Dict[str, Any], str]:
+    """(what was told by part, why the rest was not)."""
+    if host.which(MLNX_TOOL) is None:
+        return {}, "no mlnx_qos (OFED and DOCA have it)"
+    result = host.run((MLNX_TOOL, "-i", netdev), MLNX_SECONDS)
+    if result.rc != 0:
+        text = (result.err or result.out).strip().rpartition("\n")[2]  # a Python traceback says it in its last line
+        return {}, "mlnx_qos: %s" % (sysfs_values.token(text[:120]) or "failed")
+    told = parse_mlnx_qos(result.out[:OUTPUT_LIMIT])
+    return told, "mlnx_qos does not show it"
+
+
+def parse_mlnx_qos(text: str) -> Dict[str, Any]:
+    """Every part that is printed whole."""
+    lines = text.splitlines()
+    rows = {found.group(1): [int(word) for word in found.group(2).split()] for found in map(_ROW.match, lines) if found}
+    trust, owner = _first(_TRUST, lines), _first(_DCBX, lines)
+    flags, sizes = rows.get("enabled"), _first(_SIZES, lines)
+    parts: Dict[str, Any] = {
+        "trust": trust,
+        "dcbx": {"OS": "host", "Firmware": "firmware"}.get(owner or ""),
+        "pfc": [priority for priority, flag in enumerate(flags) if flag] if flags is not None and max(flags) <= 1 else None,
+        "dscp_priority": _mlnx_dscp_priority(lines) if trust == "dscp" else None,  # not printed, nor in use, while trust is pcp
+        "ets": _mlnx_ets(lines),
+        "buffers": {"of_priority": rows["buffer"], "bytes": [int(word) for word in sizes.split(",")[:-1]]}
+        if sizes is not None and max(rows.get("buffer", [PRIORITIES])) < PRIORITIES else None,
+    }
+    return {part: value for part, value in parts.items() if value is not None}
+
+
+def _first(pattern: Any, lines: List[str]) -> Optional[str]:
+    return next((str(found.group(1)) for found in map(pattern.match, lines) if found), None)
+
+
+def _mlnx_dscp_priority(lines: List[str]) -> Optional[List[List[int]]]:
+    """Each priority has as many lines as it needs, eight DSCPs in each."""
+    pairs = [[int(word), int(found.group(1))] for found in map(_DSCP.match, lines) if found for word in found.group(2).split(",")[:-1]]
+    return sorted(pairs) if pairs and all(dscp < DSCPS for dscp, _priority in pairs) else None
+
+
+def _mlnx_ets(lines: List[str]) -> Optional[Dict[str, List[Any]]]:
+    """Classes that no priority is in are not printed; they are strict and have nothing, as the tool takes them."""
+    classes = [-1] * PRIORITIES
+    kinds, percents = ["strict"] * PRIORITIES, [0] * PRIORITIES
+    current: Optional[int] = None
+    for line in lines:
+        head, member = _CLASS.match(line), _MEMBER.match(line)
+        if head:
+            current = int(head.group(1))
+            kinds[current], percents[current] = head.group(2) or head.group(4), int(head.group(3) or 0)
+        elif member and current is not None:
+            classes[int(member.group(1))] = current
+    return {"tc": classes, "tsa": kinds, "percent": percents} if min(classes) >= 0 and max(percents) <= 100 else None

@@ -12,14 +12,14 @@ drivers/infiniband/sw/rxe/rxe_hw_counters.c; iproute2 dcb_pfc.c (requests are se
 
 import re
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
 from ..formats import sysfs_values
 from ..formats.outside import json_object
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute
-from .qos_dcb import PRIORITIES, SECONDS, TOOL, first_line
+from .qos_dcb import SECONDS, TOOL, eight, first_line
 
 # Soft devices send over an interface like any program: it has no priorities of its own, and so no pauses.
 SOFT_DRIVERS = ("rdma_rxe", "siw")
@@ -102,14 +102,8 @@ def _dcb(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     document = json_object(result.out[:OUTPUT_LIMIT])
     found: Dict[str, int] = {}
     for key, form in (("requests", "tx_prio%d_pause"), ("indications", "rx_prio%d_pause")):
-        values = _eight(document.get(key)) if document is not None else None
+        values = eight(document.get(key), 1 << 64) if document is not None else None
         if values is None:
             return {}, "dcb pfc: not the form that dcb prints"
         found.update((form % priority, value) for priority, value in enumerate(values))
     return found, None
-
-
-def _eight(values: Any) -> Optional[List[int]]:
-    if not isinstance(values, list) or len(values) != PRIORITIES:
-        return None
-    return values if all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in values) else None

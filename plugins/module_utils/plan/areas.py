@@ -20,22 +20,7 @@ from ..areas.stack import dkms, packages, repositories, stack
 from ..areas.system import cpu, limits, nic_firmware, opensm, pci, sysctl
 from ..host.host import Host
 from ..spec.model import Spec
-from ..types import CRITICAL, MAJOR, MINOR, Change, Identity, Problem
-
-
-def no_problems(spec: Spec, identity: Identity, desired: Any) -> List[Problem]:
-    """For an area that no node is unfit for."""
-    return []
-
-
-def no_conflicts(desired: Any, observed: Any) -> List[Problem]:
-    """For an area that nothing found on a node can make impossible."""
-    return []
-
-
-def no_notes(desired: Any, observed: Any) -> List[str]:
-    """For an area that leaves nothing out."""
-    return []
+from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change, Identity, Problem
 
 
 class Area(NamedTuple):
@@ -44,7 +29,6 @@ class Area(NamedTuple):
     name: str
     severity: str  # one of SEVERITIES: how much it hurts that a live setting of it has drifted
     needs: Tuple[str, ...]  # areas that a live change of it needs in the running kernel
-    confirmed: bool  # a change of it can cut the connection: the node reverts it unless the controller confirms it
     desired: Callable[[Spec, Identity], Any]
     observe: Callable[[Host, Any], Any]
     plan: Callable[[Any, Any], List[Change]]
@@ -53,11 +37,11 @@ class Area(NamedTuple):
     notes: Callable[[Any, Any], List[str]]
 
 
-def area(module: ModuleType, severity: str, *, needs: Tuple[str, ...] = (), confirmed: bool = False) -> Area:
+def area(module: ModuleType, severity: str, *, needs: Tuple[str, ...] = ()) -> Area:
     made: Any = module
     return Area(
-        made.NAME, severity, needs, confirmed, made.desired, made.observe, made.plan,
-        getattr(made, "problems", no_problems), getattr(made, "conflicts", no_conflicts), getattr(made, "notes", no_notes))
+        made.NAME, severity, needs, made.desired, made.observe, made.plan,
+        *(getattr(made, name, lambda *_nothing: []) for name in ("problems", "conflicts", "notes")))
 
 
 # What breaks jobs now is critical, what slows them or breaks at the next boot is major.
@@ -77,11 +61,11 @@ AREAS: Tuple[Area, ...] = (
     area(gpudirect, CRITICAL, needs=("dkms", "stack", "gpu_driver")),  # copies through host memory, or jobs that fail
     area(nic_firmware, MAJOR),
     area(pci, MAJOR),
-    area(network, CRITICAL, confirmed=True),
-    area(firewall, CRITICAL, confirmed=True),  # a bootstrap that hangs
+    area(network, CRITICAL),
+    area(firewall, CRITICAL),  # a bootstrap that hangs
     area(rxe, CRITICAL, needs=("kernel_modules",)),
-    area(ipoib, CRITICAL, needs=("stack", "kernel_modules"), confirmed=True),
-    area(roce_qos, CRITICAL, confirmed=True),  # drops in a lossless class
+    area(ipoib, CRITICAL, needs=("stack", "kernel_modules")),
+    area(roce_qos, CRITICAL),  # drops in a lossless class
     area(limits, MAJOR),
     area(sysctl, MAJOR),
     area(cpu, MAJOR),
@@ -90,4 +74,16 @@ AREAS: Tuple[Area, ...] = (
     area(opensm, CRITICAL, needs=("stack", "kernel_modules")),  # no fabric without one
 )
 BY_NAME = {row.name: row for row in AREAS}
-CONFIRMED_AREAS = frozenset(row.name for row in AREAS if row.confirmed)
+
+
+def severity_of_change(change: Change) -> str:
+    """As its area's row says, but what is only for the next boot (a file, an enabled unit) is never critical."""
+    severity = BY_NAME[change.area].severity if change.area in BY_NAME else MAJOR
+    return MAJOR if change.when == AT_BOOT and severity == CRITICAL else severity
+
+
+def severity_of_verdict(area: str, status: str) -> str:
+    """A verdict that warns is minor whatever it is about; what no area sets (a cable, a dead HCA) is critical."""
+    if status == "warn":
+        return MINOR
+    return BY_NAME[area].severity if area in BY_NAME else CRITICAL

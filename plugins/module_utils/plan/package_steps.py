@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the package changes of a plan to what the package modules of ansible.builtin are told, in the order that works.
 
-An old stack is taken off before another one comes; headers and dkms are there before packages
-whose scripts build modules; then one step an area in the plan's order: the RDMA stack before
-the GPU driver, the driver before CUDA, CUDA before NCCL and MPI.
+An old stack is taken off before another one comes; headers and dkms are there before packages whose scripts build modules; then one step an
+area in the plan's order: the RDMA stack before the GPU driver, the driver before CUDA, CUDA before NCCL and MPI.
 
 =========  ==========================================================================================
 state      what the step does
@@ -18,7 +17,7 @@ present    installs packages, by exact version or glob where one is wanted
 """
 
 import re
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..areas.stack import repositories
 from ..areas.stack.repository_files import STAGED
@@ -84,17 +83,11 @@ def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List
     if offline and any(change.package == OFFLINE for change in changes):
         ending = "deb" if identity.platform.package_manager == "apt" else "rpm"
         rows.append({"url": offline["url"], "dest": OFFLINE_PATH % ending, "checksum": "sha256:" + offline["sha256"]})
-    unsigned = unsigned_package(spec, identity, changes)
+    installed = any(change.package == aiacc.PACKAGE and change.after is not None for change in changes)
+    unsigned = aiacc.package_of(spec, identity.platform.package_manager) if installed else None
     if unsigned is not None and unsigned.url is not None:
         rows.append({"url": unsigned.url, "dest": unsigned.path, "checksum": ""})  # compared in the proof, which says it in one line
     return rows
-
-
-def unsigned_package(spec: Spec, identity: Identity, changes: Sequence[Change]) -> Optional[aiacc.AiaccPackage]:
-    """The package without a signature that the changes install, if they do."""
-    if not any(change.package == aiacc.PACKAGE and change.after is not None for change in changes):
-        return None
-    return aiacc.package_of(spec, identity.platform.package_manager)
 
 
 def needs_proof(changes: Sequence[Change]) -> bool:

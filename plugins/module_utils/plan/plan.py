@@ -12,8 +12,8 @@ from ..formats.masking import masked_change
 from ..host.host import Host
 from ..observe.identity import observe_identity
 from ..spec.model import Spec
-from ..types import Change, Identity, Problem, change_as_dict, needs_consent
-from .areas import AREAS, Area
+from ..types import Change, Identity, Problem, change_as_dict
+from .areas import AREAS, BY_NAME, Area
 from .preflight import observe_preflight, preflight_problems
 
 
@@ -42,10 +42,9 @@ def select_areas(names: Optional[Sequence[str]]) -> Tuple[Area, ...]:
     """The areas by name, in the order in which they are applied. None means all."""
     if names is None:
         return AREAS
-    known = [area.name for area in AREAS]
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in BY_NAME]
     if unknown:
-        raise RailwrightError("unknown area %s; known areas: %s" % (", ".join(unknown), ", ".join(known)))
+        raise RailwrightError("unknown area %s; known areas: %s" % (", ".join(unknown), ", ".join(BY_NAME)))
     return tuple(area for area in AREAS if area.name in names)
 
 
@@ -69,11 +68,6 @@ def make_plan(
         changes.extend(masked_change(change) for change in area.plan(desired, observed))
         notes.extend(area.notes(desired, observed))
     return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
-
-
-def without_consent(changes: Sequence[Change], consent: Sequence[str]) -> List[Change]:
-    """The changes whose disruption class the operator did not consent to."""
-    return [change for change in changes if needs_consent(change.disruption, consent)]
 
 
 def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]]) -> None:

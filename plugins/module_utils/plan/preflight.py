@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a node may be worked on at all: system, kernel, Python, root, disk, clock.
 
-The same judgement is used twice: by the rdma_preflight action plugin, which gets its
-evidence from one shell round trip before there is any Python on the node, and by every
-plan on the node itself.
+The same judgement is used twice: by the rdma_preflight action plugin, which gets its evidence from one shell round trip before there is any
+Python on the node, and by every plan on the node itself.
 """
 
-import re
 import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..catalogue.platforms import end_of_life, find_system, supported_names
 from ..catalogue.stacks import stack_of, vendor_stack
 from ..formats.outside import whole
+from ..formats.text import numbers
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import Identity, Problem
@@ -54,46 +53,33 @@ def observe_preflight(host: Host, now: Optional[float] = None) -> Evidence:
         size = host.free_bytes(mount) if host.live else None
         if size is not None:
             free[mount] = size // 1048576
-    return Evidence(
-        uid, free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None,
-    )
+    return Evidence(uid, free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None)
 
 
 def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     """Everything that forbids work on this node."""
     found = _system(spec, identity, evidence) + _kernel(spec, identity)
-    python = version_tuple(identity.python)
+    python = numbers(identity.python)
     if python and python < PYTHON_FLOOR:
         found.append(Problem(AREA, "Python", "%s is too old; at least %s is needed" % (identity.python, dotted(PYTHON_FLOOR))))
     if evidence.uid not in (None, 0):
         found.append(Problem(AREA, "root", "runs as user id %s; root is needed: set become: true, or log in as root" % evidence.uid))
     if not identity.has("systemd"):
         found.append(Problem(AREA, "systemd", "is not what this node was started with; units, modules-load.d and sysctl.d need it"))
-    found += _room(spec, identity, evidence)
+    wanted = spec["preflight_min_free_mb"]
+    found += [Problem(AREA, "disk " + mount, "%d MiB free, %d needed (preflight_min_free_mb)" % (evidence.free_mb[mount], wanted))
+              for mount in MOUNTS if evidence.free_mb.get(mount, wanted) < wanted]
+    stack = vendor_stack(spec, identity)
+    driver = spec["gpu_driver_branch"] is not None and bool(identity.gpus)
+    if not identity.has("container") and (driver or (stack is not None and bool(stack.dkms))):  # kernel modules are built here
+        found += [
+            Problem(AREA, "disk " + mount, "%d MiB free, %d needed to build and install kernel modules" % (evidence.free_mb[mount], needed))
+            for mount, needed in sorted(DRIVER_ROOM.items()) if evidence.free_mb.get(mount, needed) < needed]
     skew = clock_skew(evidence)
     if abs(skew) > spec["preflight_max_clock_skew_s"]:
         found.append(Problem(AREA, "clock", "%d s %s the controller's; at most %d s are allowed (preflight_max_clock_skew_s)" % (
             abs(skew), "ahead of" if skew > 0 else "behind", spec["preflight_max_clock_skew_s"])))
     return found
-
-
-def _room(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
-    wanted = spec["preflight_min_free_mb"]
-    found = [
-        Problem(AREA, "disk " + mount, "%d MiB free, %d needed (preflight_min_free_mb)" % (evidence.free_mb[mount], wanted))
-        for mount in MOUNTS if evidence.free_mb.get(mount, wanted) < wanted]
-    if builds_modules(spec, identity):
-        found += [
-            Problem(AREA, "disk " + mount, "%d MiB free, %d needed to build and install kernel modules" % (evidence.free_mb[mount], needed))
-            for mount, needed in sorted(DRIVER_ROOM.items()) if evidence.free_mb.get(mount, needed) < needed]
-    return found
-
-
-def builds_modules(spec: Spec, identity: Identity) -> bool:
-    """Whether kernel modules are built on this node: a vendor's stack or a GPU driver is wanted, and the kernel is its own."""
-    stack = vendor_stack(spec, identity)
-    driver = spec["gpu_driver_branch"] is not None and bool(identity.gpus)
-    return not identity.has("container") and (driver or (stack is not None and bool(stack.dkms)))
 
 
 def preflight_warnings(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
@@ -123,20 +109,13 @@ def today(evidence: Evidence) -> str:
     return "" if seconds is None else time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def version_tuple(text: str) -> Tuple[int, ...]:
-    """The leading numbers of a version: ``5.10.134-17.3.al8`` is (5, 10, 134); () when there are none."""
-    match = re.match(r"[0-9]{1,18}(\.[0-9]{1,18})*", text)
-    return tuple(int(part) for part in match.group().split(".")) if match else ()
-
-
 def dotted(version: Tuple[int, ...]) -> str:
     return ".".join(str(part) for part in version)
 
 
 def _system(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
-    platform = identity.platform
+    platform, date = identity.platform, today(evidence)
     row = find_system(platform.id, platform.version)
-    date = today(evidence)
     name = platform.pretty or ("%s %s" % (platform.id, platform.version)).strip() or "an unknown system"
     if row is None:
         return [Problem(AREA, "system", "%s is not supported; supported are %s" % (name, ", ".join(supported_names(date))))]
@@ -148,7 +127,7 @@ def _system(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]
 
 def _kernel(spec: Spec, identity: Identity) -> List[Problem]:
     floor, reason, backports = KERNEL_FLOORS[stack_of(spec, identity)]
-    kernel = version_tuple(identity.kernel)
+    kernel = numbers(identity.kernel)
     if not kernel or kernel >= floor or any(mark in identity.kernel for mark in backports):
         return []
     return [Problem(AREA, "kernel", "%s is too old for rdma_stack %s, which needs %s: kernel %s or later" % (

@@ -56,20 +56,15 @@ def cut_plan(
 
 def builds_on(host: Host, change: Change, earlier: Change) -> bool:
     """Whether ``change`` cannot be made, or would not hold, without ``earlier``."""
-    if change.package is not None:
-        return _package_builds_on(change, earlier)
+    if change.package is not None:  # repositories hold packages and their pins; the packages of an area are one set: half of it is none
+        return earlier.area == "repositories" or (earlier.package is not None and earlier.area == change.area)
     if change.needs_reboot:
         return earlier.area == change.area
     if change.external:  # what the scripts of packages do
         return earlier.package is not None
     if earlier.package is not None:
-        return earlier.after is not None and (earlier.area == change.area or lacks_program(host, change))
+        return earlier.after is not None and (earlier.area == change.area or any(_lacks(host, op) for op in change.ops if op.kind == "run"))
     return _shares_ground(change, earlier) or _comes_after(change, earlier)
-
-
-def _package_builds_on(change: Change, earlier: Change) -> bool:
-    """Repositories hold packages and their pins; the packages of an area are of one set, and half of a set is none."""
-    return earlier.area == "repositories" or (earlier.package is not None and earlier.area == change.area)
 
 
 def _shares_ground(change: Change, earlier: Change) -> bool:
@@ -94,12 +89,8 @@ def _paths(change: Change) -> FrozenSet[str]:
     return frozenset(op.path for op in change.ops if op.kind in ("write", "remove"))
 
 
-def lacks_program(host: Host, change: Change) -> bool:
-    """Whether the change runs a program, or starts a unit, that is not on the node: then a package is what brings it."""
-    return any(_lacks(host, op) for op in change.ops if op.kind == "run")
-
-
 def _lacks(host: Host, op: Op) -> bool:
+    """Whether it runs a program, or starts a unit, that is not on the node: then a package is what brings it."""
     program = op.argv[0]
     if not (host.exists(program) if program.startswith("/") else host.which(program) is not None):
         return True

@@ -13,8 +13,8 @@ import re
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..errors import RailwrightError
-from ..formats.outside import read_json
-from ..host.commands import check_brought, must, sums
+from ..formats.outside import json_object
+from ..host.commands import check_brought, must, sum_of
 from ..host.host import Host
 
 MANIFEST = "railwright.json"
@@ -79,7 +79,7 @@ class Installer(abc.ABC):
         if found.get("artifact_sha256") != release.sha256:
             return BROKEN, "it was made from another file than the one that is pinned now"
         for name in self.key_files:
-            if files.get(name) is None or _digest(self.host, release.directory, name) != files[name]:
+            if files.get(name) is None or sum_of(self.host, "%s/%s" % (release.directory, name)) != files[name]:
                 return BROKEN, "%s is not the file that was put there" % name
         return INSTALLED, ""
 
@@ -125,7 +125,7 @@ class Installer(abc.ABC):
             made, manifest = self.finish(work)
             write_manifest(host, made, dict(
                 manifest, version=release.version, artifact=release.artifact, artifact_sha256=release.sha256,
-                files={name: _digest(host, made, name) for name in self.key_files}))
+                files={name: sum_of(host, "%s/%s" % (made, name)) for name in self.key_files}))
             try:
                 put_in_place(host, made, release.directory, work if self.remedy is None else None)
             except RailwrightError:
@@ -230,13 +230,4 @@ def write_manifest(host: Host, directory: str, manifest: Dict[str, Any]) -> None
 
 def read_manifest(host: Host, directory: str) -> Optional[Dict[str, Any]]:
     """What the directory says of itself; None where it says nothing."""
-    try:
-        found = read_json(host.read("%s/%s" % (directory, MANIFEST), MANIFEST_LIMIT) or "")
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _digest(host: Host, directory: str, name: str) -> Optional[str]:
-    folder, _slash, file = ("%s/%s" % (directory, name)).rpartition("/")
-    return sums(host, folder, [file]).get(file)
+    return json_object(host.read("%s/%s" % (directory, MANIFEST), MANIFEST_LIMIT))

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Carry out a rollback as one transaction: what the journals hold, the newest first, then the packages.
 
-It is a run like any other, with a restore point of its own: what fails is taken forward again,
-networking waits for its confirmation, and a later rollback can undo it. One that is killed leaves
-a journal that says how far it came; the next rollback undoes that part first.
+It is a run like any other, with a restore point of its own: what fails is taken forward again, networking waits for its confirmation, and a
+later rollback can undo it. One that is killed leaves a journal that says how far it came; the next rollback undoes that part first.
 """
 
-import contextlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..apply.confirm import Switch, begin_wait, held, refuse_pending
-from ..apply.journal import APPLIED, Journal, Point, digest, mark_interrupted, prune, snapshot_of
-from ..apply.transaction import COMMAND_SECONDS, fail, stays_loaded, undone_on_error
+from ..apply.confirm import Switch, journalled
+from ..apply.journal import Journal, Point, digest, snapshot_of, write_document
+from ..apply.transaction import COMMAND_SECONDS, fail, stays_loaded
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..types import Op
-from .package_records import changed_names, names_for, observe_packages, record_before, record_path, write_record
-from .package_transaction import change, settle_marks
-from .plan import Rollback
-from .points import DOUBTFUL, entries_of
+from .packages import change, changed_names, names_for, observe_packages, record_before, record_path, settle_marks
+from .plan import DOUBTFUL, Rollback, entries_of
 
 
 class Done(NamedTuple):
@@ -33,23 +29,12 @@ def carry_out(
     host: Host, rollback: Rollback, run_id: str, manager: str, wait: float, switch: Optional[Switch] = None, force: Sequence[str] = ()
 ) -> Done:
     """The caller holds ``exclusive`` and has asked ``refused``. Raises RailwrightError before, ApplyError after the first effect."""
-    refuse_pending(host)
-    mark_interrupted(host)
-    with host.shielded():
-        journal = Journal(host, run_id, switch.token if switch is not None else "")
+    with journalled(host, run_id, rollback.changes, switch) as journal:
         journal.undid = [point.name for point in rollback.undone]
         journal.reboots = rollback.reboots
         journal.save()
-        with held(host, journal, rollback.changes, switch) as armed, undone_on_error(host, journal):
-            notes = undo_points(host, rollback.undone, journal, force)
-            notes += put_packages_back(host, rollback, journal, manager, wait)
-            if armed:
-                begin_wait(host, journal)
-            else:
-                journal.close(APPLIED)
-        with contextlib.suppress(OSError):  # too many restore points are no reason to fail a rollback that held
-            prune(host)
-    return Done(journal.path, tuple(notes), journal.run_id if armed else "")
+        notes = undo_points(host, rollback.undone, journal, force) + put_packages_back(host, rollback, journal, manager, wait)
+    return Done(journal.path, tuple(notes), journal.unconfirmed)
 
 
 def undo_points(host: Host, undone: Sequence[Point], journal: Journal, force: Sequence[str]) -> List[str]:
@@ -125,20 +110,13 @@ def put_packages_back(host: Host, rollback: Rollback, journal: Journal, manager:
     record = record_before(host, manager, journal.run_id, {row.name: (row.area, row.disruption) for row in rollback.rows}, beside=journal)
     try:
         change(host, manager, names, wait, record_path(journal.run_id) + ".transaction")
-        troubles = settle_marks(host, names, oldest(rollback)) if manager == "apt" else ()
+        oldest: Dict[str, Any] = next((point.packages["before"] for point in reversed(rollback.undone) if point.packages.get("before")), {})
+        troubles = settle_marks(host, names, oldest) if manager == "apt" else ()
     except RailwrightError as error:
         changed = changed_names(record["before"]["versions"], observe_packages(host, manager)["versions"])
         end = "Files and values are as they were before this rollback; packages are %s" % (
             "half changed: %s. A new rollback goes on from there" % ", ".join(changed) if changed else "untouched")
         fail(host, journal, "the packages could not be put back: %s" % error, end)
     finally:
-        write_record(host, journal.run_id, dict(record, after=observe_packages(host, manager)))
+        write_document(host, record_path(journal.run_id), dict(record, after=observe_packages(host, manager)))
     return ["packages are back; %s" % text for text in troubles]
-
-
-def oldest(rollback: Rollback) -> Dict[str, Any]:
-    """The packages as the oldest of the undone runs found them."""
-    found: Dict[str, Any] = {}
-    for point in rollback.undone:
-        found = point.packages.get("before") or found
-    return found

@@ -1,25 +1,173 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plan of a rollback: what comes back, what somebody else has changed since, which classes of disruption it has.
 
+A rollback to RUN undoes everything since, the newest first. A rollback is itself a restore point that names what it undid: both together
+have no effect, and are passed over as long as both lie within what is to be undone.
+
 It reads, and changes nothing. Its changes have the form of every plan, so consent, confirmation and
 the command line take them as they take an apply's; what carries them out is ``rollback/apply.py``.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..apply.journal import BOOT_ID, Point, document_path, points, snapshot_of
+from ..apply import journal
+from ..apply.journal import Point, digest, document_path, points, snapshot_of
 from ..areas.stack.repositories import WHY_REPAIR
 from ..areas.stack.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
 from ..errors import RailwrightError
 from ..formats.masking import masked_change
-from ..host.host import Host
-from ..observe.package_state import VERSIONLOCK, Unfinished, unfinished
+from ..formats.outside import rows as objects
+from ..host.host import Host, Snapshot
+from ..observe.packages import VERSIONLOCK, unfinished
 from ..types import FILE, SETTING, Change, Identity, Op, Problem, Subject, heaviest
-from .package_records import MANAGERS, Row, keeping, observe_packages, package_rows, row_change, stays
-from .points import Found, effective, entries_of, judge, look, since, targets, waits
+from .packages import MANAGERS, Row, changed_names, left_by, observe_packages, package_rows, row_change, stays
 
 PACKAGES = "packages"  # ``force`` of this leaves all packages as they are
 REPOSITORY_PLACES = tuple(DEFINITIONS.values()) + tuple(KEYRINGS.values()) + (PREFERENCES, "/etc/apt/sources.list", VERSIONLOCK["dnf"][0])
+WITHOUT_EFFECT = (journal.ROLLED_BACK, journal.TAKEN_BACK)  # what these held was undone when they ended
+DOUBTFUL = (journal.APPLYING, journal.INTERRUPTED, journal.INCOMPLETE)  # cut off, or undone in part: an effect may be there or not
+FILES = ("write", "remove")
+Told = Tuple[Optional[str], Optional[str]]  # for code, and for people; both are None of what is not there
+
+
+def entries_of(point: Point) -> List[Dict[str, Any]]:
+    """The effects that are there, or may be."""
+    return [] if point.document.get("state") in WITHOUT_EFFECT else objects(point.document.get("entries"))
+
+
+def has_effect(point: Point) -> bool:
+    return bool(entries_of(point) or point.packages)
+
+
+def since(history: Sequence[Point], run: str) -> List[Point]:
+    """The restore points from ``run`` on, the newest first; [] where the node knows no such run. Raises RailwrightError at a gap."""
+    first = next((index for index, point in enumerate(history) if run in (point.base, point.name)), None)
+    if first is None:
+        return []
+    chosen = list(history[first:])
+    numbers = [point.number for point in chosen if point.number]
+    missing = sorted(set(range(numbers[0], numbers[-1])) - set(numbers)) if numbers else []
+    if missing:
+        raise RailwrightError("%d restore points between run %s and now are gone (the last %d runs are kept), so the node cannot be "
+                              "brought back to before it" % (len(missing), run, journal.KEEP))
+    return chosen[::-1]
+
+
+def effective(chosen: Sequence[Point]) -> List[Point]:
+    """Without what has no effect, and without rollbacks together with what they undid. The newest first."""
+    names = {point.name for point in chosen}
+    passed: Set[str] = set()
+    found: List[Point] = []
+    for point in chosen:
+        undid = set(point.document.get("undid") or ()) if point.document.get("state") == journal.APPLIED else set()
+        if point.name in passed or not has_effect(point):
+            continue
+        if undid and undid <= names:
+            passed |= undid
+            continue
+        found.append(point)
+    return found
+
+
+class Target(NamedTuple):
+    """A file or a kernel value that the undone runs changed. Files by digest (None: there is none), values as they read."""
+
+    path: str
+    kind: str  # file or value
+    area: str
+    run: str  # the newest point that touched it
+    wanted: Optional[str]
+    words: Optional[str]  # what ``wanted`` is, for people
+    accepted: Tuple[Optional[str], ...]  # as the runs left it, or may have
+    judged: bool  # False: a version wrote the journal that did not say how it left things
+
+
+def targets(undone: Sequence[Point]) -> List[Target]:
+    found: Dict[str, Target] = {}
+    for point in undone:
+        doubtful = point.document.get("state") in DOUBTFUL
+        for entry in reversed(entries_of(point)):
+            if entry["kind"] == "run":
+                continue
+            path = entry["path"]
+            wanted, words = (str(entry["content"]),) * 2 if entry["kind"] == "value" else told(snapshot_of(entry))
+            target = found.get(path) or Target(path, "value" if entry["kind"] == "value" else "file", entry["change"].partition(": ")[0],
+                                               point.name, None, None, (entry.get("left"),), "left" in entry or doubtful)
+            if doubtful or not entry["done"]:
+                target = target._replace(accepted=target.accepted + (entry.get("left"), wanted))
+            found[path] = target._replace(wanted=wanted, words=words)
+    return list(found.values())
+
+
+def told(kept: Optional[Snapshot]) -> Told:
+    """The digest of a file; and digest, size and mode, never the content: a file that is put back may hold secrets."""
+    if kept is None or kept.content is None:
+        return None, None
+    found = digest(kept.content)
+    return found, "%d bytes, mode %04o, sha256 %s" % (len(kept.content), kept.mode, (found or "")[:12])
+
+
+class Found(NamedTuple):
+    """A target as it is on the node."""
+
+    now: Optional[str]
+    words: Optional[str]
+    trouble: Optional[str]
+
+
+def look(host: Host, target: Target) -> Found:
+    if target.kind == "value":
+        line = host.line(target.path)
+        return Found(line, line, None)
+    try:
+        return Found(*told(host.snapshot(target.path)), trouble=None)
+    except OSError as error:
+        return Found(None, None, "%s: it could not be kept, so it is not touched" % error.strerror)
+
+
+def judge(host: Host, target: Target, found: Found, force: Sequence[str]) -> Optional[Problem]:
+    """Somebody else's change since: not what the runs left, and not what is to come back either."""
+    if found.trouble is not None:
+        return Problem(target.area, target.path, found.trouble)
+    if not target.judged or found.now == target.wanted or found.now in target.accepted or target.path in force:
+        return None
+    if target.kind == "value" and found.now is None:  # its interface or module is gone, and the value with it
+        return None
+    when = host.mtime(target.path) if target.kind == "file" else None
+    changed = "" if when is None else time.strftime(" at %Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
+    return Problem(target.area, target.path, "was changed%s by somebody else than run %s, which touched it last: it is %s, and would "
+                   "become %s. To put it back all the same: --force %s" % (
+                       changed, target.run, found.words or "absent", target.words or "absent", target.path))
+
+
+def runs(history: Sequence[Point], now: Dict[str, str]) -> List[Dict[str, Any]]:
+    """For people: one row a run, the newest first."""
+    undone = {name for point in history if point.document.get("state") == journal.APPLIED for name in point.document.get("undid") or ()}
+    rows: Dict[str, Dict[str, Any]] = {}
+    for point in reversed(history):
+        row = rows.setdefault(point.base, {"run": point.base, "points": 0, "when": 0.0, "state": "", "files": 0, "values": 0, "commands": 0,
+                                           "packages": 0, "packages_assumed": False, "undid": []})
+        entries = entries_of(point)
+        row["points"] += 1
+        row["when"] = max(row["when"], point.written)
+        row["state"] = row["state"] or ("undone" if point.name in undone else str(point.document.get("state", "")))
+        row["files"] += len({entry["path"] for entry in entries if entry["kind"] in FILES})
+        row["values"] += len({entry["path"] for entry in entries if entry["kind"] == "value"})
+        row["commands"] += sum(entry["kind"] == "run" and bool(entry["undo"]) for entry in entries)
+        row["undid"] += list(point.document.get("undid") or ())
+        if point.packages:
+            after, assumed = left_by(point, history, now)
+            row["packages"] += len(changed_names(point.packages["before"]["versions"], after))
+            row["packages_assumed"] = row["packages_assumed"] or assumed
+    return [dict(row, state=row["state"] or "packages only") for row in rows.values()]
+
+
+def waits(history: Sequence[Point]) -> List[Problem]:
+    """What nobody has confirmed yet is its own node's to take back, and nothing is put below it."""
+    text = "waits for its confirmation; without it the node takes it back by itself. Try again then"
+    return [Problem("confirm", "run " + point.base, text)
+            for point in history if point.document.get("state") == journal.UNCONFIRMED]
 
 
 class Rollback(NamedTuple):
@@ -49,21 +197,16 @@ def plan_rollback(host: Host, identity: Identity, run: str, force: Sequence[str]
     reboots = reboots_of(host, undone)
     known = {target.path: (target, seen) for target, seen in judged}
     changes = _changes(undone, known)
-    changes += _repair(unfinished(host)) if rows else []
+    left = unfinished(host)
+    if rows and left.any:  # of a package step, or a rollback, that was killed: apt takes no order before that is finished
+        torn = ", ".join("%s %s" % row for row in left.packages) or "not merged"
+        changes.append(Change("repositories", "interrupted dpkg", torn, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", ()))
     changes += [row_change(row, identity.platform.package_manager) for row in rows]
     changes += [Change(key.partition(": ")[0], key.partition(": ")[2], "in effect", "as before", "reboot",
                        "what it undoes is in effect since a reboot", document_path(undone[0].name), ()) for key in reboots]
     gone = ["%s is not there any more, so nothing is put back" % target.path for target, seen in judged
             if target.kind == "value" and seen.now is None]
     return Rollback(run, True, tuple(undone), tuple(rows), tuple(changes), tuple(problems + more), tuple(gone + notes), reboots)
-
-
-def _repair(left: Unfinished) -> List[Change]:
-    """Of a package step, or a rollback, that was killed: apt takes no order before that is finished."""
-    if not left.any:
-        return []
-    found = ", ".join("%s %s" % row for row in left.packages) or "not merged"
-    return [Change("repositories", "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", ())]
 
 
 def _packages(
@@ -80,7 +223,7 @@ def _packages(
         return [], [Problem("packages", manager, text)], []
     now = observe_packages(host, manager)
     found = [(row, stays(row, identity.kernel)) for row in package_rows(undone, history, now["versions"]) if row.differs]
-    rows = [row for row in (keeping(row, kept) for row, kept in found) if row.differs]
+    rows = [row for row in (row._replace(wanted=" ".join(sorted({*row.wanted.split(), *kept}))) for row, kept in found) if row.differs]
     foreign = [row for row in rows if row.foreign and row.name not in force]
     problems = [Problem("packages", "package " + row.name,
                         "was changed by somebody else than run %s: it is %s, that run left %s, and it would become %s. To put it back all "
@@ -98,7 +241,7 @@ def _packages(
 
 def reboots_of(host: Host, undone: Sequence[Point]) -> Tuple[str, ...]:
     """Keys of what is in effect since a reboot after its run. Where there was none, it never came into effect."""
-    boot = host.line(BOOT_ID)
+    boot = host.line(journal.BOOT_ID)
     found: List[str] = []
     for point in undone:
         if entries_of(point) and point.document.get("boot") not in (None, boot):

@@ -7,11 +7,13 @@
 4. A floor that needs no expectation (ACTIVE, LinkUp) is judged always.
 """
 
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
 from ..types import Identity, Verdict
+
+UNREADABLE = "%s cannot be read on this node"
 
 
 class Inspection(NamedTuple):
@@ -41,13 +43,18 @@ def verdict(check: str, where: Where, status: str, expected: Any, found: Any, me
     return Verdict(check, where.node, where.hca, where.port, where.subject, status, expected, found, message)
 
 
+def decided(check: str, where: Where, *rows: Tuple[Any, str, Any, Any, str]) -> Verdict:
+    """The first row that holds: (whether, status, expected, found, message)."""
+    return next(verdict(check, where, *row[1:]) for row in rows if row[0])
+
+
 def no_expectation(check: str, where: Where, key: str, found: Any) -> Verdict:
     """Report what was found; the inventory says nothing to hold it against."""
     return verdict(check, where, "skipped", None, found, "the inventory expects nothing (%s)" % key)
 
 
 def unreadable(check: str, where: Where, expected: Any, what: str) -> Verdict:
-    return verdict(check, where, "unknown", expected, None, "%s cannot be read on this node" % what)
+    return verdict(check, where, "unknown", expected, None, UNREADABLE % what)
 
 
 def equal(check: str, where: Where, expected: Any, found: Any, key: str, what: str) -> Verdict:
@@ -63,23 +70,24 @@ def equal(check: str, where: Where, expected: Any, found: Any, key: str, what: s
 
 def at_least(check: str, where: Where, floor: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     """Found must not be below the floor; better than asked is no fault."""
-    if floor is None:
-        return no_expectation(check, where, key, found)
-    if found is None:
-        return unreadable(check, where, floor, what)
-    if found >= floor:
-        return verdict(check, where, "pass", floor, found, "%s is %s" % (what, number(found)))
-    return verdict(check, where, "fail", floor, found, "%s is %s, below %s" % (what, number(found), number(floor)))
+    return _bounded(check, where, floor, found, key, what, "below", lambda bound, value: value >= bound)
 
 
 def at_most(check: str, where: Where, ceiling: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
-    if ceiling is None:
+    return _bounded(check, where, ceiling, found, key, what, "above", lambda bound, value: value <= bound)
+
+
+def _bounded(
+    check: str, where: Where, bound: Optional[float], found: Optional[float], key: str, what: str, beyond: str,
+    holds: Callable[[float, float], bool],
+) -> Verdict:
+    if bound is None:
         return no_expectation(check, where, key, found)
     if found is None:
-        return unreadable(check, where, ceiling, what)
-    if found <= ceiling:
-        return verdict(check, where, "pass", ceiling, found, "%s is %s" % (what, number(found)))
-    return verdict(check, where, "fail", ceiling, found, "%s is %s, above %s" % (what, number(found), number(ceiling)))
+        return unreadable(check, where, bound, what)
+    if holds(bound, found):
+        return verdict(check, where, "pass", bound, found, "%s is %s" % (what, number(found)))
+    return verdict(check, where, "fail", bound, found, "%s is %s, %s %s" % (what, number(found), beyond, number(bound)))
 
 
 def number(value: Any) -> str:

@@ -11,7 +11,7 @@ kernel             5.12 and newer            any                      any
 RDMA stack         inbox or OFED             DOCA-OFED or MLNX_OFED   OFED; 1.3 from 5.1 on, else 1.0
 =================  ========================  =======================  ==========================
 
-A version proves nothing by itself: where the HCA and CUDA have been asked (observe/dmabuf_probe.py), their answer counts
+A version proves nothing by itself: where the HCA and CUDA have been asked (observe/gpudirect.py), their answer counts
 and the kernel's version does not. What this table calls possible still has to be proven (checks/gpudirect.py).
 
 Sources: NVIDIA GPU Operator documentation (GPUDirect RDMA: prerequisites), nvidia-peermem.c of the open kernel modules,
@@ -22,18 +22,16 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.text import numbers, spoken
 
-# Versions at which the paths to GPU memory begin and end; the sources are those of rules/gpudirect.py.
-
+# Versions at which the paths to GPU memory begin and end.
 DMABUF_KERNEL = (5, 12)  # first with ib_umem_dmabuf, and mlx5_ib the first driver that used it
 OPEN_DRIVER = 515  # first branch with open kernel modules; it brings CUDA 11.7
 PEERMEM_DRIVER = 470  # nvidia_peermem is part of the driver from here on
 DMABUF_CUDA = (11, 7)
 NV_PEER_MEM_OFED = (5, 1)  # nv_peer_mem 1.2 and newer register as the new kind of client of OFED 5.1; older ones can deadlock there
 OFED_STACKS = ("doca", "mlnx_ofed")
-
-
 DMABUF, PEERMEM, NV_PEER_MEM, NONE = "dmabuf", "nvidia_peermem", "nv_peer_mem", "none"
 PATHS = (DMABUF, PEERMEM, NV_PEER_MEM)  # in the order of preference
+MODULES = {PEERMEM: "nvidia_peermem", NV_PEER_MEM: "nv_peer_mem"}
 AUTO = "auto"
 
 MLX5, MLX4, ERDMA = ("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib"), ("erdma",)
@@ -92,7 +90,7 @@ def choose(evidence: Evidence, wanted: str = AUTO) -> Choice:
     nothing = _nothing_to_connect(evidence)
     if nothing is not None:
         return Choice(NONE, nothing, ())
-    found = {DMABUF: _against_dmabuf(evidence), PEERMEM: _against_peermem(evidence), NV_PEER_MEM: _against_nv_peer_mem(evidence)}
+    found = {path: _against(path, evidence) for path in PATHS}
     release = nv_peer_mem_release(evidence.stack, evidence.stack_version)
     if wanted == NONE:
         return Choice(NONE, "the inventory wants none (gpudirect_path: none)", _others(found, NONE))
@@ -125,31 +123,37 @@ def _nothing_to_connect(evidence: Evidence) -> Optional[str]:
     return None
 
 
-def _driver(evidence: Evidence) -> Optional[int]:
-    """The branch: 580 of 580.95.05."""
-    version = numbers(evidence.driver)
-    return version[0] if version else None
+def _branch(evidence: Evidence) -> int:
+    """Of the driver: 580 of 580.95.05; 0 where there is none."""
+    return (numbers(evidence.driver) or (0,))[0]
 
 
-def _against_driver(evidence: Evidence, path: str) -> List[Refusal]:
-    if _driver(evidence) is not None:
-        return []
-    return [Refusal(path, "no NVIDIA driver is installed, and the inventory asks for none (gpu_driver_branch)")]
-
-
-def _against_dmabuf(evidence: Evidence) -> List[Refusal]:
-    """Everything that speaks against DMA-BUF; [] when nothing does."""
-    lacking = _against_driver(evidence, DMABUF)
-    if lacking:
-        return lacking
-    whys = _gpu_side(evidence) + _kernel_side(evidence)
-    return [Refusal(DMABUF, why) for why in whys] + _hca_side(evidence)
+def _against(path: str, evidence: Evidence) -> List[Refusal]:
+    """Everything that speaks against a path; [] when nothing does."""
+    branch = _branch(evidence)
+    if not numbers(evidence.driver):
+        return [Refusal(path, "no NVIDIA driver is installed, and the inventory asks for none (gpu_driver_branch)")]
+    if path == DMABUF:
+        return [Refusal(DMABUF, why) for why in _gpu_side(evidence) + _kernel_side(evidence)] + _hca_side(evidence)
+    found = []
+    if path == PEERMEM and branch < PEERMEM_DRIVER:
+        found.append(Refusal(path, "driver %s is older than R%d, the first that brings nvidia_peermem" % (evidence.driver, PEERMEM_DRIVER)))
+    if path == NV_PEER_MEM and branch >= PEERMEM_DRIVER:
+        found.append(Refusal(path, "obsolete: since R%d the driver (%s here) brings nvidia_peermem in its place" % (
+            PEERMEM_DRIVER, evidence.driver)))
+    # Peer memory clients register with ib_core of OFED; the kernel's own has no such interface.
+    if evidence.stack not in OFED_STACKS:
+        found.append(Refusal(path, "ib_core of the %s stack has no peer memory interface (ib_register_peer_memory_client); "
+                             "DOCA-OFED and MLNX_OFED have it" % (evidence.stack or "kernel's own")))
+    foreign = sorted({str(hca.driver) for hca in evidence.hcas if hca.driver not in MLX5 + MLX4 + ERDMA})
+    if foreign:
+        found.append(Refusal(path, "driver %s does not use OFED's peer memory" % spoken(foreign)))
+    return found
 
 
 def _gpu_side(evidence: Evidence) -> List[str]:
     found = []
-    branch = _driver(evidence) or 0
-    if branch < OPEN_DRIVER:
+    if _branch(evidence) < OPEN_DRIVER:
         found.append("driver %s is older than R%d: it has no open kernel modules and no CUDA 11.7" % (evidence.driver, OPEN_DRIVER))
     elif evidence.flavour == "proprietary":
         found.append("the driver's kernel modules are the proprietary ones, only the open ones export dma-buf (gpu_driver_flavour: open)")
@@ -195,57 +199,18 @@ def _hca_side(evidence: Evidence) -> List[Refusal]:
     return found
 
 
-def _against_stack(evidence: Evidence, path: str) -> List[Refusal]:
-    """Peer memory clients register with ib_core of OFED; the kernel's own has no such interface."""
-    found = []
-    if evidence.stack not in OFED_STACKS:
-        found.append(Refusal(path, "ib_core of the %s stack has no peer memory interface (ib_register_peer_memory_client); "
-                             "DOCA-OFED and MLNX_OFED have it" % (evidence.stack or "kernel's own")))
-    foreign = sorted({str(hca.driver) for hca in evidence.hcas if hca.driver not in MLX5 + MLX4 + ERDMA})
-    if foreign:
-        found.append(Refusal(path, "driver %s does not use OFED's peer memory" % spoken(foreign)))
-    return found
-
-
-def _against_peermem(evidence: Evidence) -> List[Refusal]:
-    lacking = _against_driver(evidence, PEERMEM)
-    if lacking:
-        return lacking
-    found = []
-    if (_driver(evidence) or 0) < PEERMEM_DRIVER:
-        found.append(Refusal(PEERMEM, "driver %s is older than R%d, the first that brings nvidia_peermem" % (
-            evidence.driver, PEERMEM_DRIVER)))
-    return found + _against_stack(evidence, PEERMEM)
-
-
-def _against_nv_peer_mem(evidence: Evidence) -> List[Refusal]:
-    lacking = _against_driver(evidence, NV_PEER_MEM)
-    if lacking:
-        return lacking
-    found = []
-    if (_driver(evidence) or 0) >= PEERMEM_DRIVER:
-        found.append(Refusal(NV_PEER_MEM, "obsolete: since R%d the driver (%s here) brings nvidia_peermem in its place" % (
-            PEERMEM_DRIVER, evidence.driver)))
-    return found + _against_stack(evidence, NV_PEER_MEM)
-
-
 def _others(found: Dict[str, List[Refusal]], chosen: str) -> Tuple[Refusal, ...]:
     """Every path that is not taken, with all that speaks against it."""
     refused = []
-    for path in PATHS:
-        if path == chosen:
-            continue
+    for path in [item for item in PATHS if item != chosen]:
         against = found[path]
         if against:
             refused.append(Refusal(path, "; ".join(item.why for item in against), any(item.certain for item in against)))
         else:
-            better = "%s is preferred: no module to keep in step" % chosen if _preferred(chosen, path) else "the inventory chose otherwise"
+            preferred = chosen in PATHS and PATHS.index(chosen) < PATHS.index(path)
+            better = "%s is preferred: no module to keep in step" % chosen if preferred else "the inventory chose otherwise"
             refused.append(Refusal(path, "possible, but " + better, False))
     return tuple(refused)
-
-
-def _preferred(chosen: str, path: str) -> bool:
-    return chosen in PATHS and PATHS.index(chosen) < PATHS.index(path)
 
 
 def _reason(path: str, evidence: Evidence, found: Mapping[str, Sequence[Refusal]]) -> str:

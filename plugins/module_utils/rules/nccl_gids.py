@@ -10,12 +10,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats.outside import is_digits
 from ..types import Hca, Identity
-from .path_mtu import address_of_gid, gids_holding
+from .path_mtu import address_of_gid, gids_holding, parsed_gid
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 ROCE_V2 = "RoCE v2"
-FINDS_IT = (2, 21)  # the first NCCL that finds the index itself
-FINDS_IT_TEXT = "2.21"
+FINDS_IT_TEXT = "2.21"  # the first NCCL that finds the index itself
 _VERSIONS = {"IB/RoCE v1": 1, "RoCE v1": 1, ROCE_V2: 2}
 
 
@@ -31,14 +30,10 @@ class GidPort(NamedTuple):
         return "%s port %d" % (self.hca, self.port)
 
 
-def release(version: str) -> Tuple[int, int]:
-    """(2, 21) of 2.21.5; what is no version is older than all."""
-    parts = version.split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and is_digits(parts[0]) and is_digits(parts[1]) else (0, 0)
-
-
 def finds_it(version: str) -> bool:
-    return release(version) >= FINDS_IT
+    """What is no version is older than all."""
+    parts = version.split(".")
+    return len(parts) > 1 and is_digits(parts[0]) and is_digits(parts[1]) and (int(parts[0]), int(parts[1])) >= (2, 21)
 
 
 def selected(value: str, identity: Identity, addresses: Mapping[Tuple[str, int], Optional[str]]) -> Tuple[GidPort, ...]:
@@ -129,15 +124,8 @@ def _entry(gids: List[Dict[str, Any]], index: int) -> Optional[Dict[str, Any]]:
 
 def _is6(entry: Optional[Mapping[str, Any]]) -> bool:
     """An empty slot counts as IPv6 to NCCL: it is no mapped IPv4 address."""
-    address = _address(entry) if entry is not None else None
+    address = parsed_gid(entry.get("gid")) if entry is not None else None
     return address is None or address.ipv4_mapped is None
-
-
-def _address(entry: Mapping[str, Any]) -> Optional[ipaddress.IPv6Address]:
-    try:
-        return ipaddress.IPv6Address(str(entry.get("gid")))
-    except ValueError:
-        return None
 
 
 def _usable(entry: Optional[Mapping[str, Any]]) -> bool:
@@ -158,7 +146,7 @@ def _prefix(text: Optional[str], wanted6: bool) -> Any:
 
 
 def _within(entry: Mapping[str, Any], prefix: Any) -> bool:
-    address = _address(entry)
+    address = parsed_gid(entry.get("gid"))
     if prefix is None or address is None:
         return prefix is None
     return (address if prefix.version == 6 else address.ipv4_mapped) in prefix

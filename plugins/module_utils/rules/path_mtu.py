@@ -19,12 +19,12 @@ def path_mtu_for(netdev_mtu: int) -> Optional[int]:
     return fitting[-1] if fitting else None
 
 
-def gid_of_address(address: str) -> str:
-    """The GID that holds an address as the kernel prints it: IPv4 as ::ffff:a.b.c.d in eight groups."""
-    parsed = ipaddress.ip_interface(address).ip
-    if parsed.version == 4:
-        parsed = ipaddress.IPv6Address("::ffff:%s" % parsed)
-    return parsed.exploded
+def parsed_gid(gid: Any) -> Optional[ipaddress.IPv6Address]:
+    """None for what is no GID."""
+    try:
+        return ipaddress.IPv6Address(str(gid))
+    except ValueError:
+        return None
 
 
 def same_address(text: str) -> str:
@@ -37,29 +37,22 @@ def same_address(text: str) -> str:
 
 def address_of_gid(gid: Any) -> Optional[str]:
     """The IP address in a GID; None for link-local GIDs and for what is no GID."""
-    try:
-        parsed = ipaddress.IPv6Address(str(gid))
-    except ValueError:
+    parsed = parsed_gid(gid)
+    if parsed is None or (parsed.ipv4_mapped is None and parsed.is_link_local):
         return None
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    if parsed.is_link_local:
-        return None
-    return str(parsed)
+    return str(parsed.ipv4_mapped or parsed)
 
 
 def gids_holding(port: Mapping[str, Any], address: str) -> List[Dict[str, Any]]:
-    """The entries of a port's GID table that hold an address, in table order."""
-    wanted = gid_of_address(address)
-    return [dict(entry) for entry in port.get("gids") or [] if _exploded(entry.get("gid")) == wanted]
+    """The entries of a port's GID table that hold an address (IPv4 as ::ffff:a.b.c.d), in table order."""
+    own = ipaddress.ip_interface(address).ip
+    wanted = ipaddress.IPv6Address("::ffff:%s" % own) if own.version == 4 else own
+    return [dict(entry) for entry in port.get("gids") or [] if parsed_gid(entry.get("gid")) == wanted]
 
 
 def roce_gid_index(port: Mapping[str, Any], address: str) -> Optional[int]:
     """The index of the RoCE v2 GID with the rail's address: differs per NIC, so it is never a constant."""
-    for entry in gids_holding(port, address):
-        if entry.get("type") == "RoCE v2":
-            return int(entry["index"])
-    return None
+    return next((int(entry["index"]) for entry in gids_holding(port, address) if entry.get("type") == "RoCE v2"), None)
 
 
 def as_int(value: Any) -> Optional[int]:
@@ -68,10 +61,7 @@ def as_int(value: Any) -> Optional[int]:
 
 
 def hca_facts(facts: Mapping[str, Any], name: Optional[str]) -> Optional[Dict[str, Any]]:
-    for hca in facts.get("hcas") or []:
-        if hca.get("name") == name:
-            return dict(hca)
-    return None
+    return next((dict(hca) for hca in facts.get("hcas") or [] if hca.get("name") == name), None)
 
 
 def is_iwarp(facts: Mapping[str, Any], name: Optional[str]) -> bool:
@@ -82,23 +72,10 @@ def is_iwarp(facts: Mapping[str, Any], name: Optional[str]) -> bool:
 
 def port_facts(facts: Mapping[str, Any], name: Optional[str], number: Optional[int]) -> Optional[Dict[str, Any]]:
     """One port of one HCA in a facts object, or None."""
-    hca = hca_facts(facts, name)
-    for port in (hca or {}).get("ports") or []:
-        if port.get("number") == number:
-            return dict(port)
-    return None
+    ports = (hca_facts(facts, name) or {}).get("ports") or []
+    return next((dict(port) for port in ports if port.get("number") == number), None)
 
 
 def netdev_facts(facts: Mapping[str, Any], name: Optional[str]) -> Dict[str, Any]:
     """One interface in a facts object; {} when it is not there."""
-    for netdev in facts.get("netdevs") or []:
-        if netdev.get("name") == name:
-            return dict(netdev)
-    return {}
-
-
-def _exploded(gid: Any) -> Optional[str]:
-    try:
-        return ipaddress.IPv6Address(str(gid)).exploded
-    except ValueError:
-        return None
+    return next((dict(netdev) for netdev in facts.get("netdevs") or [] if netdev.get("name") == name), {})

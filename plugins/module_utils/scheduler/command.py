@@ -5,7 +5,7 @@ They have no word for who drained a node before; a site whose scheduler has one 
 """
 
 import re
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 from ..host.host import Host
 from .model import Seen, last_line
@@ -36,25 +36,21 @@ def look(host: Host, commands: Commands, names: Sequence[str], reason: str, begu
 
 def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
     """Run again by a resumed upgrade: the command must allow that."""
-    seen: List[Seen] = []
-    for name in names:
-        refused = _order(host, commands.drain, name, reason, "upgrade_drain_command")
-        seen.append(_ask(host, commands, name, reason, True) if refused is None else Seen("command", name, "unknown", message=refused))
-    return seen, bool(names)
+    ordered = [_order(host, commands.drain, name, reason, "upgrade_drain_command") for name in names]
+    return [_ask(host, commands, seen.node, reason, True) if seen.message is None else seen for seen in ordered], bool(names)
 
 
 def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
-    seen: List[Seen] = []
-    for name in names:
-        refused = _order(host, commands.undrain, name, reason, "upgrade_undrain_command")
-        seen.append(Seen("command", name, "available" if refused is None else "unknown", message=refused))
-    return seen, bool(names)
+    return [_order(host, commands.undrain, name, reason, "upgrade_undrain_command") for name in names], bool(names)
 
 
-def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> Optional[str]:
-    """None, or what was wrong."""
+def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> Seen:
+    """Available; unknown, and what was wrong, where the command failed."""
     answer = host.run(words(command, name, reason), SECONDS)
-    return None if answer.ok else "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
+    if answer.ok:
+        return Seen("command", name, "available")
+    said = "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
+    return Seen("command", name, "unknown", message=said)
 
 
 def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -> Seen:

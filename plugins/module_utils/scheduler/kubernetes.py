@@ -9,13 +9,13 @@ once, or not at all. Eviction respects every PodDisruptionBudget: 429 means not 
 
 import json
 import re
+from functools import partial
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import mapping, read_json, rows
 from ..host.host import Host, Result
-from .model import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+from .model import SECONDS, SchedulerError, Seen, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
 
-SECONDS = 60.0
 TRIES = 4  # of a patch that met another writer
 NOTE = "railwright/drained"  # annotation of a node: the reason of our cordon
 WAS_DOWN = " (it was down before)"  # behind our reason: cordoned by us, and not given back by us
@@ -93,7 +93,7 @@ def _part(item: Dict[str, Any], name: str) -> Dict[str, Any]:
 def judge(node: Node, pods: Sequence[Pod]) -> Seen:
     """The node in words that all schedulers share. ``pods`` are those that hold it."""
     empty = not pods
-    state = "down" if not node.ready else "available" if not node.closed else "drained" if empty else "draining"
+    state = state_of(down=not node.ready, closed=node.closed, empty=empty)
     by = None if not node.closed and node.ready else "us" if node.closed and is_given_back(node.note) else "other"
     reason = node.note or ("cordoned" if node.closed else None if node.ready else "not Ready")
     raw = ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.closed else "")
@@ -114,16 +114,8 @@ def _words(pod: Pod) -> str:
 def look(host: Host, names: Sequence[str]) -> List[Seen]:
     """Every node, in the order of ``names``. Pods are asked for where the node is closed: what runs on the others decides nothing."""
     nodes = _nodes(host)
-    return [_see(host, nodes, name) for name in names]
-
-
-def _see(host: Host, nodes: Dict[str, Node], name: str) -> Seen:
-    if name not in nodes:
-        few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
-        message = "Kubernetes has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
-            name, few or "none at all")
-        return Seen("kubernetes", name, "unknown", message=message)
-    return judge(nodes[name], _pods(host, name) if nodes[name].closed else [])
+    return [judge(nodes[name], _pods(host, name) if nodes[name].closed else []) if name in nodes else not_there("kubernetes", name, nodes)
+            for name in names]
 
 
 def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
@@ -155,16 +147,10 @@ def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], 
 
     Where somebody else has lifted the cordon its note goes: the next cordon would be taken for ours.
     """
-    nodes = _nodes(host)
-    refused: Dict[str, str] = {}
-    changed = False
-    for name in sorted(set(names) & set(nodes)):
-        node = nodes[name]
-        if is_of_run(node.note, reason) and (not node.closed or (node.ready and is_given_back(node.note))):
-            said = _patch(host, node, False, None)
-            changed = changed or said is None
-            refused.update({} if said is None else {name: said})
-    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
+    orders = {
+        name: partial(_patch, host, node, closed=False, note=None) for name, node in _nodes(host).items()
+        if name in names and is_of_run(node.note, reason) and (not node.closed or (node.ready and is_given_back(node.note)))}
+    return carry_out(orders, lambda: look(host, names))
 
 
 def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optional[str]:
@@ -173,8 +159,8 @@ def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optiona
     for _again in range(TRIES):
         patch = {"metadata": {"resourceVersion": version, "annotations": {NOTE: note}}, "spec": {"unschedulable": closed or None}}
         # The name is one that the API server has listed: it begins with a letter or a digit.
-        answer = host.run(
-            (_kubectl(host), "patch", "node", node.name, "--type=merge", "--patch", json.dumps(patch, sort_keys=True)), SECONDS)
+        answer = host.run((tool(host, "kubectl", "kubernetes"), "patch", "node", node.name, "--type=merge", "--patch",
+                           json.dumps(patch, sort_keys=True)), SECONDS)
         if answer.ok or "(Conflict)" not in answer.err:
             break
         # Its kubelet writes the node's status all the time. Where somebody else closed or opened it, the next look decides anew.
@@ -204,24 +190,13 @@ def _evict(host: Host, pod: Pod) -> Result:
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": pod.namespace, "name": pod.name},
             "deleteOptions": {"preconditions": {"uid": pod.uid}}}
     path = "/api/v1/namespaces/%s/pods/%s/eviction" % (pod.namespace, pod.name)
-    return host.run((_kubectl(host), "create", "--raw", path, "--filename", "-"), SECONDS, json.dumps(body))
+    return host.run((tool(host, "kubectl", "kubernetes"), "create", "--raw", path, "--filename", "-"), SECONDS, json.dumps(body))
 
 
 def _nodes(host: Host) -> Dict[str, Node]:
-    return parse_nodes(_get(host, ("nodes",)))
+    return parse_nodes(ask(host, "kubernetes", ("kubectl", "get", "nodes", "--output=json"), "kubectl get nodes", _AWAY))
 
 
 def _pods(host: Host, name: str) -> List[Pod]:
-    return parse_pods(_get(host, ("pods", "--all-namespaces", "--field-selector=spec.nodeName=" + name)))
-
-
-def _get(host: Host, what: Tuple[str, ...]) -> str:
-    answer = host.run((_kubectl(host), "get") + what + ("--output=json",), SECONDS, limit=ANSWER_LIMIT)
-    if answer.ok:
-        return answer.out
-    away = answer.rc == 124 or _AWAY.search(answer.err) is not None
-    raise (SchedulerAway if away else SchedulerError)("kubectl get %s failed: %s" % (what[0], last_line(answer.out, answer.err)))
-
-
-def _kubectl(host: Host) -> str:
-    return tool(host, "kubectl", "kubernetes")
+    argv = ("kubectl", "get", "pods", "--all-namespaces", "--field-selector=spec.nodeName=" + name, "--output=json")
+    return parse_pods(ask(host, "kubernetes", argv, "kubectl get pods", _AWAY))

@@ -5,14 +5,16 @@ A job on a node is never ended by us: a drain keeps new work away and waits. Who
 that it keeps for the node, so that a resumed upgrade knows it, and an operator sees it. What somebody else has drained stays drained.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from ..errors import RailwrightError
+from ..formats.text import first_of
 from ..host.host import Host
 
 # available: new work may start. draining: none may, and some still runs. drained: none may, and none runs.
 STATES = ("available", "draining", "drained", "down", "unknown")
 OURS = "railwright upgrade "  # how the reason of every drain of ours begins; the id of the run follows
+SECONDS = 60.0  # for one command: slurmctld answers within MessageTimeout (10 s), or scontrol tries the next controller
 ANSWER_LIMIT = 256 * 1024 * 1024  # bytes: the nodes of a large cluster, with their images, are some 40 kB each
 KEPT = 50  # jobs of a node that are named: what a person reads
 # Where sites put what is in no directory of the system; looked at after those.
@@ -55,6 +57,12 @@ def as_dict(seen: Seen) -> Dict[str, Any]:
     return dict(seen._asdict(), jobs=list(seen.jobs[:KEPT]), holders=list(seen.holders[:KEPT]), done=seen.done)
 
 
+def state_of(*, down: bool, closed: bool, empty: bool) -> str:
+    if down or not closed:
+        return "down" if down else "available"
+    return "drained" if empty else "draining"
+
+
 def whose(reason: Optional[str]) -> str:
     """Who drained a node for this reason. The drain of an earlier upgrade is ours too: the node then still waits for one."""
     return "us" if (reason or "").startswith(OURS) else "other"
@@ -82,3 +90,27 @@ def last_line(out: str, err: str) -> str:
     """What a program said last, as one short line."""
     lines: List[str] = [line.strip() for line in (err.strip() or out.strip()).splitlines() if line.strip()]
     return lines[-1][:300] if lines else "it said nothing"
+
+
+def ask(host: Host, scheduler: str, argv: Sequence[str], what: str, away: Pattern[str]) -> str:
+    """What a program of the scheduler's answers. Raises SchedulerAway where nobody gave an answer at all, else SchedulerError."""
+    answer = host.run((tool(host, argv[0], scheduler),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
+    if answer.ok:
+        return answer.out
+    is_away = answer.rc == 124 or away.search(answer.err + answer.out) is not None
+    raise (SchedulerAway if is_away else SchedulerError)("%s failed: %s" % (what, last_line(answer.out, answer.err)))
+
+
+def not_there(scheduler: str, name: str, nodes: Mapping[str, Any]) -> Seen:
+    message = "%s has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
+        scheduler.capitalize(), name, first_of(sorted(nodes), 5) or "none at all")
+    return Seen(scheduler, name, "unknown", message=message)
+
+
+def carry_out(
+    orders: Mapping[str, Callable[[], Optional[str]]], look: Callable[[], Sequence[Seen]]
+) -> Tuple[List[Seen], bool]:
+    """One order a node, each with its own answer (None, or why it was refused); then what has come of it, and whether one was taken."""
+    refused = {name: orders[name]() for name in sorted(orders)}
+    changed = any(said is None for said in refused.values())
+    return [item._replace(message=refused.get(item.node) or item.message) for item in look()], changed

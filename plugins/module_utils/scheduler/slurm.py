@@ -6,10 +6,11 @@ scontrol would take ``gpu[1-8]`` for eight nodes. Slurm's JSON is not in every b
 """
 
 import re
+from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..host.host import Host, Result
-from .model import ANSWER_LIMIT, SchedulerAway, SchedulerError, Seen, is_of_run, last_line, tool, whose
+from ..host.host import Host
+from .model import SECONDS, SchedulerError, Seen, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
 
 LIMIT = 65536  # names; Slurm's own MAX_SLURM_NODES is of this order, and a range of a damaged line must not fill memory
 SHOWN = 200  # letters of a bad line in a message
@@ -18,26 +19,14 @@ _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?\Z")
 
 def expand(text: str) -> List[str]:
     """Every name, in order. Raises ValueError for what is no host list."""
+    if set(re.sub(r"\[[^\[\]]*\]", "", text)) & set("[]"):
+        raise ValueError("brackets of %r do not match" % text[:SHOWN])
     names: List[str] = []
-    for part in _parts(text):
+    for part in re.findall(r"(?:[^\[\],]|\[[^\[\]]*\])+", text):  # at the commas that stand outside of brackets
         names += _expand_part(part)
         if len(names) > LIMIT:
             raise ValueError("a host list of more than %d names" % LIMIT)
     return names
-
-
-def _parts(text: str) -> List[str]:
-    """Split at the commas that stand outside of brackets."""
-    parts: List[str] = []
-    begin = depth = 0
-    for at, letter in enumerate(text + ","):
-        depth += {"[": 1, "]": -1}.get(letter, 0)
-        if depth not in (0, 1) or (depth and at == len(text)):
-            raise ValueError("brackets of %r do not match" % text[:SHOWN])
-        if letter == "," and depth == 0:
-            parts.append(text[begin:at])
-            begin = at + 1
-    return [part for part in parts if part]
 
 
 def _expand_part(part: str) -> List[str]:
@@ -65,7 +54,6 @@ def _numbers(ranges: str) -> List[str]:
     return found
 
 
-SECONDS = 60.0  # for one command: slurmctld answers within MessageTimeout (10 s), or scontrol tries the next controller
 # Whatever squeue knows but what has ended or has no nodes yet. One state name that an older squeue does not know would be an error,
 # so all are asked for and these are left out.
 _OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REVOKED",
@@ -154,14 +142,8 @@ def judge(node: Node, jobs: Sequence[Job]) -> Seen:
     held = [job for job in jobs if node.name in job.nodes]
     empty = not held and not any(word in _BUSY for word in node.words)
     closed = any(word in _CLOSED for word in node.words)
-    if node.words[:1] == ("UNKNOWN",):
-        state = "unknown"
-    elif not node.responds or any(word in _DOWN for word in node.words):
-        state = "down"
-    elif not closed:
-        state = "available"
-    else:
-        state = "drained" if empty else "draining"
+    down = not node.responds or any(word in _DOWN for word in node.words)
+    state = "unknown" if node.words[:1] == ("UNKNOWN",) else state_of(down=down, closed=closed, empty=empty)
     return Seen(
         "slurm", node.name, state, tuple(job.id for job in held),
         tuple("job %s of %s (%s)" % (job.id, job.user, job.state) for job in held),
@@ -172,14 +154,7 @@ def judge(node: Node, jobs: Sequence[Job]) -> Seen:
 def look(host: Host, names: Sequence[str]) -> List[Seen]:
     """Every node, in the order of ``names``; one that Slurm does not have is unknown, with a message."""
     nodes, jobs = _ask(host)
-    return [judge(nodes[name], jobs) if name in nodes else _unknown(name, nodes) for name in names]
-
-
-def _unknown(name: str, nodes: Dict[str, Node]) -> Seen:
-    few = ", ".join(sorted(nodes)[:5]) + (" and %d more" % (len(nodes) - 5) if len(nodes) > 5 else "")
-    message = "Slurm has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
-        name, few or "none at all")
-    return Seen("slurm", name, "unknown", message=message)
+    return [judge(nodes[name], jobs) if name in nodes else not_there("slurm", name, nodes) for name in names]
 
 
 def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
@@ -190,7 +165,8 @@ def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bo
     """
     nodes, jobs = _ask(host)
     wanted = {name: _drain_reason(nodes[name], jobs, reason) for name in names if name in nodes}
-    return _carry_out(host, names, {name: ["State=DRAIN", "Reason=" + text] for name, text in wanted.items() if text is not None})
+    orders = {name: partial(_update, host, name, "State=DRAIN", "Reason=" + text) for name, text in wanted.items() if text is not None}
+    return carry_out(orders, lambda: look(host, names))
 
 
 def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]:
@@ -207,22 +183,13 @@ def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], 
     """Let jobs come again to what this very run has drained; a node that does not answer is not touched: it would be down at once."""
     nodes, _jobs = _ask(host)
     ours = [name for name in names if name in nodes and "DRAIN" in nodes[name].words and is_of_run(nodes[name].reason, reason)]
-    return _carry_out(host, names, {name: ["State=RESUME"] for name in ours if nodes[name].responds})
+    orders = {name: partial(_update, host, name, "State=RESUME") for name in ours if nodes[name].responds}
+    return carry_out(orders, lambda: look(host, names))
 
 
-def _carry_out(host: Host, names: Sequence[str], orders: Dict[str, List[str]]) -> Tuple[List[Seen], bool]:
-    """One scontrol a node, since each has its own answer; then what has come of it."""
-    refused: Dict[str, str] = {}
-    for name in sorted(orders):
-        said = _update(host, name, orders[name])
-        if said is not None:
-            refused[name] = said
-    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], len(refused) < len(orders)
-
-
-def _update(host: Host, name: str, settings: List[str]) -> Optional[str]:
+def _update(host: Host, name: str, *settings: str) -> Optional[str]:
     """None, or why Slurm refused. ``name`` is one that slurmctld has listed."""
-    answer = host.run((tool(host, "scontrol", "slurm"), "update", "NodeName=" + name) + tuple(settings), SECONDS)
+    answer = host.run((tool(host, "scontrol", "slurm"), "update", "NodeName=" + name) + settings, SECONDS)
     if answer.ok:
         return None
     said = last_line(answer.out, answer.err)
@@ -233,18 +200,6 @@ def _update(host: Host, name: str, settings: List[str]) -> Optional[str]:
 
 def _ask(host: Host) -> Tuple[Dict[str, Node], List[Job]]:
     """Nodes and jobs. The queue is read last, so that no job can have begun between it and the state that closes the node."""
-    nodes = parse_nodes(_must(host, ("scontrol", "--all", "--oneliner", "show", "nodes")))
-    jobs = parse_jobs(_must(host, ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u")))
+    nodes = parse_nodes(ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "nodes"), "scontrol", _AWAY))
+    jobs = parse_jobs(ask(host, "slurm", ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u"), "squeue", _AWAY))
     return nodes, jobs
-
-
-def _must(host: Host, argv: Sequence[str]) -> str:
-    answer = host.run((tool(host, argv[0], "slurm"),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
-    if answer.ok:
-        return answer.out
-    raise (SchedulerAway if is_away(answer) else SchedulerError)("%s failed: %s" % (argv[0], last_line(answer.out, answer.err)))
-
-
-def is_away(answer: Result) -> bool:
-    """Whether slurmctld gave no answer at all: it restarts, or its backup takes over."""
-    return answer.rc == 124 or _AWAY.search(answer.err + answer.out) is not None

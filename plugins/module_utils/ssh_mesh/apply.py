@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Make the node's files of the ssh mesh what they should be, or take all of them away; in check mode only say what would happen.
 
-sshd's own configuration is left as it is: the key is authorized in the file that sshd
-reads for the user anyway. The client's is tried with ``ssh -G`` and put back when ssh
-does not take it, since a fault there would break every ssh of the node.
+sshd's own configuration is left as it is: the key is authorized in the file that sshd reads for the user anyway. The client's is tried with
+``ssh -G`` and put back when ssh does not take it, since a fault there would break every ssh of the node.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
@@ -85,13 +84,14 @@ def leave(host: Host, who: node.Account, dry: bool) -> List[Step]:
     former = texts.client_user(host.read(texts.CLIENT))
     steps = _leave(host, former, dry) if former is not None and former != who.name else []
     steps += _leave(host, who.name, dry)
-    for path in (texts.CLIENT, texts.KNOWN_HOSTS):
-        text = host.read(path)
-        if text is None or not is_ours(text):
-            continue
-        steps.append(Step("file " + path, text, None))
-        if not dry:
-            host.remove(path)
+    return steps + _remove(host, [path for path in (texts.CLIENT, texts.KNOWN_HOSTS) if is_ours(host.read(path) or "")], dry, shown=True)
+
+
+def _remove(host: Host, paths: Sequence[str], dry: bool, *, shown: bool) -> List[Step]:
+    """``shown``: with what is in them."""
+    steps = [Step("file " + path, host.read(path) if shown else None, None) for path in paths]
+    for path in [] if dry else paths:
+        host.remove(path)
     return steps
 
 
@@ -101,14 +101,8 @@ def _leave(host: Host, name: str, dry: bool) -> List[Step]:
         who = node.account(name)
     except RailwrightError:
         return []
-    steps: List[Step] = []
     with host.acting_as(who.name, who.uid, who.gid):
-        for path in (who.key, who.key + ".pub"):
-            if not host.exists(path):
-                continue
-            steps.append(Step("file " + path, None, None))
-            if not dry:
-                host.remove(path)
+        steps = _remove(host, [path for path in (who.key, who.key + ".pub") if host.exists(path)], dry, shown=False)
     path = node.ask_sshd(host, who).authorized or who.directory + "/authorized_keys"
     before = node.read_authorized(host, who, path)
     return steps + _rewrite(host, who, path, before, texts.with_block(before, ""), "who may log in as %s (%s)" % (name, path), dry)

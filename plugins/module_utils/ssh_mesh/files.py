@@ -25,6 +25,8 @@ PUBLIC = re.compile(
 _NODES = "# nodes: "
 _USER_LINE = re.compile(r"^# user: ([A-Za-z_][A-Za-z0-9_.-]{0,31})$", re.MULTILINE)
 _OPTIONS = re.compile(r'restrict,pty,from="[0-9a-fA-F.:,]+" ')
+_BLOCK = re.compile(r"^%s(?:\n|\Z)(?:(?:%s|%s.* railwright-mesh ).*(?:\n|\Z))*(?:%s(?:\n|\Z))?" % (
+    re.escape(BEGIN), re.escape(_NODES), _OPTIONS.pattern, re.escape(END)), re.MULTILINE)
 
 
 class Member(NamedTuple):
@@ -53,10 +55,6 @@ def member_from(fields: Dict[str, Any]) -> Member:
     return Member(tuple(fields["names"]), tuple(fields["addresses"]), int(fields["port"]), tuple(fields["host_keys"]))
 
 
-def comment(generation: int, serial: int) -> str:
-    return "railwright-mesh generation=%d serial=%d" % (generation, serial)
-
-
 def block(public_key: str, members: Sequence[Member], nodes: Sequence[str]) -> str:
     """The part of authorized_keys that is ours: the key from the members' addresses alone, without forwarding of any kind."""
     addresses = sorted({address for member in members for address in member.addresses})
@@ -67,44 +65,16 @@ def block(public_key: str, members: Sequence[Member], nodes: Sequence[str]) -> s
 
 def split(text: str) -> Tuple[str, str, str]:
     """(before, our block, after); the block is empty where there is none. A block without its end is only the lines that we wrote."""
-    lines = text.splitlines(True)
-    start = next((at for at in range(len(lines)) if _block_end(lines, at) > at), None)
-    if start is None:
-        return text, "", ""
-    end = _block_end(lines, start)
-    return "".join(lines[:start]), "".join(lines[start:end]), "".join(lines[end:])
-
-
-def _block_end(lines: Sequence[str], start: int) -> int:
-    """Behind the last line of our block that begins there; ``start`` where none does."""
-    if lines[start].rstrip("\n") != BEGIN:
-        return start
-    end = start + 1
-    while end < len(lines) and _is_inner(lines[end]):
-        end += 1
-    return end + 1 if end < len(lines) and lines[end].rstrip("\n") == END else end
-
-
-def _is_inner(line: str) -> bool:
-    return line.startswith(_NODES) or (_OPTIONS.match(line) is not None and " railwright-mesh " in line)
+    found = _BLOCK.search(text)
+    return (text, "", "") if found is None else (text[:found.start()], found.group(), text[found.end():])
 
 
 def with_block(text: str, wanted: str) -> str:
     """authorized_keys with our block replaced, added at the end, or (``wanted`` empty) taken away; everything else as it is."""
-    lines = text.splitlines(True)
-    kept: List[str] = []
-    place: Optional[int] = None
-    at = 0
-    while at < len(lines):
-        end = _block_end(lines, at)
-        if end == at:
-            kept.append(lines[at])
-        elif place is None:  # of several blocks the first one's place is ours
-            place = len(kept)
-        at = max(end, at + 1)
-    if place is None:
+    found = _BLOCK.search(text)
+    if found is None:
         return text + ("\n" if wanted and text and not text.endswith("\n") else "") + wanted
-    return "".join(kept[:place]) + wanted + "".join(kept[place:])
+    return text[:found.start()] + wanted + _BLOCK.sub("", text[found.end():])  # of several blocks the first one's place is ours
 
 
 def authorized(text: str) -> Optional[Authorized]:

@@ -169,7 +169,8 @@ def generate(host: Host, who: Account, generation: int, serial: int) -> str:
         try:
             for path in (new, new + ".pub"):
                 host.remove(path)
-            answer = host.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", texts.comment(generation, serial), "-f", new))
+            comment = "railwright-mesh generation=%d serial=%d" % (generation, serial)
+            answer = host.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", new))
             private, public = host.read(new), (host.read(new + ".pub") or "").strip()
             if not answer.ok or private is None:
                 raise RailwrightError("ssh-keygen: %s" % (answer.err.strip() or "no key was made"))

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Forms of data from outside: which types, which names, how long, how deep. Pure; knows nothing of Ansible.
 
-A form is written as Python: ``str``, ``int``, ``float``, ``bool`` and ``None``; ``[form]`` for a list; ``{"name": form, "other?": form}``
-for an object with these names, of which ``other`` may be missing, and whose further names are dropped; ``Map(form)`` for an object with
-any names; ``Either(form, form)``; ``Text``, ``Choice`` and ``Whole``; ``DATA`` for any JSON.
+A form is written as Python: ``str``, ``int``, ``float``, ``bool`` and ``None``; ``[form]`` for a list, ``(form, form)`` for one of so many;
+``{"name": form, "other?": form}`` for an object with these names, of which ``other`` may be missing, and whose further names are dropped;
+``Map(form)`` for an object with any names; ``Either(form, form)``; ``Text``, ``Choice`` and ``Whole``; ``DATA`` for any JSON.
 """
-
-from __future__ import annotations
 
 import math
 import re
@@ -92,6 +90,11 @@ class _Fitting:
         if isinstance(form, list):
             items = enumerate(of(list, value, where, "a list"))
             return [self.fit(form[0], item, f"{where}[{number}]", depth + 1) for number, item in items]
+        if type(form) is tuple:
+            parts = of(list, value, where, f"a list of {len(form)}")
+            if len(parts) != len(form):
+                raise Misfit(shortened(where), f"a list of {len(form)}", f"one of {len(parts)}")
+            return [self.fit(form[number], item, f"{where}[{number}]", depth + 1) for number, item in enumerate(parts)]
         if isinstance(form, Map):
             pairs = of(dict, value, where, "an object").items()
             return {name_of(name, where): self.fit(form.form, item, f"{where}.{name}", depth + 1) for name, item in pairs}

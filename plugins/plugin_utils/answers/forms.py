@@ -5,16 +5,23 @@ A module's documentation names the same keys (a contract test compares them). Wh
 addresses) is held closer here than what only people read.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, DISRUPTIONS, NOW, SEVERITIES, SUBJECTS, VERDICT_STATUSES
 
 from .form import DATA, Choice, Either, Map, Text, Whole
-from .node_facts import ADDRESS, FACTS, NAME, OBJECT, RAIL, TEXT, WHOLE, maybe
 
+
+def maybe(form: Any) -> Either:
+    return Either(form, None)
+
+
+NAME = Text(r"[A-Za-z0-9][A-Za-z0-9_.:@-]*", "a name of letters, digits and _ . : @ -", 128)
+ADDRESS = Text(r"[0-9A-Fa-f:.]{2,45}", "an IP address without a zone")
 PATH = Text(r"/[A-Za-z0-9_.+@:=,~-]+(/[A-Za-z0-9_.+@:=,~-]+)*/?", "an absolute path of plain characters")
+# What a launcher is told, on other nodes too.
+COMMAND = Text(r"/[A-Za-z0-9_.+@/-]{1,4000}", "an absolute path of letters, digits and _ . + @ -")
+WORD = Text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "a name of letters, digits and . _ -")
 SHA256 = Text(r"[0-9a-f]{64}", "a sha256")
 VERSION = Text(r"[0-9][A-Za-z0-9.+~:_-]*", "a version", 128)
 FOLDER = Text(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "the name of a directory", 255)
@@ -27,6 +34,40 @@ KEY_LINE = Text(r"[\x20-\x7e]+", "a line of plain characters", 8192)
 BROUGHT = Text(r"/var/cache/railwright(/[A-Za-z0-9_+~-][A-Za-z0-9_.+~-]*)+", "a path below /var/cache/railwright")
 # What a package manager is told: never an option, nothing that a shell would read.
 PACKAGE = Text(r"[A-Za-z0-9/@][A-Za-z0-9+.:~_=*?/@^-]*", "a package, with its version", 512)
+
+TEXT, NUMBER, WHOLE = maybe(str), maybe(float), maybe(int)
+OBJECT, OBJECTS = maybe(Map(DATA)), maybe([Map(DATA)])
+
+# A node's facts and its rails: docs/reference/facts.md as what the controller reads out of them.
+HCA_PORT = {
+    "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE, "sm_lid": WHOLE,
+    "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
+    "gids": maybe([{"index": int, "gid": str, "type": TEXT, "netdev": TEXT}]), "counters": Map(WHOLE), "hw_counters": Map(WHOLE),
+}
+HCA = {
+    "name": str, "node_type": TEXT, "node_guid": TEXT, "sys_image_guid": TEXT, "board_id": TEXT, "fw_ver": TEXT, "hw_rev": TEXT,
+    "hca_type": TEXT, "pci_address": TEXT, "vendor_id": TEXT, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "ports": [HCA_PORT],
+    "link?": OBJECT, "firmware?": OBJECT,
+}
+NETDEV = {
+    "name": str, "mac": TEXT, "pci_address": TEXT, "driver": TEXT, "kind": str, "management": bool, "mtu": WHOLE, "operstate": TEXT,
+    "speed_mbps": WHOLE, "addresses": maybe([str]),
+}
+QOS_NIC = {
+    "hca": str, "port": int, "netdev": str, "driver": TEXT, "trust": DATA, "pfc": DATA, "dscp_priority": DATA, "ets": DATA, "buffers": DATA,
+    "dcbx": DATA, "ecn": DATA, "cnp": DATA, "rdma_cm": DATA, "forced_tc": DATA, "sources": DATA, "missing": DATA, "boot?": DATA,
+}
+FACTS = {
+    "schema": int, "hostname": TEXT, "virtual": TEXT, "os": Map(TEXT), "kernel": TEXT, "arch": TEXT, "boot": OBJECT,
+    "stack": {"name": TEXT, "version": TEXT, "source": TEXT, "modules": OBJECT, "half_installed": maybe([str])},
+    "dkms": OBJECTS, "storage": OBJECTS, "hcas": [HCA], "netdevs": [NETDEV], "qos": {"lldpad": DATA, "nics": [QOS_NIC]}, "firewall": OBJECT,
+    "modules": maybe(Map(Map(DATA))), "gpus": [Map(DATA)], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT, "limits": OBJECT,
+    "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
+}
+RAIL = {
+    "name": NAME, "label": str, "address": maybe(ADDRESS), "mtu": int, "netdev": maybe(NAME), "hca": maybe(NAME), "port": WHOLE,
+    "gid_index": WHOLE, "gid_needed": bool, "rdma_cm?": bool, "exchange?": maybe(ADDRESS),
+}
 
 DISRUPTION = Choice(*DISRUPTIONS)
 CHANGE = {
@@ -62,12 +103,13 @@ ROLLBACK = {
 }
 RECORD = {"record": Either(Text("", "nothing"), RUN)}
 LEASE = maybe({"run": str, "controller": str, "user": str, "since": str, "step": str})
-DEVICE = {"host": str, "rank": WHOLE, "devices": [[DATA]], "error": TEXT, "cuda": TEXT, "nccl": TEXT}
-INTERFACE = maybe({"name": NAME, "networks": [NETWORK]})
+DEVICE = {"host": str, "rank": WHOLE, "devices": [(str, TEXT, int)], "error": TEXT, "cuda": TEXT, "nccl": TEXT}
+INTERFACE = maybe({"name": WORD, "networks": [NETWORK]})
 SEEN = {
-    "node": str, "hostname": NAME, "user": NAME, "python": PATH, "directory": PATH, "libraries": [PATH], "interface": INTERFACE,
+    "node": str, "hostname": WORD, "user": NAME, "python": COMMAND, "directory": COMMAND, "libraries": [PATH], "interface": INTERFACE,
     "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str, "cuda": TEXT}], "nccl_conf": [str],
-    "mpi": [{"kind": Choice("openmpi4", "openmpi5", "mpich"), "version": str, "prefix": PATH, "mpirun": PATH}], "slurm": Map(maybe(PATH)),
+    "mpi": [{"kind": Choice("openmpi4", "openmpi5", "mpich"), "version": str, "prefix": COMMAND, "mpirun": COMMAND}],
+    "slurm": Map(maybe(COMMAND)),
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
     "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
 }
@@ -110,36 +152,36 @@ ENVIRONMENT = maybe({
     "kind": str, "name": FOLDER, "directory": PATH, "python": PATH, "missing": bool, "needed": bool, "broken": [str], "wheels": [str],
     "torch": OBJECT,
 })
+PAIR = {"gpu": str, "number": int, "hca": NAME, "port": int, "gid_index": WHOLE, "rail": str, "numa_node": WHOLE}
 RELEASE = {**LINES, "release": PREFIX, "plan": [CHANGE]}
 RELEASED = {**RELEASE, "release": ENVIRONMENT}
 
 # A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
 FORMS: dict[str, dict[str, Any]] = {
-    "rdma_check": {"": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
-                        "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [Map(DATA)]}}},
-    "rdma_containers": {"": {"container": Map(DATA)}},
-    "rdma_ddp": {
-        "look": {"look": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
-                          "interface": maybe({"name": NAME, "addresses": [str]})}},
-        "start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
-        "poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
-        "stop": {"ended": int},
-        "collect": {"collected": COLLECTED},
+    "rdma_bench": {
+        "nccl_tests.look": {"seen": SEEN},
+        "nccl_tests.probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
+        "nccl_tests.start": {"job": str, "pid": int},
+        "nccl_tests.poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
+        "nccl_tests.stop": {"ended": int},
+        "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
+        "ddp.look": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
+                              "interface": maybe({"name": NAME, "addresses": [str]})}},
+        "ddp.start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
+        "ddp.poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
+        "ddp.stop": {"ended": int},
+        "ddp.collect": {"collected": COLLECTED},
+    },
+    "rdma_check": {
+        "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
+                     "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
+        "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
-    "rdma_drift": {"": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]}},
     "rdma_facts": {"": {"rdma": FACTS}},
     "rdma_measure": {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
         "start": {**VERDICTS, "open_ports": [PORT]}, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
-    },
-    "rdma_nccl_tests": {
-        "look": {"seen": SEEN},
-        "probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
-        "start": {"job": str, "pid": int},
-        "poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
-        "stop": {"ended": int},
-        "collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
     },
     "rdma_packages": {
         "check": {"steps": [STEP], "later": bool, "resolved": [{"name": str, "from": TEXT, "to": TEXT, "origin": TEXT}]}, "failed": {},
@@ -164,7 +206,7 @@ FORMS: dict[str, dict[str, Any]] = {
     },
     "rdma_state": {
         "plan": PLAN, "apply": PLAN, "confirm": CONFIRMED, "outcome": CONFIRMED, "explain": {"explanation": Map(DATA)},
-        "source": {"source": SOURCE},
+        "source": {"source": SOURCE}, "container": {"container": Map(DATA)},
     },
     "rdma_upgrade": {"lease": {"lease": LEASE, "taken_over_from": LEASE, "busy": TEXT}, "release": {"lease": LEASE}},
 }

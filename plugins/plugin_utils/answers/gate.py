@@ -5,8 +5,6 @@ A node's root can answer what he likes. What passes is what the module's documen
 else is dropped: facts, hosts and groups for the inventory, statistics, what the module was told. A wrong form is a failure of that node.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .form import DATA, Choice, Misfit, fitted, plain

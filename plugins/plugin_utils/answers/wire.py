@@ -6,8 +6,6 @@ programs that carry a connection (ssh, sftp, a local shell) are this process's c
 close. Linux counts what this process has read; elsewhere only the time limit holds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

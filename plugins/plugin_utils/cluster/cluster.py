@@ -6,14 +6,12 @@
 two camps of equal size blame nobody, and the verdict names both.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.mode_verdicts import judge_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_modes
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
     address_of_gid,

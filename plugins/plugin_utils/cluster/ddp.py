@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The verdicts on a training benchmark, and its document. Pure: judged is what the ranks left in files, never what they printed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

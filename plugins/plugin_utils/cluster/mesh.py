@@ -4,8 +4,6 @@
 A node is believed for itself only: which peers it was to log into is the controller's, and a peer that it does not speak of is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,13 +4,17 @@
 ``results`` maps a node to what rdma_measure returned for it: ``pings`` (a probe of ping.probes with its answers) and
 ``rails``. A cause is one finding: the pings that it explains are ``unknown`` and name it. What a node heard
 is its own word; with a lie it can get a wrong finding on another node, but make no failed ping a pass.
+
+A place is one rail of one node. Two places that hear each other (a ping, or an answer to an ARP question) are on one
+network, so the networks are the connected components of what was heard. A rail's own network is where most of its
+places are. Two rails of a node that lie crosswise against the others are swapped; where as many nodes lie one
+way as the other, nobody can say which of them are wrong, and nobody is blamed.
 """
 
-from __future__ import annotations
-
 import ipaddress
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, unanswered
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
@@ -18,10 +22,32 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu imp
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 from .cluster import CLUSTER, Nodes
-from .swapped_rails import Diagnosis, Place, Swapped, diagnose
 
 Results = Mapping[str, Mapping[str, Any]]
+Place = tuple[str, str]  # node, rail
 WHERE_TO_LOOK = "cables, switch ports, or the match of the two rails in the inventory"
+
+
+class Swapped(NamedTuple):
+    """``nodes`` have the two rails the other way round than ``others``. Camps of equal size: ``tie``."""
+
+    rails: tuple[str, str]
+    nodes: tuple[str, ...]
+    others: tuple[str, ...]
+    tie: bool
+
+
+class Misplaced(NamedTuple):
+    """A rail of a node that is on the network of another rail."""
+
+    node: str
+    rail: str
+    network: str  # the rail whose network it is
+
+
+class Diagnosis(NamedTuple):
+    swapped: tuple[Swapped, ...]
+    misplaced: tuple[Misplaced, ...]
 
 
 def judge_reach(nodes: Nodes, results: Results) -> list[Verdict]:
@@ -92,19 +118,19 @@ def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_
     """The address of a rail belongs to its interface alone."""
     where = Where(node, rail["hca"], rail["port"], rail["label"])
     expected = f"{rail['address']} on this node only"
+    say = partial(verdict, "rail.duplicate", where)
     if found["dad_failed"]:
-        return verdict("rail.duplicate", where, "fail", expected, "dadfailed",
-                       f"the kernel found {rail['address']} in use by another device when it was set, and does not use it")
+        return say("fail", expected, "dadfailed",
+                   f"the kernel found {rail['address']} in use by another device when it was set, and does not use it")
     if found["macs"] is None and not rail["gid_needed"]:
-        return verdict("rail.duplicate", where, "skipped", expected, None, "InfiniBand: nobody is asked over IPoIB")
+        return say("skipped", expected, None, "InfiniBand: nobody is asked over IPoIB")
     if found["macs"] is None:
-        return verdict("rail.duplicate", where, "unknown", expected, None,
-                       f"nobody could be asked on {rail['netdev']}: it is down, or raw sockets are not allowed")
+        return say("unknown", expected, None, f"nobody could be asked on {rail['netdev']}: it is down, or raw sockets are not allowed")
     if not found["macs"]:
-        return verdict("rail.duplicate", where, "pass", expected, expected, f"nobody else on {rail['netdev']} answers for it")
+        return say("pass", expected, expected, f"nobody else on {rail['netdev']} answers for it")
     whose = [f"{mac} ({by_mac[mac][1]} of {by_mac[mac][0]})" if mac in by_mac else mac for mac in found["macs"]]
-    return verdict("rail.duplicate", where, "fail", expected, ", ".join(whose),
-                   f"address {rail['address']} of {rail['name']} is also held by another device on {rail['netdev']}: {', '.join(whose)}")
+    return say("fail", expected, ", ".join(whose),
+               f"address {rail['address']} of {rail['name']} is also held by another device on {rail['netdev']}: {', '.join(whose)}")
 
 
 def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]]) -> Verdict:
@@ -112,17 +138,17 @@ def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]
     first = pings[0]
     where = Where(node, first["hca"], first["port"], first["rail"])
     expected = f"by {first['netdev']}"
+    say = partial(verdict, "rail.route", where)
     if ipaddress.ip_address(first["source"]) not in [address.ip for address in _addresses(view, first["netdev"])]:
-        return verdict("rail.route", where, "unknown", expected, None, f"{first['source']} is not on {first['netdev']}")
+        return say("unknown", expected, None, f"{first['source']} is not on {first['netdev']}")
     for ping in pings:
         way = f"{ping['source']} to {ping['address']} ({ping['peer']})"
         if ping["device"] is None:
-            return verdict("rail.route", where, "fail", expected, None, f"no route from {way}: {ping['no_route']}")
+            return say("fail", expected, None, f"no route from {way}: {ping['no_route']}")
         if ping["device"] != ping["netdev"]:
-            return verdict("rail.route", where, "fail", expected, f"by {ping['device']}",
-                           "traffic from %s leaves by %s and not by %s; network_source_routing keeps it on the rail" % (
-                               way, ping["device"], ping["netdev"]))
-    return verdict("rail.route", where, "pass", expected, expected, f"to {len(pings)} peer{'' if len(pings) == 1 else 's'}")
+            return say("fail", expected, f"by {ping['device']}", "traffic from %s leaves by %s and not by %s; network_source_routing keeps "
+                       "it on the rail" % (way, ping["device"], ping["netdev"]))
+    return say("pass", expected, expected, f"to {len(pings)} peer{'' if len(pings) == 1 else 's'}")
 
 
 def _addresses(view: Mapping[str, Any], netdev: str | None) -> list[Any]:
@@ -218,3 +244,64 @@ def _hint(ping: Mapping[str, Any], by_mac: Mapping[str, Place]) -> str:
     if ping["name"] in names:
         return ", but it answers ARP or neighbour discovery on this rail: a firewall or a route is in the way"
     return f", but {', '.join(names)} of {ping['peer']} is heard on {ping['netdev']}" if names else ""
+
+
+def networks(heard: Iterable[tuple[Place, Place]]) -> dict[Place, Place]:
+    """Place -> the representative of its network. A place that nothing was heard of is in none."""
+    above: dict[Place, Place] = {}
+
+    def top(place: Place) -> Place:
+        above.setdefault(place, place)
+        while above[place] != place:
+            above[place] = above[above[place]]
+            place = above[place]
+        return place
+
+    for one, other in heard:
+        above[top(one)] = top(other)
+    return {place: top(place) for place in sorted(above)}
+
+
+def diagnose(rails: Sequence[str], places: Sequence[Place], heard: Iterable[tuple[Place, Place]]) -> Diagnosis:
+    """``places``: all that were asked, heard or not; ``rails`` in the order in which they are named."""
+    network = networks(heard)
+    swapped: list[Swapped] = []
+    settled: set[Place] = set()
+    for at, one in enumerate(rails):
+        for other in rails[at + 1:]:
+            found = _swapped(one, other, places, network)
+            swapped += found
+            settled.update((node, rail) for item in found for node in item.nodes + (item.others if item.tie else ()) for rail in item.rails)
+    homes = {rail: _home(rail, places, network) for rail in rails}
+    misplaced: list[Misplaced] = []
+    for node, rail in sorted(set(places) - settled):
+        here = network.get((node, rail))
+        guests = [other for other in rails if other != rail and here is not None and homes[other] == here and homes[rail] != here]
+        misplaced += [Misplaced(node, rail, guests[0])] if guests else []
+    return Diagnosis(tuple(swapped), tuple(misplaced))
+
+
+def _swapped(one: str, other: str, places: Sequence[Place], network: dict[Place, Place]) -> list[Swapped]:
+    """Nodes by the networks of their two rails; a group whose mirror image is a group too is crossed with it."""
+    groups: dict[tuple[Place, Place], list[str]] = {}
+    for node in sorted({node for node, _rail in places}):
+        ends = network.get((node, one)), network.get((node, other))
+        if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+            groups.setdefault((ends[0], ends[1]), []).append(node)
+    found: list[Swapped] = []
+    for ends in sorted(groups):
+        mirror = groups.get((ends[1], ends[0]))
+        if mirror is None or ends > (ends[1], ends[0]):
+            continue
+        few, many = sorted((groups[ends], mirror), key=lambda nodes: (len(nodes), nodes))
+        found.append(Swapped((one, other), tuple(few), tuple(many), len(few) == len(many)))
+    return found
+
+
+def _home(rail: str, places: Sequence[Place], network: dict[Place, Place]) -> Place | None:
+    """Where more than half of a rail's places are."""
+    mine = [network.get(place) for place in places if place[1] == rail]
+    for home in {item for item in mine if item is not None}:
+        if mine.count(home) * 2 > len(mine):
+            return home
+    return None

@@ -5,8 +5,6 @@ Within one node NVLink decides, and the figures are those that operators of such
 the NICs do: a ring cannot pass more than the sum of their rates, and healthy fabrics reach 0.92 to 0.97 of it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 NETWORK_FRACTION = 0.85  # of NICs x rate / 8: validation.md section 2 (healthy is 0.92 to 0.97 at 4 GiB and more)

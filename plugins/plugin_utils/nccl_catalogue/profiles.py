@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles: the variables that a fabric or a cloud needs, each with its reason. Controller only.
 
-A new profile is one more row in one of the files profiles_*.py. What a node needs of the chosen one (the values, and what
+A new profile is one more row in profile_rows.py. What a node needs of the chosen one (the values, and what
 it has to check and to add) travels there in the Spec, as ``derived`` makes it; reasons and sources stay here.
 """
-
-from __future__ import annotations
 
 import ipaddress
 from typing import Any, NamedTuple
@@ -14,16 +12,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from .profile_row import NODE_ADDS, SOCKET, Correction, Exclusion, NcclProfile, NcclVariable
-from .profiles_cloud import PROFILES as _CLOUD
-from .profiles_erdma import PROFILES as _ERDMA
-from .profiles_oci import PROFILES as _OCI
-from .profiles_site import PROFILES as _SITE
+from .profile_rows import NCCL_PROFILES, NODE_ADDS, SOCKET, Correction, Exclusion, NcclProfile, NcclVariable
 
 __all__ = ("DEFAULT_NCCL", "NCCL_PROFILES", "Correction", "Exclusion", "NcclProfile", "NcclVariable", "Origin", "derived", "nccl_profile",
            "nccl_variables", "origins")
 
-NCCL_PROFILES: tuple[NcclProfile, ...] = _SITE[:2] + _ERDMA + _SITE[2:] + _CLOUD[:2] + _OCI + _CLOUD[2:]
 DEFAULT_NCCL: dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}
 AUTO = "auto"
 GID_INDEX = "NCCL_IB_GID_INDEX"

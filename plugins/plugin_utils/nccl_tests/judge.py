@@ -5,8 +5,6 @@ The average that nccl-tests prints is the plain mean over every size, so one sma
 and never judged. Judged is the median of both halves over the largest sizes (1 GiB and up, else the largest there is).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +21,7 @@ def judge_run(
 ) -> list[Verdict]:
     """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
     where = Where(node, None, None, subject)
-    return [_ended(parsed, where), _values(parsed, where), _speed(parsed, where, floor, key)]
+    return [_values(parsed, where), _speed(parsed, where, floor, key)]
 
 
 def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,13 +42,6 @@ def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
         return None
     middle = len(found) // 2
     return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
-
-
-def _ended(parsed: Mapping[str, Any], where: Where) -> Verdict:
-    if parsed["complete"]:
-        return verdict("nccl.complete", where, "pass", "a whole run", f"{len(parsed['rows'])} rows", "the run ended as it should")
-    return verdict("nccl.complete", where, "fail", "a whole run", f"{len(parsed['rows'])} rows",
-                   "the run did not end, or printed no result")
 
 
 def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:

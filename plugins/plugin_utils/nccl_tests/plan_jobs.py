@@ -5,8 +5,6 @@ What cannot work is a problem and stops the run before anything starts. Nodes wi
 asked for: the probe is launched there all the same, so that a broken launcher is not hidden behind a missing GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ Order of the judgement: did the launcher start every rank, has every rank a GPU,
 speed, its way. What was not reached is said once, where it broke.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -90,7 +88,7 @@ def _launch(
     who = "no rank answered" if not said else "%d of %d ranks answered%s" % (
         len(said), wanted, f", none of {', '.join(silent)}" if silent else "")
     return verdict("nccl.launch", where, "fail", wanted, len(said), "the launcher failed (%s), %s: %s" % (
-        how_it_ended(integer(probe.get("status"))), who, words))
+        how_it_ended(probe.get("status")), who, words))
 
 
 def _devices(node: str, said: Sequence[Answer], wanted: int) -> Verdict:
@@ -118,8 +116,7 @@ def seen_answers(node: Node) -> list[Answer]:
 
 
 def answers_of(probe: Mapping[str, Any] | None) -> list[Answer]:
-    listed = (probe or {}).get("answers")
-    found = map(answer_from, listed if isinstance(listed, list) else [])
+    found = map(answer_from, (probe or {}).get("answers", []))
     return [item for item in found if item is not None]
 
 
@@ -140,20 +137,20 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     ranks = sum(len(node.gpus) for node in nodes)
     node, subject = (start if local else ""), f"{job['name']} of {ranks} GPUs"
     output = job_left(run.left.get(start), job["name"])
-    text = clean(str(output.get("text") or ""))
-    log = "".join(_text(job_left(run.left.get(item.name), job["name"]).get("log")) for item in nodes)
+    text = clean(output.get("text", ""))
+    log = "".join(clean(job_left(run.left.get(item.name), job["name"]).get("log", "")) for item in nodes)
     parsed = _parsed(text, output.get("json"))
-    rc = integer(output.get("rc")) if output.get("started") else None
+    rc = output["rc"] if output.get("started") else None
     floor, source = job["floors"][start]
     ended = dict(parsed, complete=parsed["complete"] and rc == 0)
-    verdicts = judge_run(ended, node, subject, floor, str(source))
-    verdicts[0] = _ended(Where(node, None, None, subject), output, ended, log)
-    if not output.get("started") or not parsed["rows"]:
-        verdicts = verdicts[:1]  # nothing more to be said
+    where = Where(node, None, None, subject)
+    verdicts = [_ended(where, output, ended, log)]
+    if output.get("started") and parsed["rows"]:  # else there is nothing more to be said
+        verdicts += judge_run(parsed, node, subject, floor, str(source))
     ways = transport.parse_log(log)
     # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
     if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
-        verdicts += _ways(run, ways, log, text, Where(node, None, None, subject))
+        verdicts += _ways(run, ways, log, text, where)
     # Of other variables than NCCL's nobody knows which is a secret of the site.
     variables = {name: value for name, value in job["variables"][start].items() if name.startswith("NCCL_")}
     record = {
@@ -186,8 +183,8 @@ def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], lo
         return verdict("nccl.complete", where, "fail", "a whole run", None, "the node that launched it was lost")
     if not output.get("started"):
         return verdict("nccl.complete", where, "fail", "a whole run", None, "not run: the one before it did not end by itself")
-    how = how_it_ended(integer(output.get("rc")))
-    words = why(_text(output.get("text")) + "\n" + "\n".join(map(str, output["tail"] if isinstance(output.get("tail"), list) else [])), log)
+    how = how_it_ended(output["rc"])
+    words = why(clean(output["text"]) + "\n" + "\n".join(output["tail"]), log)
     return verdict("nccl.complete", where, "fail", "a whole run", rows, f"{how} after {rows}{': ' + words if words else ''}")
 
 
@@ -201,13 +198,4 @@ def _parsed(text: str, document: Any) -> dict[str, Any]:
 
 
 def job_left(found: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
-    jobs = (found or {}).get("jobs")
-    return next((item for item in (jobs if isinstance(jobs, list) else []) if isinstance(item, dict) and item.get("name") == name), {})
-
-
-def integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: Any) -> str:
-    return clean(value) if isinstance(value, str) else ""
+    return next((item for item in (found or {}).get("jobs", []) if item["name"] == name), {})

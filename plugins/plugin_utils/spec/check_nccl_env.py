@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the NCCL profile and the other keys: its QoS, its NCCL, what defeats it, and the one GID index of a host. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
     site_profile,
 )
 
-from ..nccl_catalogue.profile_row import HCA, Exclusion
+from ..nccl_catalogue.profile_rows import HCA, Exclusion
 from ..nccl_catalogue.profiles import AUTO, GID_INDEX, NcclProfile, nccl_profile
 from .check_qos import arithmetic
 from .findings import Findings
@@ -25,13 +23,9 @@ from .nccl_overrides import check_name, check_value
 
 KEY = "nccl_gid_index"
 PROFILE = "rdma_nccl_profile"
-_KEYS = ("nccl_profile", "qos_profile", "qos_custom", "nccl_overrides", KEY, "fabric", "nccl_install", "nccl_version")
 
 
 def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
-    """Runs when the keys that it reads are well-formed and the profile is one that fits the fabric."""
-    if any(key not in values for key in _KEYS):
-        return
     profile = nccl_profile(values["nccl_profile"])
     _check_index(values, profile, findings)
     if profile is None or values["fabric"] not in profile.fabrics:
@@ -101,7 +95,7 @@ def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Fi
     version = values["nccl_version"] or (NCCL_RELEASE if values["nccl_install"] in ("repository", "wheel", "source") else None)
     if version is None or values["nccl_install"] == "none":
         return
-    found = re.match(r"([0-9]+)\.([0-9]+)", version)
+    found = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", version)
     number = (int(found.group(1)), int(found.group(2))) if found is not None else (0, 0)
     if (first is None or number >= _pair(first)) and (last is None or number <= _pair(last)):
         return

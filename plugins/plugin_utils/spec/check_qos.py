@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules of the QoS profile, each with its arithmetic: a custom one has to hold together as the catalogue's do.
+"""Rules of the QoS profile, each with its arithmetic, and of receive buffers: a custom one has to hold together as the catalogue's do.
 
 NCCL_IB_TC -> DSCP -> priority -> PFC is one chain, and nothing complains when a link of it is missing:
 traffic on a priority that PFC does not pause is dropped under load, and RDMA is slow without an error.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,49 +22,46 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 )
 
 from .findings import Findings, did_you_mean
-from .values import MISSING, as_int, type_name
+from .values import as_int, type_name
 
 KEY = "rdma_qos_custom"
 NUMBERS = {"tc": 255, "dscp": 63, "priority": 7, "cnp_dscp": 63, "cnp_priority": 7}  # the largest of each; the smallest is 0
-LISTS = ("lossless", "ets")
+LISTS = {"lossless": 7, "ets": 100}  # the largest of each element
 FIELDS = ("tc", "dscp", "priority", "lossless", "cnp_dscp", "cnp_priority", "ets")
 WIDTHS = {255: "a traffic class is one byte", 63: "a DSCP has 6 bits", 7: "there are 8 priorities"}
 ETS_FORM = "eight percents that sum to 100, or unset"
+BUFFERS = "roce_qos_buffers"
+BUFFER_FIELDS = ("bytes", "priorities")
+COUNT = 8  # priorities, and buffers of a port (dcbnl: struct dcbnl_buffer)
+LARGEST = {"bytes": 2 ** 32 - 1, "priorities": COUNT - 1}
 NO_PFC = {"infiniband": "InfiniBand has credit-based flow control", "erdma": "eRDMA knows no DSCP, PFC or ECN"}
 
 
 def check_custom(given: Mapping[Any, Any], findings: Findings) -> Any:
-    """``rdma_qos_custom`` with every field, as ``site_profile`` reads it; empty when it is empty; MISSING after an error."""
+    """``rdma_qos_custom`` with every field, as ``site_profile`` reads it; empty when it is empty."""
     before = findings.error_count()
-    fields = _fields(given, findings)
-    if findings.error_count() != before or not given:
-        return fields if findings.error_count() == before else MISSING
-    _check_mark(fields, findings)
-    if findings.error_count() != before:
-        return MISSING
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        path = f"{KEY}.{name}"
+        if name not in FIELDS:
+            findings.error(path, value, f"is no part of a QoS profile{did_you_mean(str(name), FIELDS)}", ", ".join(FIELDS))
+        elif value is not None and name in NUMBERS:
+            fields[name] = _integer(path, value, NUMBERS[name], findings)
+        elif isinstance(value, list):
+            fields[name] = [_integer(f"{path}[{at}]", item, LISTS[name], findings) for at, item in enumerate(value)]
+        elif value is not None:
+            findings.error(path, value, f"must be a list, not {type_name(value)}", f"a list of integers from 0 to {LISTS[name]}")
+    if given and findings.error_count() == before:
+        _check_mark(fields, findings)
+    if not given or findings.error_count() != before:
+        return fields
     whole = _filled(fields)
     profile = site_profile(CUSTOM, whole)
     if profile is not None:
         _check_lossless(profile, findings)
         _check_cnp(profile, fields, findings)
         _check_ets(profile, findings)
-    return whole if findings.error_count() == before else MISSING
-
-
-def _fields(given: Mapping[Any, Any], findings: Findings) -> dict[str, Any]:
-    """What is set, each field by itself."""
-    fields: dict[str, Any] = {}
-    for name, value in given.items():
-        path = f"{KEY}.{name}"
-        if name not in FIELDS:
-            findings.error(path, value, f"is no part of a QoS profile{did_you_mean(str(name), FIELDS)}", ", ".join(FIELDS))
-        elif value is None:
-            continue
-        elif name in LISTS:
-            fields[name] = _integers(path, value, 7 if name == "lossless" else 100, findings)
-        else:
-            fields[name] = _integer(path, value, NUMBERS[name], findings)
-    return fields
+    return whole
 
 
 def _integer(path: str, value: Any, largest: int, findings: Findings) -> int | None:
@@ -76,13 +71,6 @@ def _integer(path: str, value: Any, largest: int, findings: Findings) -> int | N
     elif not 0 <= number <= largest:
         findings.error(path, value, "is out of range" + (": " + WIDTHS[largest] if largest in WIDTHS else ""), f"0 to {largest}")
     return number
-
-
-def _integers(path: str, value: Any, largest: int, findings: Findings) -> list[int | None]:
-    if not isinstance(value, list):
-        findings.error(path, value, f"must be a list, not {type_name(value)}", f"a list of integers from 0 to {largest}")
-        return []
-    return [_integer(f"{path}[{at}]", item, largest, findings) for at, item in enumerate(value)]
 
 
 def _check_mark(fields: Mapping[str, Any], findings: Findings) -> None:
@@ -159,10 +147,8 @@ def _check_ets(profile: QosProfile, findings: Findings) -> None:
                          f"a share for priority {profile.priority}")
 
 
-def check_qos(values: Mapping[str, Any], findings: Findings) -> None:
+def check_qos(values: Mapping[str, Any], _rails: Any, findings: Findings) -> None:
     """``rdma_qos_custom`` and ``rdma_qos_profile: custom`` belong together, and both to RoCE."""
-    if any(key not in values for key in ("fabric", "qos_profile", "qos_custom")):
-        return
     fabric, name, custom = values["fabric"], values["qos_profile"], values["qos_custom"]
     if fabric in NO_PFC:
         if custom and name == NONE:
@@ -186,4 +172,54 @@ def _pfc(profile: QosProfile) -> str:
     return "PFC is on " + " and ".join(map(str, profile.lossless)) if profile.lossless else "PFC is off"
 
 
-CHECKS = {KEY: check_custom}
+def check_buffers(given: Mapping[Any, Any], findings: Findings) -> Any:
+    """``roce_qos_buffers`` with two lists of eight integers; empty when it is empty."""
+    before = findings.error_count()
+    for name in given:
+        if name not in BUFFER_FIELDS:
+            findings.error(f"{BUFFERS}.{name}", given[name], f"is no part of the receive buffers{did_you_mean(str(name), BUFFER_FIELDS)}",
+                           ", ".join(BUFFER_FIELDS))
+    if not given:
+        return {}
+    lists = {name: _integers(f"{BUFFERS}.{name}", given.get(name), LARGEST[name], findings) for name in BUFFER_FIELDS}
+    for priority, buffer in enumerate(lists["priorities"]) if findings.error_count() == before else ():
+        if not lists["bytes"][buffer]:
+            findings.error(f"{BUFFERS}.priorities[{priority}]", buffer,
+                           f"has no bytes: what comes on priority {priority} would be dropped", "a buffer that bytes gives a size")
+    return lists
+
+
+def _integers(path: str, value: Any, largest: int, findings: Findings) -> list[int]:
+    if not isinstance(value, list) or len(value) != COUNT:
+        what = "is missing" if value is None else f"has {len(value)} values" if isinstance(value, list) else f"is {type_name(value)}"
+        findings.error(path, value, what, f"a list of {COUNT} integers from 0 to {largest}")
+        return []
+    numbers: list[int] = []
+    for at, item in enumerate(value):
+        number = as_int(item)
+        if number is None or not 0 <= number <= largest:
+            findings.error(f"{path}[{at}]", item, "is not within range", f"an integer from 0 to {largest}")
+        else:
+            numbers.append(number)
+    return numbers
+
+
+def check_roce_qos(values: Mapping[str, Any], _rails: Any, findings: Findings) -> None:
+    """What belongs to RoCE, and lossless traffic in a buffer of its own: one that lossy traffic fills pauses the lossless traffic in it."""
+    fabric, name, buffers = values["fabric"], values["qos_profile"], values[BUFFERS]
+    profile = site_profile(name, values["qos_custom"])
+    if fabric != "roce" or name == NONE:
+        if buffers:
+            findings.error(BUFFERS, None, f"sizes the buffers of lossless RoCE; rdma_fabric is {fabric} with rdma_qos_profile {name}",
+                           "unset")
+        return
+    places, lossless = buffers["priorities"] if buffers else [], profile.lossless if profile is not None and buffers else ()
+    for priority in lossless:
+        other = next((other for other in range(COUNT) if other not in lossless and places[other] == places[priority]), None)
+        if other is not None:
+            findings.error(f"{BUFFERS}.priorities[{priority}]", places[priority], f"is the buffer of priority {other} too, which is lossy: "
+                           f"it fills, and PFC pauses priority {priority} for it", "a buffer of its own for the lossless priorities")
+            break
+    if values.get("roce_qos_force_tc") and values.get("rdma_stack") in ("inbox", "soft_roce"):
+        findings.warning("roce_qos_force_tc", True, "only the driver of OFED and DOCA can force a class; rdma_stack is "
+                         + values["rdma_stack"], "false, or rdma_stack: doca")

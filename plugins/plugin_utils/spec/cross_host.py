@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What hosts of one site must agree on, and what no two of them may share. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections.abc import Mapping
@@ -11,12 +9,10 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Rail, Spec
 
-from .check_erdma_driver import check_modes
-from .check_upgrade import check_upgrades
-from .findings import Findings
+from .check_erdma import check_modes
+from .findings import Findings, some
 from .schema import BY_NAME
 
-SHOWN = 3  # hosts named in a message before the rest is counted
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
 
@@ -29,7 +25,7 @@ def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
     for host in hosts:
         spec = specs[host]
         if not spec.rails:
-            _report(findings, "warning", host, "rdma_rails", None, "the host has no rails; nothing is set up or measured on it",
+            findings.of(host).warning("rdma_rails", None, "the host has no rails; nothing is set up or measured on it",
                     "a list of rails")
         for rail in spec.rails:
             places.setdefault(rail.name, []).append((host, rail))
@@ -37,19 +33,9 @@ def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
     for name in sorted(places):
         _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
-    findings.items.extend(check_modes(specs))
-    findings.items.extend(check_upgrades(specs))
+    check_modes(specs, findings)
+    _upgrades(specs, hosts, findings)
     return findings.items
-
-
-def _report(findings: Findings, severity: str, host: str, key: str, value: Any, message: str, allowed: str) -> None:
-    findings.items.append(Finding(host, key, value, message, allowed, severity))
-
-
-def _some(hosts: list[str]) -> str:
-    """``n1, n2, n3 and 397 more``."""
-    more = len(hosts) - SHOWN
-    return ", ".join(hosts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
@@ -74,8 +60,8 @@ def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> N
             return
         groups = _groups([(host, _one_word(specs[host][BY_NAME[key].field])) for host in hosts])
         for value, minority in groups[1:]:
-            _report(findings, severity, minority[0], key, value, "is the value on %s, but %s is on %s; %s" % (
-                _some(minority), groups[0][0], _some(groups[0][1]), why), "one value for all hosts")
+            findings.of(minority[0]).add(severity, key, value, "is the value on %s, but %s is on %s; %s" % (
+                some(minority), groups[0][0], some(groups[0][1]), why), "one value for all hosts")
 
 
 def _one_word(value: Any) -> Any:
@@ -96,7 +82,7 @@ def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
             for mark, key, value, words in marks:
                 if mark in seen and seen[mark][0] != host:
                     other, other_rail = seen[mark]
-                    _report(findings, "error", host, key, value, f"is the {words} of {other_rail.name} on {other} too",
+                    findings.of(host).error(key, value, f"is the {words} of {other_rail.name} on {other} too",
                             "one that no other host has")
                 seen.setdefault(mark, (host, rail))
 
@@ -112,8 +98,8 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
         rail = rails[minority[0]]
         if any(item.key in ("rdma_mtu", "rdma_fabric") for item in findings.items):
             break  # said already, for all rails at once
-        _report(findings, "error", minority[0], f"rdma_rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
-            name, _some(minority), own[0][0], _some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
+        findings.of(minority[0]).error(f"rdma_rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
+            name, some(minority), own[0][0], some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
 
 
 def _families(name: str, addressed: Places, findings: Findings) -> bool:
@@ -122,8 +108,8 @@ def _families(name: str, addressed: Places, findings: Findings) -> bool:
     rails = dict(addressed)
     for family, minority in groups[1:]:
         rail = rails[minority[0]]
-        message = f"{name} has an {family} address on {_some(minority)}, but {groups[0][0]} on {_some(groups[0][1])}"
-        _report(findings, "error", minority[0], f"rdma_rails[{rail.index}].address", rail.address, message, "one address family for a rail")
+        message = f"{name} has an {family} address on {some(minority)}, but {groups[0][0]} on {some(groups[0][1])}"
+        findings.of(minority[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message, "one address family for a rail")
     return len(groups) > 1
 
 
@@ -137,8 +123,8 @@ def _subnets(name: str, addressed: Places, findings: Findings) -> None:
             continue  # the most common subnet is the right one, as long as the others have not even a gateway
         other, others = groups[0] if number else groups[1]
         rail = rails[without[0]]
-        message = f"{name} is in {subnet} on {_some(without)}, but in {other} on {_some(others)}, and has no gateway"
-        _report(findings, "error", without[0], f"rdma_rails[{rail.index}].address", rail.address, message,
+        message = f"{name} is in {subnet} on {some(without)}, but in {other} on {some(others)}, and has no gateway"
+        findings.of(without[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message,
                 f"an address in {other}, or a gateway")
 
 
@@ -155,5 +141,23 @@ def _path_mtus(mtu: int, other: int, fabric: str) -> str:
 def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
-        _report(findings, "warning", minority[0], "rdma_rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
-            _some(minority), _some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
+        findings.of(minority[0]).warning("rdma_rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
+            some(minority), some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
+
+
+def _upgrades(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+    """What holds for the whole roll-out is one value, and no two nodes are one node to the scheduler."""
+    for key in ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate"):
+        first = specs[hosts[0]][key] if hosts else None
+        host = next((host for host in hosts if specs[host][key] != first), None)
+        if host is not None:
+            shown = f"[{', '.join(first)}]" if isinstance(first, list) else first
+            findings.of(host).error(key, specs[host][key], f"is the value on {host}, but {shown} is on {hosts[0]}; it holds for the whole "
+                                    "upgrade", "one value for all hosts")
+    names: dict[str, str] = {}
+    for host in hosts:
+        name = specs[host]["upgrade_node_name"] or host
+        if name in names and specs[host]["upgrade_scheduler"] != "none":
+            findings.of(host).error("upgrade_node_name", name, f"is the name of {names[name]} at the scheduler too: draining one would "
+                                    "upgrade the other under its jobs", "a name of its own for each host")
+        names.setdefault(name, host)

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, masked_value
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
+
+MISSING = object()
+SHOWN = 3  # hosts named in a message before the rest is counted
 
 
 class Findings:
@@ -18,13 +22,21 @@ class Findings:
         self.host = host
         self.items: list[Finding] = []
 
-    def error(self, key: str, value: Any, message: str, allowed: str = "") -> None:
-        self._add(key, value, message, allowed, "error")
+    def of(self, host: str) -> Findings:
+        """The same list, for findings of this host."""
+        other = Findings(host)
+        other.items = self.items
+        return other
+
+    def error(self, key: str, value: Any, message: str, allowed: str = "") -> Any:
+        """MISSING: what a check gives back in place of a value."""
+        self.add("error", key, value, message, allowed)
+        return MISSING
 
     def warning(self, key: str, value: Any, message: str, allowed: str = "") -> None:
-        self._add(key, value, message, allowed, "warning")
+        self.add("warning", key, value, message, allowed)
 
-    def _add(self, key: str, value: Any, message: str, allowed: str, severity: str) -> None:
+    def add(self, severity: str, key: str, value: Any, message: str, allowed: str) -> None:
         self.items.append(Finding(self.host, key, masked_value(key, value), masked_text(message), allowed, severity))
 
     def has_error(self, path: str) -> bool:
@@ -35,22 +47,26 @@ class Findings:
         return sum(item.severity == "error" for item in self.items)
 
 
-_NEAREST: dict[tuple[str, tuple[str, ...]], str | None] = {}
+@cache  # 400 hosts share one typo
+def _nearest(word: str, candidates: tuple[str, ...]) -> str | None:
+    lower = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    found = found or [lower[match] for match in difflib.get_close_matches(word.lower(), list(lower), n=1, cutoff=0.6)]
+    return found[0] if found else None
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str | None:
-    """The candidate that a misspelt word most probably meant. Remembered: 400 hosts share one typo."""
-    question = (word, tuple(candidates))
-    if question not in _NEAREST:
-        found = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
-        if not found:
-            lower = {candidate.lower(): candidate for candidate in candidates}
-            found = [lower[match] for match in difflib.get_close_matches(word.lower(), list(lower), n=1, cutoff=0.6)]
-        _NEAREST[question] = found[0] if found else None
-    return _NEAREST[question]
+    """The candidate that a misspelt word most probably meant."""
+    return _nearest(word, tuple(candidates))
 
 
 def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     """``; did you mean rdma_mtu?`` or nothing."""
     found = nearest(word, candidates)
     return f"; did you mean {found}?" if found is not None else ""
+
+
+def some(hosts: Sequence[str]) -> str:
+    """``n1, n2, n3 and 397 more``."""
+    more = len(hosts) - SHOWN
+    return ", ".join(hosts[:SHOWN]) + (f" and {more} more" if more > 0 else "")

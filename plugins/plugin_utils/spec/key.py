@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one row of the inventory schema says. ``schema.py`` holds the rows."""
 
-from __future__ import annotations
-
+from functools import cache
 from typing import Any, NamedTuple
 
+USER = r"^[A-Za-z_][A-Za-z0-9_.-]{0,31}$"
+USER_FORM = "a user name of at most 32 characters, without blanks"
 SITE_PREFIX = "rdma_"  # keeps a site key apart from other people's variables; a role key has its role's name
+
+
+ROLES = (
+    "preflight", "rdma_stack", "erdma", "gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning", "network", "firewall", "roce_qos",
+    "host_tuning", "containers", "ssh_mesh", "validate", "ai_environment", "nccl", "mpi", "nccl_tests",
+    "ddp_benchmark", "aiacc", "upgrade")
+
+
+@cache
+def owner_of(name: str) -> str:
+    """The role that a key's name begins with, or "site"."""
+    return max((role for role in ROLES if name.startswith(role + "_")), key=len, default="site")
 
 
 class Key(NamedTuple):
     """One inventory key. ``default`` None of an optional key means: unset, see ``doc``."""
 
     name: str  # what the operator writes, and what every message says
-    owner: str  # a role's name, or "site"
     type: str  # str, int, number, bool, list, dict
     default: Any
     doc: str
@@ -25,6 +37,10 @@ class Key(NamedTuple):
     required: bool = False
     elements: str | None = None  # type of a list's elements
     example: Any = None  # what ``init`` and the documentation show when the default says nothing
+
+    @property
+    def owner(self) -> str:
+        return owner_of(self.name)
 
     @property
     def field(self) -> str:

@@ -5,8 +5,6 @@ Roles that change a node that works already (a driver, firmware, kernel argument
 until a key of theirs is set: an installed driver is nobody's to replace by default.
 """
 
-from __future__ import annotations
-
 from .key import Key
 
 # A password in a URL would stand in plans and reports; a file has a whole path.
@@ -17,96 +15,88 @@ FINGERPRINT_FORM = "the 40 hexadecimal digits of an OpenPGP fingerprint, upper c
 _LOOSE = r"^[0-9][A-Za-z0-9.+:~_-]*$"
 
 GPU_DRIVER = (
-    Key("gpu_driver_branch", "gpu_driver", "str", None,
+    Key("gpu_driver_branch", "str", None,
         "Branch of the NVIDIA driver to install, such as 580. Unset: the driver is left as it is and only judged. Nodes without an NVIDIA "
         "GPU are skipped in any case.",
         "choice: an installed driver is nobody's to replace by default; docs/reference/drivers.md lists the branches",
         pattern=r"^[0-9]{3}$", form="a branch of three digits", example="580"),
-    Key("gpu_driver_version", "gpu_driver", "str", None,
-        "Version of the driver. Unset: the one that the catalogue pins for the branch.", "docs/reference/drivers.md", pattern=_LOOSE,
-        form="a version, in quotes", example="580.95.05"),
-    Key("gpu_driver_flavour", "gpu_driver", "str", "open",
-        "Kernel modules: open, or proprietary (only for GPUs older than Turing; DMA-BUF needs open).",
+    Key("gpu_driver_version", "str", None, "Version of the driver. Unset: the one that the catalogue pins for the branch.",
+        "docs/reference/drivers.md", pattern=_LOOSE, form="a version, in quotes", example="580.95.05"),
+    Key("gpu_driver_flavour", "str", "open", "Kernel modules: open, or proprietary (only for GPUs older than Turing; DMA-BUF needs open).",
         "NVIDIA (open is the default since 560 and the only one for Blackwell and Grace)", choices=("open", "proprietary")),
-    Key("gpu_driver_source", "gpu_driver", "str", "cuda_repository",
+    Key("gpu_driver_source", "str", "cuda_repository",
         "Where the packages come from: NVIDIA's CUDA repository, or the distribution's own (Debian non-free, Ubuntu restricted).",
         "NVIDIA (driver installation guide)", choices=("cuda_repository", "distribution")),
-    Key("gpu_driver_fabricmanager", "gpu_driver", "bool", None,
+    Key("gpu_driver_fabricmanager", "bool", None,
         "Install and run the fabric manager in exactly the driver's version. Unset: where the node has an NVSwitch.",
         "NVIDIA (Fabric Manager user guide: version must match the driver's)"),
-    Key("gpu_driver_persistence", "gpu_driver", "bool", True,
-        "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
+    Key("gpu_driver_persistence", "bool", True, "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
         "NVIDIA (driver persistence: the daemon, not the deprecated nvidia-smi -pm)"),
 )
 
 CUDA = (
-    Key("cuda_version", "cuda", "str", None,
+    Key("cuda_version", "str", None,
         "CUDA toolkit, MAJOR.MINOR. Unset: none is installed. Refused where the node's driver is too old for it.",
         "choice: many sites bring CUDA with containers", pattern=r"^[0-9]{2}\.[0-9]$", form="MAJOR.MINOR in quotes", example="13.0"),
-    Key("cuda_cudnn_version", "cuda", "str", None, "cuDNN for this toolkit, MAJOR.MINOR or more digits. Unset: none is installed.",
-        "choice", pattern=_LOOSE, form="a version, in quotes", example="9.13"),
-    Key("cuda_packages", "cuda", "list", ["cuda-toolkit"],
+    Key("cuda_cudnn_version", "str", None, "cuDNN for this toolkit, MAJOR.MINOR or more digits. Unset: none is installed.", "choice",
+        pattern=_LOOSE, form="a version, in quotes", example="9.13"),
+    Key("cuda_packages", "list", ["cuda-toolkit"],
         "What of the toolkit to install, without the version in the name: cuda-toolkit, or cuda-compiler, cuda-cudart-dev ….",
         "NVIDIA (meta packages of the CUDA installation guide)", elements="str", pattern=r"^[a-z][a-z0-9-]*$",
         form="a list of package names"),
-    Key("cuda_hold", "cuda", "bool", True, "Keep CUDA and cuDNN at the pinned versions when the system is updated.",
+    Key("cuda_hold", "bool", True, "Keep CUDA and cuDNN at the pinned versions when the system is updated.",
         "AZ (apt-mark hold), LSR (versionlock)"),
-    Key("cuda_repository_url", "cuda", "str", None, "NVIDIA's CUDA repository for this system. Unset: the catalogue's (or the mirror's).",
+    Key("cuda_repository_url", "str", None, "NVIDIA's CUDA repository for this system. Unset: the catalogue's (or the mirror's).",
         "docs/reference/drivers.md", pattern=URL, form=URL_FORM),
-    Key("cuda_repository_key_url", "cuda", "str", None, "Where the repository's signing key is. Unset: the catalogue's (or the mirror's).",
+    Key("cuda_repository_key_url", "str", None, "Where the repository's signing key is. Unset: the catalogue's (or the mirror's).",
         "docs/reference/drivers.md", pattern=URL, form=URL_FORM),
-    Key("cuda_repository_fingerprint", "cuda", "str", None, "Fingerprint that the signing key must have. Unset: the catalogue's.",
+    Key("cuda_repository_fingerprint", "str", None, "Fingerprint that the signing key must have. Unset: the catalogue's.",
         "docs/reference/drivers.md", pattern=FINGERPRINT, form=FINGERPRINT_FORM),
 )
 
 GPUDIRECT = (
-    Key("gpudirect_path", "gpudirect", "str", "auto",
+    Key("gpudirect_path", "str", "auto",
         "How the HCAs reach GPU memory. auto decides by kernel, driver, stack and HCA; `railwright explain gpudirect` shows how. Any other "
-        "value is refused where it cannot work.",
-        "NVIDIA (GPUDirect RDMA: DMA-BUF preferred, nvidia-peermem legacy)",
+        "value is refused where it cannot work.", "NVIDIA (GPUDirect RDMA: DMA-BUF preferred, nvidia-peermem legacy)",
         choices=("auto", "dmabuf", "nvidia_peermem", "nv_peer_mem", "none")),
-    Key("gpudirect_traffic", "gpudirect", "bool", True,
-        "Let validation prove it with ib_write_bw from GPU memory, where perftest is built with CUDA.",
+    Key("gpudirect_traffic", "bool", True, "Let validation prove it with ib_write_bw from GPU memory, where perftest is built with CUDA.",
         "AZ (ib_write_bw --use_cuda for every GPU and HCA)"),
-    Key("gpudirect_min_bandwidth_gbps", "gpudirect", "number", None,
+    Key("gpudirect_min_bandwidth_gbps", "number", None,
         "Average ib_write_bw in Gb/s from GPU memory that every pair of GPU and HCA must reach. Unset: measured and reported, not judged.",
         "AZ (180 of 200G, 380 of 400G with H100, 360 with H200)", minimum=0, maximum=10000, example=380),
 )
 
 NIC_FIRMWARE = (
-    Key("nic_firmware_config", "nic_firmware", "dict", {},
+    Key("nic_firmware_config", "dict", {},
         "Stored configuration of the rails' NVIDIA NICs (mlxconfig), {NAME: value}, such as ATS_ENABLED, NUM_OF_VFS, LINK_TYPE_P1, "
         "ROCE_CC_PRIO_MASK_P1. What the inventory does not name is left alone.",
         "choice: the vendor's defaults are right unless the platform says otherwise; docs/reference/drivers.md",
         example={"ATS_ENABLED": False}),
-    Key("nic_firmware_versions", "nic_firmware", "dict", {},
-        "Wanted firmware by board, {PSID: version}. It is judged, and flashed only with an image and consent to firmware.",
-        "choice", example={"MT_0000000838": "28.47.1080"}),
-    Key("nic_firmware_images", "nic_firmware", "dict", {},
-        "Firmware images by board, {PSID: {url, sha256}}. Without one, wrong firmware is a verdict and nothing more.",
-        "choice", example={"MT_0000000838": {"url": "file:///srv/fw.bin", "sha256": "0" * 64}}),
+    Key("nic_firmware_versions", "dict", {},
+        "Wanted firmware by board, {PSID: version}. It is judged, and flashed only with an image and consent to firmware.", "choice",
+        example={"MT_0000000838": "28.47.1080"}),
+    Key("nic_firmware_images", "dict", {},
+        "Firmware images by board, {PSID: {url, sha256}}. Without one, wrong firmware is a verdict and nothing more.", "choice",
+        example={"MT_0000000838": {"url": "file:///srv/fw.bin", "sha256": "0" * 64}}),
 )
 
 PCI_TUNING = (
-    Key("pci_tuning_acs", "pci_tuning", "str", "disable",
+    Key("pci_tuning_acs", "str", "disable",
         "Access Control Services of PCIe bridges above GPUs and HCAs: disable, so that they talk directly, or keep. Only on bare metal "
-        "with GPUs and HCAs; in a virtual machine ACS must stay.",
-        "NVIDIA (NCCL troubleshooting: PCI Access Control Services)", choices=("disable", "keep")),
-    Key("pci_tuning_max_read_request", "pci_tuning", "int", 4096,
-        "PCIe MaxReadReq of the rails' HCAs in bytes: 128, 256, 512, 1024, 2048 or 4096; 0 leaves it alone.",
-        "NCO (4096)", minimum=0, maximum=4096),
-    Key("pci_tuning_relaxed_ordering", "pci_tuning", "str", "keep",
+        "with GPUs and HCAs; in a virtual machine ACS must stay.", "NVIDIA (NCCL troubleshooting: PCI Access Control Services)",
+        choices=("disable", "keep")),
+    Key("pci_tuning_max_read_request", "int", 4096,
+        "PCIe MaxReadReq of the rails' HCAs in bytes: 128, 256, 512, 1024, 2048 or 4096; 0 leaves it alone.", "NCO (4096)", minimum=0,
+        maximum=4096),
+    Key("pci_tuning_relaxed_ordering", "str", "keep",
         "PCIe relaxed ordering of the rails' HCAs: enable, or keep. NCCL asks for it per memory region by itself.",
         "NCCL (NCCL_IB_PCI_RELAXED_ORDERING=2, automatic)", choices=("enable", "keep")),
-    Key("pci_tuning_iommu", "pci_tuning", "str", "keep",
+    Key("pci_tuning_iommu", "str", "keep",
         "passthrough adds the kernel arguments that let devices bypass IOMMU translation (iommu=pt, on arm64 iommu.passthrough=1); "
         "effective after a reboot. keep leaves them alone; the mode is judged.",
         "NVIDIA (DGX nv-iommu-pt), AZ (iommu.passthrough=1 on Grace); choice of keep: a reboot is asked for, never assumed",
         choices=("passthrough", "keep")),
-    Key("pci_tuning_kernel_args", "pci_tuning", "list", [], "Further kernel arguments; effective after a reboot.", "choice", elements="str",
+    Key("pci_tuning_kernel_args", "list", [], "Further kernel arguments; effective after a reboot.", "choice", elements="str",
         pattern=r"^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;@/+-]+)?$", form="a list of kernel arguments like numa_balancing=disable",
         example=["numa_balancing=disable"]),
 )
-
-DRIVER_ROLES = ("gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning")
-DRIVER_KEYS = GPU_DRIVER + CUDA + GPUDIRECT + NIC_FIRMWARE + PCI_TUNING

@@ -5,8 +5,6 @@ NCCL ignores a variable that it does not know and reads ``true`` or ``0,3,5,7`` 
 integer 0, both without a word; so they are refused here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +13,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 
 from ..nccl_catalogue.variables import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Other, Variable
 from .check_qos import arithmetic
-from .findings import Findings, nearest
-from .values import MISSING, type_name
+from .findings import MISSING, Findings, nearest
+from .values import type_name
 
 # The grammar of nccl.conf: one line, at most 1023 bytes; nothing else can reach NCCL from a file.
 VALUE_LIMIT = 1023

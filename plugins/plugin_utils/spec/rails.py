@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ``rdma_rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way."""
+"""The ``rdma_rails`` list of one host: shape, identifiers, addresses, and rails that get in each other's way.
 
-from __future__ import annotations
+What a rail is matched by, in the one form in which nodes report it: PCI ``0000:1a:00.0``, MAC ``52:54:00:aa:bb:cc``, GUID
+``b8ce:f603:00ab:cdef``. Every form in use is taken (no PCI domain, dashes or dots in a MAC, 0x or colons in a GUID). A value that YAML has
+already turned into a number is lost and must be quoted: YAML 1.1 reads ``0000:10:00.0`` as the base-60 number 600.0.
+"""
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .findings import Findings, did_you_mean
-from .identifiers import FORMS, MATCH_KINDS, IdentifierError, normalise
 from .values import as_int, type_name
 
+FORMS = {
+    "pci": "a PCI address like 0000:1a:00.0",
+    "mac": "a MAC address like 52:54:00:aa:bb:cc",
+    "guid": "a GUID like b8ce:f603:00ab:cdef",
+}
 RAIL_KEYS = ("name", "match", "address", "gateway", "mtu")
 RAIL_NAME = r"[a-z][a-z0-9_-]{0,11}"  # part of interface and file names; Linux allows an interface 15 characters
 RAIL_NAME_FORM = "up to 12 lower case letters, digits, - and _, a letter first"
 DEVICE_WORDS = ("name", "netdev", "interface", "device", "ifname", "hca")
 ADDRESS_FORM = "an address with prefix length, like 192.0.2.11/24 or 2001:db8::11/64"
+MATCH_KINDS = tuple(FORMS)
 Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
 
@@ -193,3 +201,48 @@ def _check_twice(rails: list[dict[str, Any]], findings: Findings) -> None:
                 findings.error(path, rail[field], f"is {words} of rdma_rails[{other['index']}]{whose} too",
                                "a different one for each rail")
             seen.setdefault(value, rail)
+
+
+class IdentifierError(ValueError):
+    """Not of this kind; the text says what is wrong."""
+
+
+def normalise(kind: str, value: Any) -> str:
+    """The identifier as nodes report it. Raises IdentifierError."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise IdentifierError("was read as a number by YAML (digits and colons are base 60); put quotes around it")
+    if not isinstance(value, str):
+        raise IdentifierError(f"must be text: {FORMS[kind]}")
+    return NORMALISE[kind](value.strip().lower())
+
+
+def _pci(text: str) -> str:
+    found = re.match(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$", text)
+    if found is None or int(found.group(3), 16) > 0x1F:
+        raise IdentifierError(f"is not {FORMS['pci']}")
+    return f"{found.group(1) or '0000'}:{found.group(2)}:{found.group(3)}.{found.group(4)}"
+
+
+def _mac(text: str) -> str:
+    if re.match(r"^([0-9a-f]{2}[:-]){19}[0-9a-f]{2}$", text):
+        raise IdentifierError("is the 20-byte address of an IPoIB interface, which changes with the queue pair; match by guid")
+    if not re.match(r"^(([0-9a-f]{2}:){5}|([0-9a-f]{2}-){5})[0-9a-f]{2}$|^([0-9a-f]{4}\.){2}[0-9a-f]{4}$|^[0-9a-f]{12}$", text):
+        raise IdentifierError(f"is not {FORMS['mac']}")
+    digits = re.sub(r"[^0-9a-f]", "", text)
+    if int(digits, 16) == 0:
+        raise IdentifierError("is the empty MAC address")
+    if int(digits[:2], 16) & 1:
+        raise IdentifierError("is a multicast or broadcast MAC address; no interface has one")
+    return ":".join(digits[index:index + 2] for index in range(0, 12, 2))
+
+
+def _guid(text: str) -> str:
+    if not re.match(r"^(0x)?[0-9a-f]{16}$|^([0-9a-f]{4}:){3}[0-9a-f]{4}$|^([0-9a-f]{2}[:-]){7}[0-9a-f]{2}$", text):
+        raise IdentifierError(f"is not {FORMS['guid']}")
+    digits = re.sub(r"[^0-9a-f]", "", text.removeprefix("0x"))
+    if int(digits, 16) == 0:
+        raise IdentifierError("is the empty GUID")
+    return ":".join(digits[index:index + 4] for index in range(0, 16, 4))
+
+
+NORMALISE: dict[str, Callable[[str], str]] = {"pci": _pci, "mac": _mac, "guid": _guid}

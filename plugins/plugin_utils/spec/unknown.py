@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that are no key of ours: a misspelt key is named, other people's variables are let be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 

@@ -5,61 +5,50 @@ Pure: no file, no node, no Ansible. ``lint`` and the action plugins call the sam
 function, so what lint accepts is what a run uses.
 """
 
-from __future__ import annotations
-
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
 from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived
-from .check_ai_environment import CHECKS as AI_CHECKS
-from .check_ai_environment import check_ai_environment
-from .check_aiacc import check_aiacc, fill_aiacc
-from .check_containers import check_containers
-from .check_cuda import check_cuda
-from .check_ddp_benchmark import CHECKS as DDP_CHECKS
-from .check_erdma import check_erdma
-from .check_erdma_driver import check_erdma_driver
-from .check_erdma_instance import check_erdma_instance
-from .check_firewall import CHECKS as FIREWALL_CHECKS
-from .check_gpu_driver import check_gpu_driver
-from .check_gpudirect import check_gpudirect
-from .check_kernel import CHECKS as KERNEL_CHECKS
-from .check_mpi import check_mpi
-from .check_nccl import check_nccl
+from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
+from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
 from .check_nccl_env import check_nccl_env
-from .check_nccl_tests import CHECKS as NCCL_TESTS_CHECKS
-from .check_nccl_tests import check_nccl_tests
-from .check_network import check_network
-from .check_nic_firmware import CHECKS as FIRMWARE_CHECKS
-from .check_nic_firmware import check_nic_firmware
-from .check_pci_tuning import check_pci_tuning
-from .check_qos import CHECKS as QOS_CHECKS
-from .check_qos import check_qos
-from .check_roce_qos import CHECKS as ROCE_QOS_CHECKS
-from .check_roce_qos import check_roce_qos
-from .check_ssh_mesh import CHECKS as MESH_CHECKS
-from .check_stack import CHECKS, check_stack
-from .check_upgrade import check_upgrade
+from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
-from .cross_key import MTU_ALLOWED, check_expect, check_fabric, check_mtu, check_profiles
-from .dicts import check_pins, check_sysctls
-from .findings import Findings, did_you_mean
+from .findings import MISSING, Findings, did_you_mean
 from .nccl_overrides import check_overrides
 from .rails import check_rails
 from .schema import FABRICS, KEYS
 from .unknown import check_unknown
-from .values import MISSING, check_key, plain
+from .values import check_key, plain
 
 __all__ = ("build_spec", "check_value", "validate_site")
 
-VALUE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
-    "rdma_expect": check_expect, "host_tuning_sysctls": check_sysctls, "rdma_stack_pins": check_pins, **CHECKS, **FIRMWARE_CHECKS,
-    **MESH_CHECKS, **FIREWALL_CHECKS, **NCCL_TESTS_CHECKS, **DDP_CHECKS, **QOS_CHECKS, **ROCE_QOS_CHECKS, **AI_CHECKS, **KERNEL_CHECKS,
-}
+Rails = list[dict[str, Any]]
 DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
+
+
+def _overrides(values: Values, _rails: Rails, findings: Findings) -> None:
+    """Of NCCL's variables, against the QoS profile; put back as text."""
+    profile = site_profile(values.get("qos_profile", NONE), values.get("qos_custom", {}))
+    overrides = check_overrides(values["nccl_overrides"], profile, findings)
+    if overrides is not MISSING and isinstance(values, dict):
+        values["nccl_overrides"] = overrides
+
+
+# Rules over several keys. One that reads a malformed key ends there.
+RULES: tuple[Callable[[Values, Rails, Findings], None], ...] = (
+    _overrides, check_rules, check_fabric.check_network, check_drivers.check_keys, check_drivers.check_stack,
+    check_erdma.check_erdma_driver, check_erdma.check_erdma_instance, check_drivers.check_nic_firmware, check_drivers.check_read_request,
+    check_drivers.check_kernel_arguments, check_drivers.check_gpu_driver, check_drivers.check_cuda, check_drivers.check_gpudirect,
+    check_jobs.check_nccl_tests_place, check_jobs.check_nccl_tests_sizes, check_jobs.check_slurm_options, check_jobs.check_nccl,
+    check_jobs.check_hpcx, check_jobs.check_ai_environment, check_qos.check_qos, check_qos.check_roce_qos, check_jobs.check_upgrade,
+    check_fabric.check_mtus, check_fabric.check_profiles, check_nccl_env, check_fabric.check_fabric, check_jobs.check_aiacc,
+)
 
 
 def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[Finding]]:
@@ -74,9 +63,10 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
     check_unknown(given, findings)
     rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
     _fill_defaults(given, checked)
-    _check_together(checked, rails, findings)
-    check_aiacc(checked, findings)
-    if any(item.severity == "error" for item in findings.items):
+    for rule in RULES:
+        with contextlib.suppress(Malformed):
+            rule(checked, rails, findings)
+    if findings.error_count():
         return None, findings.items
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
@@ -84,15 +74,15 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
     return Spec(checked), findings.items
 
 
-def _check_keys(given: dict[str, Any], findings: Findings) -> dict[str, Any]:
+def _check_keys(given: dict[str, Any], findings: Findings) -> Checked:
     """Every key by itself: converted, defaulted, or left out after a finding."""
-    checked: dict[str, Any] = {}
+    checked = Checked()
     for key in KEYS:
         value = given.get(key.name)
         if value is None:
             # An empty key (``rdma_consent:``) means its default; only required keys need a value.
             if key.required:
-                allowed = MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.field == "mtu" else key.allowed()
+                allowed = check_fabric.MTU_ALLOWED.get(str(checked.get("fabric")), key.allowed()) if key.field == "mtu" else key.allowed()
                 bare = f"; {key.field} is set, but railwright reads {key.name}" if key.field in given else ""
                 findings.error(key.name, None, "is empty" if key.name in given else "is missing" + bare, allowed)
             else:
@@ -107,10 +97,18 @@ def _check_keys(given: dict[str, Any], findings: Findings) -> dict[str, Any]:
 def check_value(key: Any, value: Any, findings: Findings) -> Any:
     """The converted value of one key by itself, or MISSING after its findings; for whoever judges a value outside of an inventory, too."""
     if key.name == "rdma_fabric" and isinstance(value, str) and value not in FABRICS:
-        findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
-        return MISSING
-    converted = check_key(key, value, key.name, findings)
-    return converted if converted is MISSING or key.name not in VALUE_CHECKS else VALUE_CHECKS[key.name](converted, findings)
+        return findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
+    before = findings.error_count()
+    checked = check_key(key, value, key.name, findings)
+    if checked is not MISSING and key.name in ENTRY_CHECKS:
+        entry = ENTRY_CHECKS[key.name]
+        if isinstance(checked, dict):
+            checked = {name: entry(f"{key.name}.{name}", name, item, findings) for name, item in checked.items()}
+        else:
+            checked = [entry(f"{key.name}[{at}]", at, item, findings) for at, item in enumerate(checked)]
+    elif checked is not MISSING and key.name in WHOLE_CHECKS:
+        checked = WHOLE_CHECKS[key.name](checked, findings)
+    return checked if findings.error_count() == before else MISSING
 
 
 def _fill_defaults(given: Mapping[str, Any], checked: dict[str, Any]) -> None:
@@ -118,53 +116,10 @@ def _fill_defaults(given: Mapping[str, Any], checked: dict[str, Any]) -> None:
     for name, by_fabric in DEFAULTS_BY_FABRIC.items():
         if name in checked and checked[name] is None:
             checked[name] = by_fabric.get(checked.get("fabric", ""), NONE)
-    fill_aiacc(checked)
+    if checked.get("aiacc_install", MISSING) is None:
+        checked["aiacc_install"] = checked.get("nccl_profile") == aiacc.PROFILE
     if checked.get("ddp_benchmark_python", MISSING) is None:
         kept = checked.get("ai_environment_kind", "none") != "none" and "ai_environment_path" in checked
         checked["ddp_benchmark_python"] = f"{checked['ai_environment_path'].rstrip('/')}/current/bin/python" if kept else "python3"
     if checked.get("network_opensm", MISSING) is None:
         checked["network_opensm"] = "opensm" in (given.get("group_names") or [])
-
-
-def _check_together(checked: dict[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
-    """Rules over several keys, each only when the keys that it reads are well-formed."""
-    if "nccl_overrides" in checked:
-        profile = site_profile(checked.get("qos_profile", NONE), checked.get("qos_custom", {}))
-        overrides = check_overrides(checked["nccl_overrides"], profile, findings)
-        if overrides is not MISSING:
-            checked["nccl_overrides"] = overrides
-    check_network(checked, rails, findings)
-    check_stack(checked, findings)
-    check_erdma(checked, findings)
-    check_erdma_driver(checked, findings)
-    check_erdma_instance(checked, rails, findings)
-    check_nic_firmware(checked, findings)
-    check_pci_tuning(checked, findings)
-    check_gpu_driver(checked, findings)
-    check_cuda(checked, findings)
-    check_gpudirect(checked, findings)
-    check_nccl_tests(checked, findings)
-    check_nccl(checked, findings)
-    check_mpi(checked, findings)
-    check_ai_environment(checked, findings)
-    check_qos(checked, findings)
-    check_roce_qos(checked, findings)
-    check_containers(checked, findings)
-    check_upgrade(checked, findings)
-    if "fabric" not in checked:
-        return
-    fabric = checked["fabric"]
-    mode = checked.get("network_ipoib_mode", "connected")
-    if "mtu" in checked:
-        check_mtu("rdma_mtu", checked["mtu"], fabric, mode, findings)
-    for rail in rails:
-        if rail["mtu"] is not None and rail["mtu"] != checked.get("mtu"):
-            check_mtu(f"rdma_rails[{rail['index']}].mtu", rail["mtu"], fabric, mode, findings)
-    if "nccl_profile" in checked and "qos_profile" in checked:
-        check_profiles(checked, findings)
-    check_nccl_env(checked, rails, findings)
-    if "rdma_stack" in checked and "expect" in checked and "network_manage_addresses" in checked:
-        check_fabric(checked, rails, findings)
-    if fabric != "infiniband" and checked.get("network_opensm"):
-        findings.error("network_opensm", True, f"a subnet manager runs on InfiniBand; rdma_fabric is {fabric}",
-                       "false, and no host in group opensm")

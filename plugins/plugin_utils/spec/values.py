@@ -5,17 +5,15 @@ Numbers and booleans may arrive as text (an INI inventory, a template under
 ansible-core 2.16), so text that reads as one is taken; nothing else is guessed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from .findings import Findings
+from .findings import MISSING, Findings
 from .key import TYPE_WORDS, Key
 
-MISSING = object()
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")
 _SHIFTS = {"K": 10, "M": 20, "G": 30}
@@ -88,14 +86,12 @@ def as_bool(value: Any) -> bool | None:
     return None
 
 
-def convert(kind: str, value: Any) -> tuple[bool, Any]:
-    """(True, the value as this type) or (False, None)."""
-    if kind in ("int", "number", "bool"):
-        converted: Any = {"int": as_int, "number": as_number, "bool": as_bool}[kind](value)
-        return converted is not None, converted
-    if kind == "str":
-        return isinstance(value, str), value
-    return isinstance(value, list if kind == "list" else dict), value
+CONVERT: dict[str, Callable[[Any], Any]] = {  # None: not of this type
+    "int": as_int, "number": as_number, "bool": as_bool,
+    "str": lambda value: value if isinstance(value, str) else None,
+    "list": lambda value: value if isinstance(value, list) else None,
+    "dict": lambda value: value if isinstance(value, dict) else None,
+}
 
 
 def check_key(key: Key, value: Any, path: str, findings: Findings) -> Any:
@@ -105,23 +101,16 @@ def check_key(key: Key, value: Any, path: str, findings: Findings) -> Any:
         value = str(value)
     if key.type == "str" and isinstance(value, bool) and "true" in key.choices:
         value = "true" if value else "false"  # YAML reads the word as a boolean; Ansible's own check of arguments turns it back too
-    good, converted = convert(key.type, value)
-    if not good:
-        findings.error(path, value, _wrong_type(key, value), key.allowed())
-        return MISSING
+    converted = CONVERT[key.type](value)
+    if converted is None:
+        return findings.error(path, value, f"must be {TYPE_WORDS[key.type]}, not {type_name(value)}", key.allowed())
     if key.type == "list":
         return _check_elements(key, converted, path, findings)
     if key.type == "str" and not _matches(key, converted):
-        findings.error(path, value, f"is not a value that {path} can have" if key.choices else "must be " + key.form, key.allowed())
-        return MISSING
+        return findings.error(path, value, f"is not a value that {path} can have" if key.choices else "must be " + key.form, key.allowed())
     if (key.minimum is not None and converted < key.minimum) or (key.maximum is not None and converted > key.maximum):
-        findings.error(path, value, "is out of range", key.allowed())
-        return MISSING
+        return findings.error(path, value, "is out of range", key.allowed())
     return converted
-
-
-def _wrong_type(key: Key, value: Any) -> str:
-    return f"must be {TYPE_WORDS[key.type]}, not {type_name(value)}"
 
 
 def _matches(key: Key, value: str) -> bool:
@@ -132,15 +121,9 @@ def _matches(key: Key, value: str) -> bool:
 
 
 def _check_elements(key: Key, value: Any, path: str, findings: Findings) -> Any:
-    if key.elements != "str":
-        return value
-    good = True
-    for index, element in enumerate(value):
+    for index, element in enumerate(value if key.elements == "str" else ()):
         if not isinstance(element, str):
             findings.error(f"{path}[{index}]", element, f"must be text, not {type_name(element)}", key.allowed())
         elif not _matches(key, element):
             findings.error(f"{path}[{index}]", element, f"is not a value that {path} can hold", key.allowed())
-        else:
-            continue
-        good = False
-    return value if good else MISSING
+    return MISSING if findings.has_error(path) else value

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright artifacts``: everything that is ever downloaded, to mirror it or to look at it first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
 from railwright.cli.session import judged_inventory
 from railwright.exitcodes import InputError
-
-if TYPE_CHECKING:
-    from railwright.artifact_rows import Row
 
 HELP = """List what railwright downloads: URL, version, how it is recognised, and where that was read. No node is touched.
 
@@ -36,12 +29,8 @@ def command(inventory: OptionalInventory = None, limit: Limit = None, form: Outp
     if form is Format.JSON:
         console.print_json([row.as_dict() for row in rows])
         return
-    cells = [(row.name, row.version, row.kind, _pin(row), row.taken_from or row.url) for row in rows]
+    cells = [(row.name, row.version, row.kind, " ".join(filter(None, (row.pin, row.value))), row.taken_from or row.url) for row in rows]
     if cells:
         console.table(("artifact", "version", "kind", "pin", "URL"), cells, indent=0)
     waiting = sum(row.value is None for row in rows)
     console.note(console.count(len(rows), "artifact") + (f"; {waiting} refused until rdma_artifact_pins names them" if waiting else ""))
-
-
-def _pin(row: Row) -> str:
-    return row.pin if row.value is None else f"{row.pin} {row.value}"

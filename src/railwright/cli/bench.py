@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright bench``: nccl-tests on the provisioned cluster, judged; and the training benchmark."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import bench_text, console, verdicts
+from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall
-from railwright.cli.validate import All
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.session import Session, heading, node_counts
+from railwright.cli.validate import All, conclusion
 from railwright.events import RunOutcome
 from railwright.exitcodes import InputError
+from railwright.report import bench as rows
 from railwright.report import write_report
 from railwright.runs import Run, runs_directory
 
@@ -34,14 +34,13 @@ PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit. Def
 COLLECTIVE_HELP = "Which collective to run; may be given several times. Default: as the inventory says, else all_reduce."
 BUSBW_HELP = "GB/s busbw that a collective must reach, such as all_reduce=340; may be given several times. Adds to the inventory's."
 LAUNCHER_HELP = "auto, local, mpi or slurm. Default: as the inventory says, else auto."
-DDP_HELP = "Run the training benchmark (PyTorch DDP) too, after nccl-tests."
 TESTS_HELP = "Run nccl-tests; --no-nccl-tests leaves the training benchmark alone."
 
-Purpose = Annotated[str | None, typer.Option("--purpose", metavar="NAME", help=PURPOSE_HELP, show_default=False)]
-Collectives = Annotated[list[str] | None, typer.Option("--collective", metavar="NAME", help=COLLECTIVE_HELP, show_default=False)]
-MinBusbw = Annotated[list[str] | None, typer.Option("--min-busbw", metavar="NAME=GBPS", help=BUSBW_HELP, show_default=False)]
-Launcher = Annotated[str | None, typer.Option("--launcher", metavar="NAME", help=LAUNCHER_HELP, show_default=False)]
-Ddp = Annotated[bool, typer.Option("--ddp", help=DDP_HELP)]
+Purpose = Annotated[str | None, option("--purpose", metavar="NAME", help=PURPOSE_HELP)]
+Collectives = Annotated[list[str] | None, option("--collective", metavar="NAME", help=COLLECTIVE_HELP)]
+MinBusbw = Annotated[list[str] | None, option("--min-busbw", metavar="NAME=GBPS", help=BUSBW_HELP)]
+Launcher = Annotated[str | None, option("--launcher", metavar="NAME", help=LAUNCHER_HELP)]
+Ddp = Annotated[bool, typer.Option("--ddp", help="Run the training benchmark (PyTorch DDP) too, after nccl-tests.")]
 NcclTests = Annotated[bool, typer.Option("--nccl-tests/--no-nccl-tests", help=TESTS_HELP)]
 
 OPTIONS = {
@@ -53,17 +52,9 @@ OPTIONS = {
 
 
 def command(
-    inventory: Inventory,
-    limit: Limit = None,
-    purpose: Purpose = None,
-    collective: Collectives = None,
-    min_busbw: MinBusbw = None,
-    launcher: Launcher = None,
-    ddp: Ddp = False,
-    nccl_tests: NcclTests = True,
-    every: All = False,
-    form: OutputFormat = Format.TEXT,
-) -> None:
+    inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, min_busbw: MinBusbw = None,
+    launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True, every: All = False, form: OutputFormat = Format.TEXT,
+) -> None:  # fmt: skip
     if not ddp and not nccl_tests:
         raise InputError("--no-nccl-tests: nothing is left to run; allowed: together with --ddp")
     wanted = {
@@ -80,31 +71,25 @@ def command(
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
         raise
-    code = overall(outcome)
-    nodes = {name: node_document(host) | {"problems": host.problems} for name, host in sorted(outcome.hosts.items())}
-    summary = node_counts(outcome) | {"verdicts": verdicts.counts(outcome.verdicts), "exit_code": int(code)}
-    stored = session.store(nodes, outcome.verdicts, summary, code, bench=outcome.bench, ddp=outcome.ddp)
-    if form is Format.JSON:
-        document = {"nodes": nodes, "verdicts": verdicts.ordered(outcome.verdicts), "bench": outcome.bench, "ddp": outcome.ddp}
-        console.print_json(document | {"summary": summary})
-    else:
-        show(outcome, every=every)
+    end, documents = conclusion(outcome), {"bench": outcome.bench, "ddp": outcome.ddp}
+    stored = session.store(end, outcome.verdicts, **documents)
+    session.show(end, lambda: show(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
     if stored is not None:
         report(stored, form)
-    raise typer.Exit(code)
+    raise typer.Exit(end.code)
 
 
 def floors(options: list[str]) -> dict[str, float]:
     """``all_reduce=340`` as the inventory's mapping; whether there is such a collective is the linter's to say."""
     found = {}
-    for option in options:
-        name, equals, value = option.partition("=")
+    for text in options:
+        name, equals, value = text.partition("=")
         try:
             figure = float(value)
         except ValueError:
             figure = math.nan
         if not name or not equals or not math.isfinite(figure):
-            raise InputError(f"--min-busbw {option}: is no floor; allowed: NAME=GBPS such as all_reduce=340")
+            raise InputError(f"--min-busbw {text}: is no floor; allowed: NAME=GBPS such as all_reduce=340")
         found[name] = figure
     return found
 
@@ -145,9 +130,9 @@ def settle(outcome: RunOutcome) -> None:
 
 def show(outcome: RunOutcome, *, every: bool) -> None:
     if outcome.bench is not None:
-        bench_text.show_bench(outcome.bench)
+        show_bench(outcome.bench)
     if outcome.ddp is not None:
-        bench_text.show_ddp(outcome.ddp)
+        show_ddp(outcome.ddp)
     for _name, host in sorted(outcome.hosts.items()):
         if host.status != "ok":
             heading(host)
@@ -168,3 +153,37 @@ def report(stored: Run, form: Format) -> None:
         console.note(line)
     else:
         console.say(line)
+
+
+HCAS = 8  # ranks whose HCAs are shown; the report has all
+
+
+def show_bench(bench: dict[str, Any]) -> None:
+    _show_table(*rows.versions(bench))
+    for run in rows.objects(bench.get("runs")):
+        _show_run(bench, run)
+
+
+def _show_run(bench: dict[str, Any], run: dict[str, Any]) -> None:
+    console.out().line()
+    console.say(console.styled(rows.title(bench, run), "node"))
+    _show_table(rows.SIZES, rows.size_rows(run))
+    hcas = rows.hcas(run)
+    more = f"; {len(hcas) - HCAS} more" if len(hcas) > HCAS else ""
+    lines = {"busbw": rows.judged(run), "run": rows.ended(run), "transport": rows.transport(run)}
+    console.pairs(lines | ({"HCAs": "; ".join(hcas[:HCAS]) + more} if hcas else {}))
+    if not run.get("complete"):
+        for line in run.get("tail") or []:
+            console.say(console.styled(f"    {line}", "dim"))
+
+
+def _show_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    if rows:
+        console.table(header, rows)
+
+
+def show_ddp(ddp: dict[str, Any]) -> None:
+    console.out().line()
+    console.say(console.styled("training", "node"), rows.training(ddp))
+    _show_table(*rows.versions(ddp))
+    console.table(rows.STEPS, [rows.step_row(ddp)])

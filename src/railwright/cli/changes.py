@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How plan and apply show changes: grouped by area, values cut to fit, nothing hidden in silence."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -38,23 +36,29 @@ def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str],
     return [(list(names), changes) for names, changes in sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))]
 
 
-def show_hosts(
-    hosts: Mapping[str, HostOutcome], more: Callable[[HostOutcome], Mapping[str, str]], text: Callable[[HostOutcome], str] | None = None
-) -> None:
-    """Each node with its problems, notes and refusals. ``more``: lines of the verb's own; ``text``: in place of the count of changes."""
+def show_hosts(hosts: Mapping[str, HostOutcome], restore_point: str = "", text: Callable[[HostOutcome], str] | None = None) -> None:
+    """Each node with its problems, notes and refusals.
+
+    ``restore_point``: how it is called, of a verb that leaves one; of any other the drivers are shown. ``text``: in place of the count
+    of changes.
+    """
     for _name, host in sorted(hosts.items()):
         heading(host, (text or host_line)(host))
         if host.problems:
-            problem_table(host.problems)
-        console.pairs(more(host))
-        note_lines(host.notes)
-        show_refusal(host)
+            rows = [(console.styled(item.get("area"), "failed"), item.get("subject"), item.get("message")) for item in host.problems]
+            console.table(("problem in", "subject", "message"), rows)
+        if not restore_point:
+            console.pairs(host.drivers)
+        elif host.restore_point:
+            console.pairs({restore_point: host.restore_point})
+        for note in host.notes:
+            console.say(console.styled("  note:", "dim"), note)
+        if host.refused:
+            _show_refusal(host)
 
 
-def show_refusal(host: HostOutcome) -> None:
+def _show_refusal(host: HostOutcome) -> None:
     """Exactly what lacks consent, and the two ways to give it."""
-    if not host.refused:
-        return
     classes = sorted({str(change.get("disruption")) for change in host.refused})
     for name in classes:
         needing = [str(change.get("what")) for change in host.refused if change.get("disruption") == name]
@@ -92,18 +96,7 @@ def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:
     return any(is_shortened(change.get(key)) for change in changes for key in ("before", "after"))
 
 
-def note_lines(notes: Iterable[str]) -> None:
-    for text in notes:
-        console.say(console.styled("  note:", "dim"), text)
-
-
-def problem_table(problems: list[dict[str, Any]]) -> None:
-    rows = [(console.styled(problem.get("area"), "failed"), problem.get("subject"), problem.get("message")) for problem in problems]
-    console.table(("problem in", "subject", "message"), rows)
-
-
 def disruptions(hosts: Iterable[HostOutcome]) -> dict[str, int]:
-    """How many changes of each disruption class there are."""
     return dict(sorted(Counter(str(change.get("disruption")) for host in hosts for change in host.changes).items()))
 
 

@@ -5,8 +5,6 @@ On a terminal tables fit its width. Into a file or a pipe no cell is wrapped, so
 `grep` finds a line whole. rich heeds NO_COLOR, FORCE_COLOR and TERM=dumb itself.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -17,30 +15,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from railwright import strict_json
 from railwright.report.text import printable
+from railwright.writing import json_text
 
 PIPE_WIDTH = 4096  # wider than any row that we print: cells are cut at report.text.SHORT
 
 STYLE = {
-    "dim": "dim",
+    **dict.fromkeys(("dim", "none"), "dim"),
     "node": "bold",
-    "ok": "green",
-    "pass": "green",
-    "fail": "bold red",
-    "failed": "bold red",
+    **dict.fromkeys(("ok", "pass"), "green"),
+    **dict.fromkeys(("fail", "failed", "error"), "bold red"),
     "unreachable": "bold magenta",
-    "warn": "yellow",
-    "warning": "yellow",
-    "unknown": "yellow",
-    "unproven": "yellow",
-    "error": "bold red",
-    "none": "dim",
+    **dict.fromkeys(("warn", "warning", "unknown", "unproven", "link", "reload"), "yellow"),
     "restart": "cyan",
-    "link": "yellow",
-    "reload": "yellow",
-    "management": "red",
-    "reboot": "red",
+    **dict.fromkeys(("management", "reboot"), "red"),
 }
 
 
@@ -58,7 +46,7 @@ def err() -> Console:
 
 def print_json(document: Any) -> None:
     """The one document of JSON mode."""
-    sys.stdout.write(strict_json.dumps(document))
+    sys.stdout.write(json_text(document))
 
 
 def say(*parts: str | Text) -> None:
@@ -77,7 +65,6 @@ def styled(text: object, kind: str | None = None) -> Text:
 
 
 def pairs(values: Mapping[str, str]) -> None:
-    """Labels and what stands beside them, one a line."""
     for label, value in values.items():
         say(f"  {label}: {value}")
 

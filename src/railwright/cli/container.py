@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.captured import Sysroot, captured_tree
-from railwright.cli.options import Format, Limit, OptionalInventory
+from railwright.cli.options import Format, Limit, OptionalInventory, option
+from railwright.cli.session import Sysroot, captured_tree
 from railwright.exitcodes import ExitCode, InputError, combine
 
 if TYPE_CHECKING:
@@ -60,32 +60,21 @@ PATTERNS = {  # what an option must look like; the inventory's keys have the sam
     "--near": (r"[A-Za-z0-9][A-Za-z0-9._:-]*", "an HCA, a rail, a PCI address, or gpu0, gpu1 …"),
 }
 
-FormOption = Annotated[
-    Output | None, typer.Option("--format", "-f", help="Default: the command line of the node's runtime.", show_default=False)]
-Image = Annotated[str | None, typer.Option("--image", metavar="NAME", help="Default: containers_image.", show_default=False)]
+FormOption = Annotated[Output | None, option("--format", "-f", help="Default: the command line of the node's runtime.")]
+Image = Annotated[str | None, option("--image", metavar="NAME", help="Default: containers_image.")]
 ImageCuda = Annotated[
-    str | None, typer.Option("--image-cuda", metavar="RELEASE", help="The image's CUDA. Default: read where the node has the image.",
-                             show_default=False)]
-ImageOs = Annotated[
-    str | None, typer.Option("--image-os", metavar="OS", help="The image's distribution, for a Containerfile.", show_default=False)]
-Near = Annotated[
-    str | None, typer.Option("--near", metavar="DEVICE", help="CPUs and memory of the NUMA node of an HCA, rail or GPU (gpu0).",
-                             show_default=False)]
+    str | None, option("--image-cuda", metavar="RELEASE", help="The image's CUDA. Default: read where the node has the image.")]
+ImageOs = Annotated[str | None, option("--image-os", metavar="OS", help="The image's distribution, for a Containerfile.")]
+Near = Annotated[str | None, option("--near", metavar="DEVICE", help="CPUs and memory of the NUMA node of an HCA, rail or GPU (gpu0).")]
 Mad = Annotated[bool, typer.Option("--mad", help="umad and issm devices too, for subnet management tools.")]
 PodNetwork = Annotated[bool, typer.Option("--pod-network", help="A pod with a network of its own, not the host's.")]
-Resource = Annotated[
-    str | None, typer.Option("--rdma-resource", metavar="NAME", help="What the cluster's device plugin calls RDMA devices.",
-                             show_default=False)]
-JobOption = Annotated[
-    str | None, typer.Option("--job", metavar="PATTERN", help="The nodes of the job, for ranks. Default: all nodes.", show_default=False)]
+Resource = Annotated[str | None, option("--rdma-resource", metavar="NAME", help="What the cluster's device plugin calls RDMA devices.")]
+JobOption = Annotated[str | None, option("--job", metavar="PATTERN", help="The nodes of the job, for ranks. Default: all nodes.")]
 MasterAddress = Annotated[
-    str | None, typer.Option("--master-addr", metavar="ADDRESS", help="Where rank 0 is reached. Default: the first node's own address.",
-                             show_default=False)]
+    str | None, option("--master-addr", metavar="ADDRESS", help="Where rank 0 is reached. Default: the first node's own address.")]
 MasterPort = Annotated[int, typer.Option("--master-port", metavar="PORT", min=1024, max=65535, help="Where rank 0 listens.")]
-Processes = Annotated[
-    int | None, typer.Option("--nproc-per-node", metavar="NUMBER", min=1, max=1024, help="Default: one for each GPU.", show_default=False)]
-Command = Annotated[
-    list[str] | None, typer.Argument(metavar="[-- COMMAND]...", help="What runs in the container.", show_default=False)]
+Processes = Annotated[int | None, option("--nproc-per-node", metavar="NUMBER", min=1, max=1024, help="Default: one for each GPU.")]
+Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND]...", help="What runs in the container.", show_default=False)]
 
 
 @dataclass(frozen=True)
@@ -94,16 +83,9 @@ class Wish:
 
     form: Output | None
     options: Options
-    image: str | None
     master: str | None
     port: int
     pattern: str | None
-
-
-def build() -> typer.Typer:
-    app = typer.Typer(help="Containers that use RDMA devices and GPUs.", no_args_is_help=True)
-    app.command("flags", help=HELP)(flags)
-    return app
 
 
 def flags(
@@ -120,7 +102,7 @@ def flags(
         raise InputError("--pod-network is for pods; allowed: with --format kubernetes or json")
     chosen = Options(image=image, image_cuda=image_cuda, image_os=image_os, near=near, mad=mad, pod_network=pod_network,
                      rdma_resource=rdma_resource, processes=nproc_per_node, command=tuple(words or ()))
-    wish = Wish(form, chosen, image, master_addr, master_port, job)
+    wish = Wish(form, chosen, master_addr, master_port, job)
     if sysroot is not None:
         raise typer.Exit(_captured(sysroot, inventory, limit, wish))
     if inventory is None:
@@ -129,10 +111,10 @@ def flags(
 
 
 def _check(given: Mapping[str, str | None]) -> None:
-    for option, value in given.items():
-        pattern, allowed = PATTERNS[option]
+    for name, value in given.items():
+        pattern, allowed = PATTERNS[name]
         if value is not None and not re.fullmatch(pattern, value):
-            raise InputError(f"{option} {value}: allowed: {allowed}")
+            raise InputError(f"{name} {value}: allowed: {allowed}")
 
 
 def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
@@ -142,12 +124,13 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
     session.judge()
     specs = _specs(inventory, wish.pattern)
     variables: dict[str, Any] = {"rdma_container_job": list(specs)}
-    if wish.image is not None:
-        variables["rdma_container_image"] = wish.image
+    if wish.options.image is not None:
+        variables["rdma_container_image"] = wish.options.image
     outcome = session.run("container_flags", variables)
     require(outcome, lambda host: host.container is not None, "container flags")
     looks = {host.name: host.container for host in outcome.hosts.values() if host.container is not None}
-    made = _containers(looks, _all_specs(inventory, specs, looks), list(specs), wish)
+    # Those of nodes outside the job too, whose flags were asked for.
+    made = _containers(looks, specs if set(looks) <= set(specs) else _specs(inventory, None), list(specs), wish)
     documents: dict[str, Any] = {}
     for host in outcome.hosts.values():
         if host.status != "ok":
@@ -158,13 +141,14 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
 
 def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:
     """One tree is one node: without an inventory by itself, with one as the node that --limit names."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look_at_tree
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look as inspect
+    from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 
     tree = captured_tree(sysroot)
     if inventory is None:
         if limit is not None or wish.pattern is not None:
             raise InputError("--limit and --job choose nodes of an inventory; give -i INVENTORY too")
-        look = look_at_tree(tree, None, wish.image)
+        look = inspect(TreeHost(tree), None, wish.options.image)
         name = str(look.get("hostname") or sysroot.name)
         return _show(_containers({name: look}, {}, [name], wish), wish.form, {})
     chosen = _specs(inventory, limit)
@@ -172,14 +156,11 @@ def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wi
         raise InputError(f"--sysroot {sysroot} is one node, and the inventory has {len(chosen)}; allowed: --limit with the name of one")
     ((name, spec),) = chosen.items()
     job = _specs(inventory, wish.pattern)
-    look = look_at_tree(tree, spec, wish.image or spec["containers_image"])
-    look["first_addresses"] = _rail_addresses(next(iter(job.values())))
+    look = inspect(TreeHost(tree), spec, wish.options.image or spec["containers_image"])
+    first = next(iter(job.values()))  # without Ansible's own variables, which lint does not read
+    rails = [rail.address.partition("/")[0] for rail in first.rails if rail.address is not None]
+    look["first_addresses"] = [*first["ssh_mesh_addresses"], *rails]
     return _show(_containers({name: look}, {**job, **chosen}, list(job), wish), wish.form, {})
-
-
-def _rail_addresses(spec: Spec) -> list[str]:
-    """Without Ansible's own variables, which lint does not read."""
-    return [*spec["ssh_mesh_addresses"], *(rail.address.partition("/")[0] for rail in spec.rails if rail.address is not None)]
 
 
 def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
@@ -187,28 +168,19 @@ def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
     from railwright.cli.session import opened
 
     loaded = opened(inventory, pattern, Format.TEXT)
-    from railwright.lint.lint import build_specs
+    from railwright.lint import build_specs
 
     specs, findings = build_specs(loaded)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        first = errors[0]
+    first = next((finding for finding in findings if finding.severity == "error"), None)
+    if first is not None:
         raise InputError(f"{inventory}: {first.host}: {first.key}: {first.message}; allowed: {first.allowed}")
     return {name: specs[name] for name in loaded.hosts}
-
-
-def _all_specs(inventory: Path, specs: dict[str, Spec], looks: Mapping[str, Any]) -> dict[str, Spec]:
-    """Those of nodes outside the job too, whose flags were asked for."""
-    return specs if set(looks) <= set(specs) else _specs(inventory, None)
 
 
 def _containers(looks: Mapping[str, dict[str, Any]], specs: Mapping[str, Spec], ranks: list[str], wish: Wish) -> list[Container]:
     from railwright.container_flags.model import container
 
-    made = []
-    for name, look in looks.items():
-        made.append(container(name, look, _options(wish, specs.get(name)), _job(name, looks, ranks, wish)))
-    return made
+    return [container(name, look, _options(wish, specs.get(name)), _job(name, looks, ranks, wish)) for name, look in looks.items()]
 
 
 def _options(wish: Wish, spec: Spec | None) -> Options:
@@ -219,13 +191,13 @@ def _options(wish: Wish, spec: Spec | None) -> Options:
         return replace(wish.options, form=form, runtime=runtime or "auto")
     return replace(
         wish.options, form=form, runtime=runtime or spec["containers_runtime"], gpu=spec["containers_gpu"],
-        image=wish.image or spec["containers_image"],
+        image=wish.options.image or spec["containers_image"],
         shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric, spec=spec)  # fmt: skip
 
 
 def _job(name: str, looks: Mapping[str, dict[str, Any]], ranks: list[str], wish: Wish) -> Job:
     """A node's place in the job: ranks are in the order of the inventory, and rank 0's own address is everybody's master."""
-    from railwright.container_flags.kubernetes import NAME, pod_name
+    from railwright.container_flags import NAME, pod_name
     from railwright.container_flags.model import usable_address
     from railwright.container_flags.torchrun import LOOPBACK, Job
 
@@ -258,3 +230,6 @@ def _show(made: list[Container], form: Output | None, documents: dict[str, Any])
     else:
         sys.stdout.write(rendered(form.value if form is not None else None, [item for item in made if not item.problems]))
     return ExitCode.FAILED if any(item.problems for item in made) else ExitCode.OK
+
+
+ABOUT, VERBS = "Containers that use RDMA devices and GPUs.", {"flags": (flags, HELP)}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright drift``: what differs from the inventory, since when, and by whom; one look a node."""
 
-from __future__ import annotations
-
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,16 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from railwright import strict_json
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.options import Format, Inventory, Limit, option
+from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
-from railwright.drift.fleet import SEVERITIES, fleet, folded_cell, rank
+from railwright.drift import SEVERITIES, as_prometheus, fleet, folded_cell, rank, read_history, remember, unasked, write_history
 from railwright.events import HostOutcome, RunOutcome
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import InputError
 from railwright.report.text import is_shortened, short
+from railwright.writing import json_text, write_atomic
 
 HELP = """Show what differs from the inventory: by node, area and severity, since when, and by whom where a node has a record of it. \
 Change nothing.
@@ -38,8 +37,6 @@ Examples:
 
 
 class DriftFormat(StrEnum):
-    """How the result is printed."""
-
     TEXT = "text"
     JSON = "json"
     JUNIT = "junit"
@@ -55,21 +52,17 @@ class Severity(StrEnum):
 FORMAT_HELP = "text for people; json: one document; junit: for CI; prometheus: for node_exporter's textfile collector."
 DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
 AREA_HELP = "Only this area (network, nccl, hca …); may be given several times."
-Areas = Annotated[list[str] | None, typer.Option("--area", metavar="AREA", help=AREA_HELP, show_default=False)]
+Areas = Annotated[list[str] | None, option("--area", metavar="AREA", help=AREA_HELP)]
 Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=OUTPUT_HELP, show_default=False)]
+Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help=OUTPUT_HELP)]
 READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no secret
 
 
 def command(
-    inventory: Inventory,
-    limit: Limit = None,
-    area: Areas = None,
-    severity: Worst = Severity.MINOR,
-    form: DriftForm = DriftFormat.TEXT,
+    inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, form: DriftForm = DriftFormat.TEXT,
     output: Output = None,
-) -> None:
+) -> None:  # fmt: skip
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
     known_areas(area or [])
@@ -77,20 +70,17 @@ def command(
     outcome = session.run("drift")
     require(outcome, lambda host: host.drift is not None, "drift")
     seen = keep_history(session, outcome)
-    nodes = {name: _node(host, seen.get(name, {}), area or [], severity) for name, host in sorted(outcome.hosts.items())}
-    drifted = any(node["findings"] for node in nodes.values())
-    code = overall(outcome, *([ExitCode.DRIFT] if drifted else []))
-    summary = _summary(outcome, nodes, code)
-    run = session.store(nodes, [], summary, code) or session.record(nodes, [], summary, code)
+
+    def document(host: HostOutcome) -> dict[str, Any]:
+        return _node(host, seen.get(host.name, {}), area or [], severity)
+
+    end = concluded(outcome, document, _totals, lambda node: node["findings"])
+    run = session.store(end) or session.record(end)
     if form is DriftFormat.TEXT:
-        _show(outcome, nodes, summary)
+        _show(outcome, end.nodes, end.summary)
     else:
-        _print(_machine_form(form, run, nodes, summary), output)
-    raise typer.Exit(code)
-
-
-def _now(session: Session) -> str:
-    return session.started.isoformat(timespec="seconds")
+        _print(_machine_form(form, run, end.nodes, end.summary), output)
+    raise typer.Exit(end.code)
 
 
 def known_areas(names: list[str]) -> None:
@@ -101,10 +91,6 @@ def known_areas(names: list[str]) -> None:
         raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(KNOWN_AREAS)}")
 
 
-def _keys(host: HostOutcome) -> list[str]:
-    return [str(finding.get("key")) for finding in (host.drift or {}).get("findings", [])]
-
-
 def _node(host: HostOutcome, seen: dict[str, str], areas: list[str], worst: Severity) -> dict[str, Any]:
     """One node of the document: its findings that were asked for, each with when it was first seen here."""
     drift = host.drift or {}
@@ -113,26 +99,22 @@ def _node(host: HostOutcome, seen: dict[str, str], areas: list[str], worst: Seve
         if (areas and finding.get("area") not in areas) or rank(finding.get("severity")) > SEVERITIES.index(worst):
             continue
         findings.append({**finding, "since": moment(finding.get("since")), "first_seen": seen.get(str(finding.get("key")))})
-    return node_document(host) | {"findings": findings, "unknown": drift.get("unknown", []), "drivers": drift.get("drivers", {})}
+    return {"findings": findings, "unknown": drift.get("unknown", []), "drivers": drift.get("drivers", {})}
 
 
-def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+def _totals(nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     counted = Counter(str(finding.get("severity")) for node in nodes.values() for finding in node["findings"])
-    return node_counts(outcome) | {
-        "drifted": sum(bool(node["findings"]) for node in nodes.values()),
-        "findings": {severity: counted.get(severity, 0) for severity in SEVERITIES},
-        "exit_code": int(code),
-    }
+    drifted = sum(bool(node["findings"]) for node in nodes.values())
+    return {"drifted": drifted, "findings": {severity: counted.get(severity, 0) for severity in SEVERITIES}}
 
 
 def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, str]]:
     """Since when each difference is there, this run's last look included. A remediation is one too: what it mended is forgotten."""
-    from railwright.drift.history import read_history, remember, unasked, write_history
-
     before = read_history(session.inventory)
-    answers = {name: host for name, host in outcome.hosts.items() if host.drift is not None}
-    found = {name: _keys(host) + unasked(before.get(name, {}), (host.drift or {}).get("unasked", [])) for name, host in answers.items()}
-    seen = remember(before, found, _now(session))
+    answers = {name: host.drift for name, host in outcome.hosts.items() if host.drift is not None}
+    keys = {name: [str(finding.get("key")) for finding in drift.get("findings", [])] for name, drift in answers.items()}
+    found = {name: own + unasked(before.get(name, {}), answers[name].get("unasked", [])) for name, own in keys.items()}
+    seen = remember(before, found, session.started.isoformat(timespec="seconds"))
     try:
         write_history(session.inventory, seen)
     except OSError as error:
@@ -142,26 +124,19 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
 
 def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
     if form is DriftFormat.JUNIT:
-        from railwright.report.cases import cases_of
-        from railwright.report.junit import as_junit
+        from railwright.report.cases import as_junit, cases_of
 
         return as_junit(run, cases_of(run))
     if form is DriftFormat.PROMETHEUS:
-        from railwright.drift.prometheus import as_prometheus
-
         return as_prometheus(nodes, datetime.now(UTC).timestamp())
     rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]
-    return strict_json.dumps({"nodes": nodes, "fleet": rows, "summary": summary})
+    return json_text({"nodes": nodes, "fleet": rows, "summary": summary})
 
 
 def _print(text: str, output: Path | None) -> None:
     if output is None:
-        import sys
-
         sys.stdout.write(text)
         return
-    from railwright.writing import write_atomic
-
     try:
         write_atomic(output, text, READABLE)
     except OSError as error:
@@ -190,14 +165,8 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
 
 def _row(row: Any) -> tuple[object, ...]:
     finding = row.finding
-    since, values = finding.get("since"), (finding.get("expected"), finding.get("found"))
-    return (
-        console.styled(finding.get("severity"), {"critical": "fail", "major": "warn"}.get(str(finding.get("severity")), "dim")),
-        folded_cell(row.nodes),
-        finding.get("area"),
-        finding.get("what"),
-        "" if values == (None, None) else short(values[0]),
-        finding.get("why") if values == (None, None) else short(values[1]),
-        since or f"seen {finding.get('first_seen')}",
-        finding.get("by") or "",
-    )
+    severity = console.styled(finding.get("severity"), {"critical": "fail", "major": "warn"}.get(str(finding.get("severity")), "dim"))
+    values = (finding.get("expected"), finding.get("found"))
+    shown = ("", finding.get("why")) if values == (None, None) else (short(values[0]), short(values[1]))
+    since = finding.get("since") or f"seen {finding.get('first_seen')}"
+    return severity, folded_cell(row.nodes), finding.get("area"), finding.get("what"), *shown, since, finding.get("by") or ""

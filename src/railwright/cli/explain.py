@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL settings (``explain_nccl``)."""
+"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL settings."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console, explain_nccl
-from railwright.cli.captured import Sysroot, show_documents
+from railwright.cli import console
+from railwright.cli.nccl import explain as explain_variable
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
+from railwright.cli.session import Sysroot, judged_inventory, show_documents
 from railwright.exitcodes import InputError
 from railwright.report.text import value_text
 
@@ -38,22 +38,21 @@ def command(
     name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT
 ) -> None:
     if name == "gpudirect":
-        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, _of_tree, lambda host: host.explanation, show))
+        from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
+        from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+
+        def of_tree(tree: str) -> dict[str, Any]:
+            return explain(TreeHost(tree), None)
+
+        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation, show))
     if sysroot is not None:
         raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
-    explain_nccl.explain(name, inventory, limit, form)
-
-
-def _of_tree(tree: str) -> dict[str, Any]:
-    from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
-
-    return explain_tree(tree)
+    _nccl(name, inventory, limit, form)
 
 
 def show(explanation: dict[str, Any]) -> None:
-    """The path and the reason, then the alternatives, then what it rests on."""
     path, problem = str(explanation.get("path")), explanation.get("problem")
     console.say("  path:", console.styled(path, "fail" if problem else "dim" if path == "none" else "ok"))
     console.say(f"  because: {explanation.get('reason')}")
@@ -71,3 +70,115 @@ def show(explanation: dict[str, Any]) -> None:
 
 def _shown(value: Any) -> str:
     return ABSENT if value is None else {True: "yes", False: "no"}[value] if isinstance(value, bool) else value_text(value)
+
+
+FOUND = "(found on the node)"
+LEFT_OUT = "(left out)"
+COLUMNS = ("variable", "value", "from", "why")
+
+
+def _nccl(name: str, inventory: Path | None, limit: str | None, form: Format) -> None:
+    """``profile``: all of them, or the hosts' own. In capitals: a variable. Else a profile, on the hosts in place of their own."""
+    from railwright.nccl.explain import document, explanation, profile_named
+
+    variable = name.isupper() and "-" not in name
+    if name != "profile" and not variable:
+        profile_named(name)  # refuses what is none
+    if variable and (inventory is None or not explanation(name)["known"]):
+        explain_variable(name, form)
+    elif inventory is not None:
+        _of_hosts(inventory, limit, None if variable or name == "profile" else name, name if variable else None, form)
+    elif name == "profile":
+        _show_all(form)
+    else:
+        found = document(profile_named(name))
+        if form is Format.JSON:
+            console.print_json(found)
+        else:
+            _show_profile(found)
+
+
+def _show_all(form: Format) -> None:
+    from railwright.nccl.explain import document, names, profile_named
+
+    rows = [document(profile_named(item)) for item in names()]
+    if form is Format.JSON:
+        console.print_json(rows)
+    else:
+        console.table(("profile", "fabric", "for"), [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows])
+
+
+def _of_hosts(inventory: Path, limit: str | None, profile: str | None, variable: str | None, form: Format) -> None:
+    """Ends 64 when the inventory has errors, those that the named profile brings among them."""
+    given = {} if profile is None else {"rdma_nccl_profile": profile}
+    specs = judged_inventory(inventory, limit, form, given, dict.fromkeys(given, f"explain {profile}")).specs
+    from railwright.nccl.explain import of_host
+
+    hosts = {host: of_host(spec) for host, spec in specs.items()}
+    if variable is not None:
+        for found in hosts.values():
+            found["variables"] = [row for row in found["variables"] if row["name"] == variable]
+    if form is Format.JSON:
+        console.print_json(hosts)
+        return
+    for host, found in hosts.items():
+        console.say(f"{host}: {found['path']} by profile {found['profile']}")
+        rows = [(item["name"], _value(item), item["origin"], item["why"]) for item in found["variables"]]
+        if rows:
+            console.table(COLUMNS, rows)
+        else:
+            console.say("  nothing is set" if variable is None else f"  {variable} is not set")
+
+
+def _value(row: dict[str, Any]) -> str:
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import GID_INDEX
+
+    if row["value"] is not None:
+        return str(row["value"])
+    return LEFT_OUT if row["origin"] == "override" or row["name"] == GID_INDEX else FOUND
+
+
+def _show_profile(found: dict[str, Any]) -> None:
+    default = f" The default of fabric {', '.join(found['default_for'])}." if found["default_for"] else ""
+    console.say(f"{found['name']}: {found['description']}{default}")
+    console.say(f"  fabric: {', '.join(found['fabrics'])}")
+    console.say(f"  source: {found['source']}")
+    for line in _needs(found):
+        console.say(f"  needs: {line}")
+    rows = [(item["name"], item["value"], item["why"], item["source"]) for item in found["variables"]]
+    rows += _from_elsewhere(found)
+    if rows:
+        console.table(("variable", "value", "why", "source"), rows)
+    else:
+        console.say("  nothing is set")
+    if found["excludes"]:
+        excluded = [(item["name"], ", ".join(item["values"]) or "any value", item["why"], item["source"]) for item in found["excludes"]]
+        console.table(("must not be set", "to", "why", "source"), excluded)
+    if found["corrected"]:
+        console.table(("the source says", "here", "why"), [(item["said"], item["instead"], item["why"]) for item in found["corrected"]])
+
+
+def _needs(found: dict[str, Any]) -> list[str]:
+    needs, lines = found["needs"], []
+    first, last = needs["nccl"]["first"], needs["nccl"]["last"]
+    if first or last:
+        lines.append(f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}")
+    if needs["qos_profile"] is not None:
+        lines.append(f"rdma_qos_profile: {needs['qos_profile']}")
+    if needs["transport"] is not None:
+        lines.append(f"{needs['transport']}, which is the transport and finds devices and GIDs by itself")
+    return lines + list(needs["other"])
+
+
+def _from_elsewhere(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What the profile leaves to the inventory and to the node."""
+    rows = []
+    if found["address_range"]:
+        rows.append(("NCCL_IB_ADDR_RANGE", "(the rails' subnet)", "Where all rails of a host are in one.", "inventory"))
+    if "roce" in found["fabrics"] and found["needs"]["transport"] is None:
+        rows.append(("NCCL_IB_TC", "(the QoS profile's)", "One number for NCCL, the NIC's map and PFC.", "inventory"))
+    rows += [(name, FOUND, "The rails' ports." if name.endswith("HCA") else "rdma_bootstrap_interface, or the default route's.", "node")
+             for name in found["node_adds"]]
+    for item in found["shapes"]:
+        rows.append(("NCCL_IB_HCA", "=" + ",".join(item["hcas"]), f"{item['shape']}, on hosts without rails.", "profile"))
+    return rows

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright facts``: what is observed on every node, or in a captured tree."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import typer
 from rich.text import Text
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import stack_summary
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import stack_summary
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 from railwright.cli import console
-from railwright.cli.captured import Sysroot, show_documents
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
+from railwright.cli.session import Sysroot, show_documents
 
 WIDE = 128  # columns of a terminal that the table of twelve columns needs
 
@@ -26,13 +24,9 @@ Examples:
 
 
 def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
-    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, _of_tree, lambda host: host.facts, show))
-
-
-def _of_tree(tree: str) -> dict[str, Any]:
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    return facts_of_tree(tree)
+    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show))
 
 
 def show(facts: dict[str, Any]) -> None:
@@ -49,21 +43,13 @@ def show(facts: dict[str, Any]) -> None:
 
 
 def _row(hca: dict[str, Any], port: dict[str, Any]) -> tuple[object, ...]:
-    state = port.get("state")
-    return (
-        hca.get("name"),
-        _shown(port.get("number")),
-        console.styled(_shown(state), "ok" if state == "ACTIVE" else "fail"),
-        _shown(port.get("phys_state")),
-        _shown(port.get("rate_gbps")),
-        _shown(port.get("link_layer")),
-        f"{_shown(port.get('active_mtu'))}/{_shown(port.get('netdev_mtu'))}",
-        _shown(port.get("netdev")),
-        len(port.get("gids") or []),
-        _shown(hca.get("hca_type")),
-        _shown(hca.get("fw_ver")),
-        _shown(hca.get("pci_address")),
+    number, state, phys, rate, layer, active, mtu, netdev = (
+        _shown(port.get(key))
+        for key in ("number", "state", "phys_state", "rate_gbps", "link_layer", "active_mtu", "netdev_mtu", "netdev")
     )
+    styled = console.styled(state, "ok" if state == "ACTIVE" else "fail")
+    device = (_shown(hca.get(key)) for key in ("hca_type", "fw_ver", "pci_address"))
+    return (hca.get("name"), number, styled, phys, rate, layer, f"{active}/{mtu}", netdev, len(port.get("gids") or []), *device)
 
 
 def _narrow_row(row: tuple[object, ...]) -> tuple[object, ...]:

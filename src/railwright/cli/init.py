@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright init``: write a commented inventory to start from."""
 
-from __future__ import annotations
-
 import shlex
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Annotated
 import typer
 
 from railwright.cli import console
-from railwright.cli.options import Format, OutputFormat
+from railwright.cli.options import Format, OutputFormat, option
 from railwright.exitcodes import InputError
 
 HELP = """Write a commented inventory that `lint` accepts.
@@ -23,8 +21,6 @@ Example:
 
 
 class Fabric(StrEnum):
-    """The fabrics that an inventory can be written for."""
-
     ROCE = "roce"
     INFINIBAND = "infiniband"
     ERDMA = "erdma"
@@ -32,7 +28,7 @@ class Fabric(StrEnum):
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)],
-    fabric: Annotated[Fabric, typer.Option("--fabric", help="The kind of fabric: roce, infiniband or erdma.", show_default=False)],
+    fabric: Annotated[Fabric, option("--fabric", help="The kind of fabric: roce, infiniband or erdma.")],
     form: OutputFormat = Format.TEXT,
 ) -> None:
     from railwright.init import InitError, write_inventory

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright lab``: Soft-RoCE virtual machines on this machine, as an inventory like any other."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -15,8 +13,6 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, OutputFormat
 from railwright.exitcodes import CommandError, InputError
-
-HELP = "A real RDMA fabric without hardware: Soft-RoCE virtual machines on this machine."
 
 UP_HELP = """Start the lab's machines, bare, and return when they answer over ssh.
 
@@ -65,18 +61,8 @@ Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND...]", 
 Destroy = Annotated[bool, typer.Option("--destroy", help="Remove disks, keys, state and inventory too.")]
 
 
-def build() -> typer.Typer:
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode="rich")
-    app.command("up", help=UP_HELP)(up)
-    app.command("status", help=STATUS_HELP)(status)
-    app.command("ssh", help=SSH_HELP)(ssh)
-    app.command("down", help=DOWN_HELP)(down)
-    return app
-
-
 @contextmanager
 def lab_errors() -> Iterator[None]:
-    """The lab's own error as one line."""
     from railwright.lab import LabError
 
     try:
@@ -136,3 +122,7 @@ def down(destroy: Destroy = False) -> None:
     with lab_errors():
         lab.down(destroy=destroy, progress=console.note)
     console.note("the lab is gone" if destroy else "the lab's machines are stopped")
+
+
+ABOUT = "A real RDMA fabric without hardware: Soft-RoCE virtual machines on this machine."
+VERBS = {"up": (up, UP_HELP), "status": (status, STATUS_HELP), "ssh": (ssh, SSH_HELP), "down": (down, DOWN_HELP)}

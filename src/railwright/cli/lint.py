@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright lint``: judge an inventory, touch no node."""
 
-from __future__ import annotations
-
 import typer
 
 from railwright.cli import console

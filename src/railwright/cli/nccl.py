@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.options import Format, OptionalInventory, OutputFormat
+from railwright.cli.options import Format, OptionalInventory, OutputFormat, option
 from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -53,17 +53,7 @@ Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_
 Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
 OneFile = Annotated[Path, typer.Argument(metavar="FILE", help="Output of nccl-tests, or - for standard input.", show_default=False)]
 Environment = Annotated[bool, typer.Option("--env", help="Check the variables of this process.")]
-GrammarOption = Annotated[
-    str | None,
-    typer.Option("--grammar", metavar="conf|shell", help="How to read the files, whatever their names.", show_default=False)]
-
-
-def build() -> typer.Typer:
-    app = typer.Typer(help="NCCL: explain variables, check settings, read nccl-tests' output.", no_args_is_help=True)
-    app.command("explain", help=EXPLAIN_HELP)(explain)
-    app.command("lint", help=LINT_HELP)(lint)
-    app.command("parse", help=PARSE_HELP)(parse)
-    return app
+GrammarOption = Annotated[str | None, option("--grammar", metavar="conf|shell", help="How to read the files, whatever their names.")]
 
 
 def explain(variable: Variable, form: OutputFormat = Format.TEXT) -> None:
@@ -191,7 +181,7 @@ def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None
 
     read = opened(inventory, None, Format.TEXT)
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
-    from railwright.lint.lint import judge_with_specs
+    from railwright.lint import judge_with_specs
     from railwright.nccl.check import NcclFinding
 
     judged, specs = judge_with_specs(read)
@@ -200,3 +190,7 @@ def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None
     findings = [
         NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
     return (profiles.pop() if len(profiles) == 1 else None), findings
+
+
+ABOUT = "NCCL: explain variables, check settings, read nccl-tests' output."
+VERBS = {"explain": (explain, EXPLAIN_HELP), "lint": (lint, LINT_HELP), "parse": (parse, PARSE_HELP)}

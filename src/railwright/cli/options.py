@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Options that several verbs share, spelt and explained once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 
 class Format(StrEnum):
-    """How a result is printed."""
-
     TEXT = "text"
     JSON = "json"
 
 
+def option(*names: str, **more: Any) -> Any:
+    """An option without a default that --help could show."""
+    return typer.Option(*names, show_default=False, **more)
+
+
 @dataclass
 class Settings:
-    """Switches of the whole process."""
-
     debug: bool = False
 
 
@@ -31,7 +30,7 @@ INVENTORY_HELP = "Inventory: a file, or the directory that `railwright init` wro
 LIMIT_HELP = "Only these nodes: an Ansible pattern, such as node1,node2 or rack3 or 'gpu*:!gpu7'."
 FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing else."
 
-Inventory = Annotated[Path, typer.Option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP, show_default=False)]
-OptionalInventory = Annotated[Path | None, typer.Option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP, show_default=False)]
-Limit = Annotated[str | None, typer.Option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP, show_default=False)]
+Inventory = Annotated[Path, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
+OptionalInventory = Annotated[Path | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
+Limit = Annotated[str | None, option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP)]
 OutputFormat = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]

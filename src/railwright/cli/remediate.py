@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright remediate``: mend what has drifted, only there, in batches; name everything that is left, with the command for it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -14,11 +12,10 @@ from railwright.cli.apply import Consent, consented
 from railwright.cli.changes import nodes_line
 from railwright.cli.drift import Areas, Severity, Worst, keep_history, known_areas
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
-from railwright.drift.fleet import fold, folded_cell
-from railwright.drift.remediation import Asked, Remedy, out_of_scope, remedy
+from railwright.cli.session import Conclusion, Session, concluded, heading, require
+from railwright.drift import Asked, Remedy, fold, folded_cell, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import InputError
 
 HELP = """Mend what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
 
@@ -42,30 +39,21 @@ CLEAN, MENDED, LEFT, BROKEN, WAITING = "no drift", "mended", "left as it is", "n
 
 
 def command(
-    inventory: Inventory,
-    limit: Limit = None,
-    area: Areas = None,
-    severity: Worst = Severity.MINOR,
-    batch: Batch = Asked().batch,
-    consent: Consent = None,
-    form: OutputFormat = Format.TEXT,
-) -> None:
+    inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, batch: Batch = Asked().batch,
+    consent: Consent = None, form: OutputFormat = Format.TEXT,
+) -> None:  # fmt: skip
     if not BATCH.fullmatch(batch):
         raise InputError(f"--batch {batch}: allowed: a number from 1 on, or 1% to 100%")
     known_areas(area or [])
-    extra: dict[str, Any] = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch}
-    asked = Asked(tuple(area or []), severity.value, batch, None if consent is None else tuple(consented(consent)))
-    if asked.consent is not None:
-        extra["rdma_consent"] = list(asked.consent)
+    allowed = consented(consent)
+    asked = Asked(tuple(area or []), severity.value, batch, tuple(allowed["rdma_consent"]) if allowed else None)
+    extra = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch} | allowed
     session = Session("remediate", inventory, limit, form)
     outcome = session.run("remediate", extra)
     require(outcome, lambda host: host.remediation is not None, "look for drift")
     keep_history(session, outcome)
-    nodes = {name: _node(host, str(inventory), asked) for name, host in sorted(outcome.hosts.items())}
-    left = any(node["findings"] or node["waiting"] for node in nodes.values())
-    code = overall(outcome, *([ExitCode.DRIFT] if left else []))
-    summary = _summary(outcome, nodes, code)
-    session.finish({"nodes": nodes, "summary": summary}, code, lambda: _show(outcome, nodes, summary, str(inventory), asked))
+    end = concluded(outcome, lambda host: _node(host, str(inventory), asked), _totals, lambda node: node["findings"] or node["waiting"])
+    session.finish(end, lambda: _show(outcome, end, str(inventory), asked))
 
 
 def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
@@ -77,16 +65,11 @@ def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
     findings += _marked("left", [row for row in left if not out_of_scope(row)])
     # What was tried of a node that was lost half-way is neither mended nor untouched: nobody knows.
     waiting = said.get("tried", []) if not judged and host.status == "ok" else []
-    node = node_document(host) | {
-        "result": _result(host, said, findings, waiting),
-        "mended": said.get("mended", []),
-        "findings": findings,
-        "waiting": waiting,
-        "left_out": [row for row in left if out_of_scope(row)],
-        "consent": said.get("consent", []),
-        "restore_point": host.restore_point,
+    node = {
+        "result": _result(host, said, findings, waiting), "mended": said.get("mended", []), "findings": findings, "waiting": waiting,
+        "left_out": [row for row in left if out_of_scope(row)], "consent": said.get("consent", []), "restore_point": host.restore_point,
         "taken_back": host.taken_back,
-    }
+    }  # fmt: skip
     for row, found in _remedies(node, asked):
         row["command"] = None if found is None else found.line(inventory, [host.name])
     return node
@@ -116,18 +99,14 @@ def _result(host: HostOutcome, said: dict[str, Any], findings: list[dict[str, An
     return LEFT if findings else CLEAN
 
 
-def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], code: ExitCode) -> dict[str, Any]:
-    results = [node["result"] for node in nodes.values()]
-    return node_counts(outcome) | {
-        "mended": sum(len(node["mended"]) for node in nodes.values()),
-        "left": sum(len(node["findings"]) for node in nodes.values()),
-        "left_out": sum(len(node["left_out"]) for node in nodes.values()),
-        "not_touched": results.count(WAITING),
-        "exit_code": int(code),
-    }
+def _totals(nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    rows = {"mended": "mended", "left": "findings", "left_out": "left_out"}
+    counted = {name: sum(len(node[part]) for node in nodes.values()) for name, part in rows.items()}
+    return counted | {"not_touched": sum(node["result"] == WAITING for node in nodes.values())}
 
 
-def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], inventory: str, asked: Asked) -> None:
+def _show(outcome: RunOutcome, end: Conclusion, inventory: str, asked: Asked) -> None:
+    nodes, summary = end.nodes, end.summary
     for host in outcome.hosts.values():
         if host.status != "ok":
             heading(host)

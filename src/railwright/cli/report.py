@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright report``: the last run as JSON, JUnit XML and Markdown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from railwright.cli import console
-from railwright.cli.options import Format, OutputFormat
+from railwright.cli.options import Format, OutputFormat, option
 
 HELP = """Write the last plan, apply, validate or bench run as report.json, report.xml (JUnit) and report.md, and the plots of a bench run \
 as SVG and PNG; print the paths.
@@ -20,11 +16,8 @@ Examples:
   railwright report --run 20260101T120000Z-validate-1a2b3c4d --format json
 """
 
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="DIR", help="Where to write. Default: beside the stored run.", show_default=False),
-]
-RunId = Annotated[str | None, typer.Option("--run", metavar="ID", help="Which stored run. Default: the newest.", show_default=False)]
+Output = Annotated[Path | None, option("--output", "-o", metavar="DIR", help="Where to write. Default: beside the stored run.")]
+RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored run. Default: the newest.")]
 
 
 def command(output: Output = None, run: RunId = None, form: OutputFormat = Format.TEXT) -> None:

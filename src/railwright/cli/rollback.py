@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright rollback``: every node as it was right before a run, and the proof that it works."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +8,12 @@ import typer
 from railwright.cli import console, verdicts
 from railwright.cli.apply import consented
 from railwright.cli.changes import change_line, disruptions, host_line, nodes_line, show_changes, show_hosts
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.session import Conclusion, Session, concluded, heading, overall, require
 from railwright.cli.validate import judged_by_validate
 from railwright.documents import moment
 from railwright.events import HostOutcome, RunOutcome
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import InputError
 
 HELP = """Bring every node back to how it was right before a run: files, values, commands, packages. Then validate.
 
@@ -31,52 +29,40 @@ Examples:
 """
 
 TO_HELP = "The run to go back to before; its name is in --list, in `railwright report` and in the output of apply."
-LIST_HELP = "Only list the runs that can be undone, node by node."
-DRY_HELP = "Only show what would be put back."
 FORCE_HELP = (
     "Put this back although somebody else has changed it since: a path, a package, or a change's key where its undo may fail; "
     "`packages` leaves all packages as they are. May be given several times."
 )
-VALIDATE_HELP = "Run validate afterwards and judge by it."
 CONSENT_HELP = "Disruption classes to allow in this run, in place of the inventory's list, as for apply."
-To = Annotated[str | None, typer.Option("--to", metavar="RUN", help=TO_HELP, show_default=False)]
-List = Annotated[bool, typer.Option("--list", help=LIST_HELP)]
-Dry = Annotated[bool, typer.Option("--dry-run", help=DRY_HELP)]
-Force = Annotated[list[str] | None, typer.Option("--force", metavar="NAME", help=FORCE_HELP, show_default=False)]
-Validate = Annotated[bool, typer.Option("--validate/--no-validate", help=VALIDATE_HELP)]
-Consent = Annotated[str | None, typer.Option("--consent", metavar="CLASS,...", help=CONSENT_HELP, show_default=False)]
+To = Annotated[str | None, option("--to", metavar="RUN", help=TO_HELP)]
+List = Annotated[bool, typer.Option("--list", help="Only list the runs that can be undone, node by node.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Only show what would be put back.")]
+Force = Annotated[list[str] | None, option("--force", metavar="NAME", help=FORCE_HELP)]
+Validate = Annotated[bool, typer.Option("--validate/--no-validate", help="Run validate afterwards and judge by it.")]
+Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP)]
 
 
 def command(
-    inventory: Inventory,
-    to: To = None,
-    limit: Limit = None,
-    consent: Consent = None,
-    listed: List = False,
-    dry_run: Dry = False,
-    force: Force = None,
-    validate: Validate = True,
-    form: OutputFormat = Format.TEXT,
-) -> None:
+    inventory: Inventory, to: To = None, limit: Limit = None, consent: Consent = None, listed: List = False, dry_run: Dry = False,
+    force: Force = None, validate: Validate = True, form: OutputFormat = Format.TEXT,
+) -> None:  # fmt: skip
     if listed == (to is not None):
         raise InputError("give --to RUN, or --list for the runs that can be undone")
     session = Session("rollback", inventory, limit, form)
     if to is None:
         _list(session)
         return
-    extra: dict[str, Any] = {} if consent is None else {"rdma_consent": consented(consent)}
-    extra |= {"rdma_rollback_to": to, "rdma_rollback_force": force or [], "rdma_rollback_plan_only": dry_run}
-    outcome = session.run("rollback", extra)
+    wanted = {"rdma_rollback_to": to, "rdma_rollback_force": force or [], "rdma_rollback_plan_only": dry_run}
+    outcome = session.run("rollback", consented(consent) | wanted)
     _known(outcome, to)
     require(outcome, lambda host: host.planned, "plan")
     judged = _validated(session, outcome) if validate and not dry_run else None
-    code = overall(outcome, *([overall(judged)] if judged is not None else []))
-    nodes = {name: _document(host, to, dry_run) for name, host in sorted(outcome.hosts.items())}
-    found = judged.verdicts if judged is not None else []
-    summary = _summary(outcome, nodes, found, code)
-    documents = {} if judged is None else {"traffic": judged.traffic, "reachability": judged.reachability}
-    document = {"nodes": nodes, "verdicts": found, "summary": summary}
-    session.finish(document, code, lambda: _show(outcome, nodes, summary, judged), found, **documents)
+    codes = [] if judged is None else [overall(judged)]
+    found = {"verdicts": [] if judged is None else judged.verdicts}
+    end = concluded(
+        outcome, lambda host: _document(host, to, dry_run), lambda nodes: _totals(outcome, nodes, found["verdicts"]), codes=codes)
+    more = {} if judged is None else {"traffic": judged.traffic, "reachability": judged.reachability}
+    session.finish(end, lambda: _show(outcome, end, judged), found, **found, **more)
 
 
 def _known(outcome: RunOutcome, run: str) -> None:
@@ -108,33 +94,33 @@ def _document(host: HostOutcome, run: str, dry_run: bool) -> dict[str, Any]:
     done = host.status == "ok" and not dry_run
     changes = [change | {"applied": done} for change in host.changes]
     left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "taken_back": host.taken_back}
-    return node_document(host) | left | {
+    return left | {
         "to": run, "known": bool(rollback.get("known")), "undone": rollback.get("undone", []), "changes": changes,
         "problems": host.problems, "notes": host.notes,
     }  # fmt: skip
 
 
-def _summary(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], found: list[dict[str, Any]], code: ExitCode) -> dict[str, Any]:
+def _totals(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, Any]:
     changes = [change for node in nodes.values() for change in node["changes"]]
-    return node_counts(outcome) | {
+    return {
         "changes": len(changes),
         "put_back": sum(change["applied"] for change in changes),
         "unknown_on": [name for name, node in nodes.items() if node["status"] == "ok" and not node["known"]],
         "problems": sum(len(node["problems"]) for node in nodes.values()),
         "disruptions": disruptions(outcome.hosts.values()),
         "verdicts": verdicts.counts(found),
-        "exit_code": int(code),
     }
 
 
-def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any], judged: RunOutcome | None) -> None:
+def _show(outcome: RunOutcome, end: Conclusion, judged: RunOutcome | None) -> None:
+    summary = end.summary
+
     def text(host: HostOutcome) -> str:
         unknown = host.name in summary["unknown_on"]
-        return f"has no restore point of run {nodes[host.name]['to']}; nothing is done there" if unknown else host_line(host)
+        return f"has no restore point of run {end.nodes[host.name]['to']}; nothing is done there" if unknown else host_line(host)
 
-    mark = "restore point of this rollback on the node"
-    show_hosts(outcome.hosts, lambda host: {mark: host.restore_point} if host.restore_point else {}, text)
-    show_changes(nodes, state=bool(summary["put_back"]))
+    show_hosts(outcome.hosts, "restore point of this rollback on the node", text)
+    show_changes(end.nodes, state=bool(summary["put_back"]))
     line = change_line(summary["changes"], summary["disruptions"])
     console.say(f"{nodes_line(summary)}: {line}, {summary['put_back']} put back")
     if judged is not None:
@@ -145,24 +131,21 @@ def _list(session: Session) -> None:
     """One table a node, the newest run first."""
     outcome = session.run("restore_points")
     require(outcome, lambda host: host.rollback is not None, "restore points")
-    code = overall(outcome)
-    nodes = {
-        name: node_document(host) | {"restore_points": [_dated(point) for point in (host.rollback or {}).get("restore_points", [])]}
-        for name, host in sorted(outcome.hosts.items())
-    }
-    if session.form is Format.JSON:
-        console.print_json({"nodes": nodes, "summary": node_counts(outcome) | {"exit_code": int(code)}})
-    else:
+
+    def document(host: HostOutcome) -> dict[str, Any]:
+        points = (host.rollback or {}).get("restore_points", [])
+        return {"restore_points": [point | {"when": moment(point.get("when"))} for point in points]}
+
+    def show() -> None:
         for name, host in sorted(outcome.hosts.items()):
-            points = nodes[name]["restore_points"]
+            points = end.nodes[name]["restore_points"]
             heading(host, console.count(len(points), "run"))
             if points:
                 console.table(("run", "when", "state", "files", "values", "commands", "packages"), [_row(point) for point in points])
-    raise typer.Exit(code)
 
-
-def _dated(point: dict[str, Any]) -> dict[str, Any]:
-    return point | {"when": moment(point.get("when"))}
+    end = concluded(outcome, document, lambda _nodes: {})
+    session.show(end, show)
+    raise typer.Exit(end.code)
 
 
 def _row(point: dict[str, Any]) -> tuple[object, ...]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What every verb that contacts nodes does around its playbook: judge the inventory first, run, store.
 
-An inventory with errors stops here: no node is contacted.
+An inventory with errors stops here: no node is contacted. With --sysroot neither Ansible nor the network is needed, and neither is
+imported.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
 from railwright import __version__
 from railwright.cli import console
-from railwright.cli.options import Format, settings
+from railwright.cli.options import Format, option, settings
 from railwright.events import HostOutcome, RunOutcome
-from railwright.exitcodes import ExitCode, InputError, combine
+from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.report.text import printable_lines
 from railwright.runs import Run, new_id, save, site_path
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.events import HostOutcome
     from railwright.inventory import Inventory
 
 
@@ -39,9 +41,15 @@ class Judged:
     variables: dict[str, Any]  # the extra variables: a mapping with what the inventory's own has beside it
 
 
-class Session:
-    """One verb on one inventory."""
+class Conclusion(NamedTuple):
+    """What a verb says of its run."""
 
+    nodes: dict[str, dict[str, Any]]  # a document each
+    summary: dict[str, Any]
+    code: ExitCode
+
+
+class Session:
     def __init__(self, verb: str, inventory: Path, limit: str | None, form: Format) -> None:
         self.verb = verb
         with bad_input(inventory, form):
@@ -72,11 +80,9 @@ class Session:
         self.nodes = list(judged.inventory.hosts)
         return judged
 
-    def store(
-        self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
-    ) -> Run | None:
+    def store(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run | None:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""
-        run = self.record(nodes, verdicts, summary, code, **documents)
+        run = self.record(end, verdicts, **documents)
         try:
             save(run)
         except OSError as error:
@@ -85,45 +91,32 @@ class Session:
             return None
         return run
 
-    def finish(
-        self, document: dict[str, Any], code: ExitCode, show: Callable[[], None], verdicts: list[dict[str, Any]] | None = None, **more: Any
-    ) -> NoReturn:
-        """Store the run, print its document or ``show`` it, and end with its code. ``verdicts`` and ``more``: for the record."""
-        self.store(document["nodes"], verdicts or [], document["summary"], code, **more)
+    def show(self, end: Conclusion, show: Callable[[], None], **document: Any) -> None:
+        """Print the run's document, with these fields beside its nodes and summary, or ``show`` it."""
         if self.form is Format.JSON:
-            console.print_json(document)
+            console.print_json({"nodes": end.nodes, **document, "summary": end.summary})
         else:
             show()
-        raise typer.Exit(code)
 
-    def record(
-        self, nodes: dict[str, dict[str, Any]], verdicts: list[dict[str, Any]], summary: dict[str, Any], code: ExitCode, **documents: Any
-    ) -> Run:
+    def finish(self, end: Conclusion, show: Callable[[], None], document: Mapping[str, Any] | None = None, **record: Any) -> NoReturn:
+        """Store the run, with what ``record`` has beside, print it, and end with its code."""
+        self.store(end, **record)
+        self.show(end, show, **(document or {}))
+        raise typer.Exit(end.code)
+
+    def record(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run:
         """The run as every report takes it; not stored."""
         return Run(
-            id=self.id,
-            verb=self.verb,
-            inventory=site_path(self.inventory),
-            limit=self.limit,
-            started=self.started.isoformat(timespec="seconds"),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            railwright=__version__,
-            exit_code=int(code),
-            nodes=nodes,
-            verdicts=verdicts,
-            summary=summary,
-            **documents,
-        )
+            id=self.id, verb=self.verb, inventory=site_path(self.inventory), limit=self.limit,
+            started=self.started.isoformat(timespec="seconds"), finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            railwright=__version__, exit_code=int(end.code), nodes=end.nodes, verdicts=verdicts or [], summary=end.summary, **documents,
+        )  # fmt: skip
 
 
 def judged_inventory(
-    path: Path,
-    limit: str | None,
-    form: Format,
-    extra_vars: Mapping[str, Any] | None = None,
-    options: Mapping[str, str] | None = None,
+    path: Path, limit: str | None, form: Format, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None,
     tolerated: Collection[str] = (),
-) -> Judged:
+) -> Judged:  # fmt: skip
     """Read and lint an inventory with these variables in force; findings go to stderr. Raises InputError when there are errors.
 
     ``options``: variable -> the option that sets it, for the findings. A mapping adds to the inventory's own. ``tolerated``: keys in
@@ -132,7 +125,7 @@ def judged_inventory(
     inventory = opened(path, limit, form)
     with bad_input(path, form):
         from railwright.inventory import override
-        from railwright.lint.lint import judge_with_specs
+        from railwright.lint import judge_with_specs
 
         variables = merged(inventory.hosts, extra_vars or {}, options or {})
         findings, specs = judge_with_specs(override(inventory, variables, options or {}))
@@ -150,15 +143,25 @@ def judged_inventory(
 def opened(path: Path, limit: str | None, form: Format) -> Inventory:
     """An inventory that is read, not judged. Raises InputError where it or Ansible's configuration cannot be read."""
     with bad_input(path, form):
-        from railwright.ansible_start import check_configuration
-
         present(path)
-        check_configuration()
+        _check_configuration()
         # What judges it is imported first: once Ansible has read an inventory, its own importer refuses modules of ours that are new.
         importlib.import_module("railwright.lint")
         from railwright.inventory import load
 
         return load(path, limit)
+
+
+def _check_configuration() -> None:
+    """Ansible reads ansible.cfg and ANSIBLE_* while it is imported: a broken file, a wrong value, a home that cannot be written."""
+    from ansible.errors import AnsibleError
+
+    try:
+        importlib.import_module("ansible.constants")
+    except AnsibleError as error:
+        text = " ".join(str(error).split())
+        hint = "; allowed: a HOME that can be written" if "Unable to create local" in text else ""
+        raise InputError(f"Ansible's configuration: {text}{hint}") from error
 
 
 def merged(hosts: Mapping[str, Mapping[str, Any]], variables: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
@@ -228,11 +231,9 @@ def require(outcome: RunOutcome, has: Callable[[HostOutcome], bool], what: str) 
 
 
 def codes(hosts: Iterable[HostOutcome]) -> list[ExitCode]:
-    """One code a node."""
-    by_status = {"ok": ExitCode.OK, "failed": ExitCode.FAILED, "unreachable": ExitCode.UNREACHABLE}
     found = []
     for host in hosts:
-        found.append(by_status[host.status])
+        found.append(BY_STATUS[host.status])
         if host.problems:
             found.append(ExitCode.FAILED)
     return found
@@ -244,6 +245,17 @@ def verdict_codes(verdicts: Iterable[Mapping[str, Any]]) -> list[ExitCode]:
 
 def overall(outcome: RunOutcome, *more: ExitCode) -> ExitCode:
     return combine([*codes(outcome.hosts.values()), *verdict_codes(outcome.verdicts), *more])
+
+
+def concluded(
+    outcome: RunOutcome, node: Callable[[HostOutcome], dict[str, Any]], totals: Callable[[dict[str, dict[str, Any]]], dict[str, Any]],
+    drift: Callable[[dict[str, Any]], Any] | None = None, codes: Iterable[ExitCode] = (),
+) -> Conclusion:  # fmt: skip
+    """``node``: what the verb says of one node beside its status; ``totals``: of all these documents; ``drift``: whether one has some."""
+    nodes = {name: node_document(host) | node(host) for name, host in sorted(outcome.hosts.items())}
+    drifted = [ExitCode.DRIFT] if drift is not None and any(map(drift, nodes.values())) else []
+    code = overall(outcome, *codes, *drifted)
+    return Conclusion(nodes, node_counts(outcome) | totals(nodes) | {"exit_code": int(code)}, code)
 
 
 def node_document(host: HostOutcome) -> dict[str, Any]:
@@ -266,3 +278,48 @@ def heading(host: HostOutcome, text: str = "", judged: str = "ok") -> None:
     where = f" (task: {host.task})" if host.status == "failed" and host.task else ""
     console.out().line()
     console.say(console.styled(host.name, "node"), console.styled(judged if host.status == "ok" else host.status), shown + where)
+
+
+PARTS = ("sys", "proc", "etc", "var", "lib", "usr", "boot", "cmd")  # docs/reference/facts.md: what a captured tree holds
+Sysroot = Annotated[Path | None, option("--sysroot", metavar="DIR", help="Read a captured tree (sys/, proc/, cmd/ …), not a live node.")]
+
+
+def captured_tree(sysroot: Path) -> str:
+    """The path of a tree; any other directory would be shown as a node without RDMA devices and GPUs, which it is not."""
+    if not sysroot.is_dir():
+        raise InputError(f"--sysroot {sysroot}: {'not a directory' if sysroot.exists() else 'does not exist'}")
+    if not any((sysroot / part).is_dir() for part in PARTS):
+        raise InputError(f"--sysroot {sysroot}: is no captured tree; allowed: a directory that holds any of {', '.join(PARTS)}")
+    return str(sysroot)
+
+
+def show_documents(
+    verb: str, inventory: Path | None, limit: str | None, sysroot: Path | None, form: Format, of_tree: Callable[[str], dict[str, Any]],
+    of_host: Callable[[HostOutcome], dict[str, Any] | None], show: Callable[[dict[str, Any]], None],
+) -> ExitCode:  # fmt: skip
+    """Print one document a node, as JSON or by ``show``. ``verb`` names the playbook, and in messages what a node lacks."""
+    if sysroot is not None:
+        if inventory is not None or limit is not None:
+            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
+        document = of_tree(captured_tree(sysroot))
+        if form is Format.JSON:
+            console.print_json(document)
+        else:
+            show(document)
+        return ExitCode.OK
+    if inventory is None:
+        raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
+    from railwright.cli.session import Session, heading, overall
+
+    outcome = Session(verb, inventory, limit, form).run(verb)
+    require(outcome, lambda host: of_host(host) is not None, {"explain": "explanation"}.get(verb, verb))
+    if form is Format.JSON:
+        console.print_json({name: of_host(host) for name, host in outcome.hosts.items()})
+    for host in outcome.hosts.values():
+        if form is not Format.JSON:
+            heading(host)
+            if (found := of_host(host)) is not None:
+                show(found)
+        elif host.status != "ok":
+            console.note(f"{host.name}: {host.status}: {host.message}")
+    return overall(outcome)

@@ -7,10 +7,8 @@ from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from railwright.cli import console
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import bad_input, judged_inventory
 from railwright.exitcodes import InputError
 
@@ -40,8 +38,7 @@ class SwitchOs(StrEnum):
     NXOS = "nxos"
 
 
-OS_HELP = "Of the switch: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos."
-OsOption = Annotated[SwitchOs, typer.Option("--os", help=OS_HELP, show_default=False)]
+OsOption = Annotated[SwitchOs, option("--os", help="Of the switch: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos.")]
 
 WITHOUT = {
     "infiniband": "The fabric is InfiniBand: it has no QoS profile, and no Ethernet switch to set. Flow control is by credits.",
@@ -51,12 +48,6 @@ WITHOUT = {
 
 
 DIFFER = ("rdma_qos_profile", "rdma_qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
-
-
-def build() -> typer.Typer:
-    app = typer.Typer(help="The switch side of the fabric.", no_args_is_help=True)
-    app.command("hints", help=HELP)(show_hints)
-    return app
 
 
 def show_hints(inventory: Inventory, os: OsOption, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
@@ -90,3 +81,6 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
             except ValueError as error:
                 raise InputError(f"rdma_qos_profile {error}") from error
     return found
+
+
+ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP)}

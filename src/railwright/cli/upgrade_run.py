@@ -1,40 +1,64 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``railwright upgrade`` does: judge, lock, look, go through the engine, report. Slow to import: Ansible is."""
-
-from __future__ import annotations
+"""What ``railwright upgrade`` does: judge, lock, look, go through the engine, whose steps are runs of the collection's playbooks on some
+nodes each, report. Slow to import: Ansible is.
+"""
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from railwright import __version__
-from railwright.cli import console, upgrade_text
+from railwright.cli import console
 from railwright.cli.options import Format, settings
-from railwright.cli.session import Session, complete, echo, findings_document, node_document
-from railwright.events import Listener
+from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
+from railwright.cli.upgrade import show, show_look
+from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventory import GROUP, Inventory
 from railwright.progress import elapsed_text, shown
+from railwright.run import run_playbook
 from railwright.runs import site_path
-from railwright.upgrade.admission import looked, no_room, ready
 from railwright.upgrade.engine import Engine
-from railwright.upgrade.journal import Journal, State, create, newest, read_state, reopen
-from railwright.upgrade.lock import holder, locked
-from railwright.upgrade.order import batches, canaries, ordered
-from railwright.upgrade.playbooks import Playbooks
+from railwright.upgrade.journal import Journal, State, create, holder, locked, newest, read_state, reopen
+from railwright.upgrade.judge import looked, no_room, ready
+from railwright.upgrade.order import Site, batches, canaries, leftovers, ordered, site_of
 from railwright.upgrade.release import Release, ReleaseError, read_release
 from railwright.upgrade.report import document
-from railwright.upgrade.site import Site, leftovers, site_of
+
+PLAYBOOKS = {"preflight": "upgrade_preflight", "rollback": "rollback", "revalidate": "validate"}
+TASKS = {"look": "scheduler"}  # how roles/upgrade calls it, where that is another word
+# A node that was rolled back is judged by its inventory: it has nothing of the release any more.
+WITHOUT_PINS = ("rollback", "revalidate")
+
+Shown = Callable[[str], AbstractContextManager[Listener]]
+
+
+class Playbooks:
+    """``variables``: of every step; ``pins``: of those that know the release."""
+
+    def __init__(
+        self, inventory: Path, variables: Mapping[str, Any], pins: Mapping[str, Any], shown: Shown, echo: Echo | None = None
+    ) -> None:
+        self._inventory, self._variables, self._pins = inventory, dict(variables), dict(pins)
+        self._shown, self._echo = shown, echo
+
+    def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome:
+        if not nodes:
+            return RunOutcome()  # no limit would mean every node
+        given = {**self._variables, **({} if step in WITHOUT_PINS else self._pins), **variables}
+        playbook = PLAYBOOKS.get(step, "upgrade_step")
+        if playbook == "upgrade_step":
+            given["rdma_upgrade_step"] = TASKS.get(step, step)
+        with self._shown(step) as listener:
+            return run_playbook(playbook, self._inventory, ",".join(nodes), given, listener, self._echo)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for on the command line."""
-
     inventory: Path
     to: Path | None
     limit: str | None
@@ -89,7 +113,7 @@ def status(request: Request) -> ExitCode:
     if request.form is Format.JSON:
         console.print_json(found)
     else:
-        upgrade_text.show(found)
+        show(found)
         idle = "" if state.finished else f"; go on with: railwright upgrade -i {shlex.quote(str(request.inventory))} --resume"
         console.say(f"at work on it: {at_work}" if at_work else f"nobody is at work on it{idle}")
     return ExitCode.OK
@@ -103,7 +127,7 @@ def look(request: Request) -> ExitCode:
     names = ordered(list(site.inventory.hosts), site.site.rules)
     _tell, shows = _progress()
     base = _base(session.id, release.name) | site.consent | {"rdma_upgrade_dry": True}
-    run = Playbooks(session.inventory, base, site.pins, shows, _echo())
+    run = Playbooks(session.inventory, base, site.pins, shows, echo if settings.debug else None)
     outcome = run.execute("preflight", names, {})
     complete(outcome, names)
     found = looked(names, outcome)
@@ -115,7 +139,7 @@ def look(request: Request) -> ExitCode:
         console.print_json({"release": release.name, "nodes": nodes, "order": names, "batches": coming, "away": found.away,
                             "refused": found.refused})  # fmt: skip
     else:
-        upgrade_text.show_look(names, coming, found, outcome)
+        show_look(names, coming, found, outcome)
         if full:
             console.say(console.styled("nothing could begin:", "failed"), full)
         console.say(f"{console.count(len(found.pending), 'node')} of {len(names)} to upgrade, in {_many(len(coming))}")
@@ -125,7 +149,6 @@ def look(request: Request) -> ExitCode:
 
 
 def begin(request: Request) -> ExitCode:
-    """A new upgrade."""
     release = given_release(request)
     session = Session("upgrade", request.inventory, request.limit, request.form)
     site = judged(session, release.pins, release.places(), request.consent)
@@ -133,20 +156,12 @@ def begin(request: Request) -> ExitCode:
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
         head = {
-            "inventory": site_path(session.inventory),
-            "limit": request.limit,
-            "release": release.name,
-            "file": str(release.path),
-            "sha256": release.sha256,
-            "pins": release.pins,
-            "lines": release.lines,
-            "consent": request.consent,
-            "take_over": request.take_over,
-            "nodes": names,
-            "railwright": __version__,
-        }
+            "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": str(release.path),
+            "sha256": release.sha256, "pins": release.pins, "lines": release.lines, "consent": request.consent,
+            "take_over": request.take_over, "nodes": names, "railwright": __version__,
+        }  # fmt: skip
         journal = create(session.id, head)
-        with _closing(journal):
+        with closing(journal):
             return _go(request, site, journal, take_over=request.take_over)
 
 
@@ -174,7 +189,7 @@ def resume(request: Request) -> ExitCode:
         if gone:
             raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
         journal = reopen(path)
-        with _closing(journal):
+        with closing(journal):
             return _go(request, site, journal, take_over=bool(head.get("take_over")) and not state.ready)
 
 
@@ -196,7 +211,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     session.id = state.run
     tell, shows = _progress()
     base = _base(state.run, state.head["release"]) | ({"rdma_upgrade_take_over": True} if take_over else {})
-    executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, _echo())
+    executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, echo if settings.debug else None)
     rules = site.site.rules
     was_ready = state.ready
     if not was_ready and (code := _look(journal, executor, site, tell)) is not None:
@@ -221,7 +236,11 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
         return None
     for name, why in found.refused.items():
         console.note(f"{name}: {why}")
-    _give_back(executor, [name for name in names if (host := outcome.hosts.get(name)) is not None and host.status != "unreachable"])
+    try:  # what forbids the upgrade is the news; a lease that stays is named by whoever asks next
+        there = [name for name in names if (host := outcome.hosts.get(name)) is not None and host.status != "unreachable"]
+        executor.execute("release", there, {})
+    except CommandError as error:
+        console.note(f"the leases could not be given back: {error}")
     why = full or f"{', '.join(found.refused)} cannot be upgraded"
     journal.add(*found.records, {"kind": "finish", "why": f"nothing was changed: {why}"})
     _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
@@ -232,14 +251,6 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
     return code
 
 
-def _give_back(executor: Playbooks, names: list[str]) -> None:
-    """The leases that the look has taken. What forbids the upgrade is the news; a lease that stays is named by whoever asks next."""
-    try:
-        executor.execute("release", names, {})
-    except CommandError as error:
-        console.note(f"the leases could not be given back: {error}")
-
-
 def _report(request: Request, site: Judged, state: State, *, through: bool) -> ExitCode:
     left = leftovers({name: site.inventory.hosts[name] for name in state.nodes}, site.pins) if through else []
     found = document(state, site.site.undrain, left)
@@ -248,13 +259,13 @@ def _report(request: Request, site: Judged, state: State, *, through: bool) -> E
     if request.form is Format.JSON:
         console.print_json(found)
     else:
-        upgrade_text.show(found)
+        show(found)
     return code
 
 
 def _keep(site: Judged, state: State, code: ExitCode) -> None:
     found = document(state, {})
-    site.session.store(found["nodes"], [], found["summary"] | {"exit_code": int(code)}, code)
+    site.session.store(Conclusion(found["nodes"], found["summary"] | {"exit_code": int(code)}, code))
 
 
 def _base(run: str, release: str) -> dict[str, Any]:
@@ -264,10 +275,6 @@ def _base(run: str, release: str) -> dict[str, Any]:
 
 def _many(number: int) -> str:
     return "1 batch" if number == 1 else f"{number} batches"
-
-
-def _echo() -> Callable[[str], None] | None:
-    return echo if settings.debug else None
 
 
 def _progress() -> tuple[Callable[[str], None], Callable[[str], Any]]:
@@ -283,11 +290,3 @@ def _progress() -> tuple[Callable[[str], None], Callable[[str], Any]]:
             yield listener
 
     return tell, shows
-
-
-@contextmanager
-def _closing(journal: Journal) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        journal.close()

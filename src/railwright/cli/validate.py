@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright validate``: judge the nodes and the cluster, with real traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -10,8 +8,8 @@ import typer
 
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
-from railwright.cli.session import Session, heading, node_counts, node_document, overall, require
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.events import RunOutcome
 
 HELP = """Judge every node and the cluster: HCA and link state, GIDs, agreement, jumbo pings, real RDMA traffic.
@@ -26,10 +24,7 @@ Examples:
 """
 
 PERFTEST_HELP = "Measure with ib_write_bw and ib_read_lat between nodes. Default: as the inventory says."
-Perftest = Annotated[
-    bool | None,
-    typer.Option("--perftest/--no-perftest", help=PERFTEST_HELP, show_default=False),
-]
+Perftest = Annotated[bool | None, option("--perftest/--no-perftest", help=PERFTEST_HELP)]
 All = Annotated[bool, typer.Option("--all", "-a", help="Show the verdicts that passed, too.")]
 
 
@@ -49,20 +44,19 @@ def judged_by_validate(session: Session, extra_vars: Mapping[str, Any] | None = 
 
 
 def command(
-    inventory: Inventory,
-    limit: Limit = None,
-    perftest: Perftest = None,
-    every: All = False,
-    form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, form: OutputFormat = Format.TEXT
 ) -> None:
     session = Session("validate", inventory, limit, form)
     outcome = judged_by_validate(session, {} if perftest is None else {"validate_perftest": perftest})
-    code = overall(outcome)
-    nodes = {name: node_document(host) | {"problems": host.problems} for name, host in sorted(outcome.hosts.items())}
-    summary = node_counts(outcome) | {"verdicts": verdicts.counts(outcome.verdicts), "exit_code": int(code)}
+    end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
-    document = {"nodes": nodes, "verdicts": verdicts.ordered(outcome.verdicts), **more, "summary": summary}
-    session.finish(document, code, lambda: _show(outcome, every=every), outcome.verdicts, **more)
+    document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}
+    session.finish(end, lambda: _show(outcome, every=every), document, verdicts=outcome.verdicts, **more)
+
+
+def conclusion(outcome: RunOutcome) -> Conclusion:
+    """Of a verb that gives verdicts."""
+    return concluded(outcome, lambda host: {"problems": host.problems}, lambda _nodes: {"verdicts": verdicts.counts(outcome.verdicts)})
 
 
 def _show(outcome: RunOutcome, *, every: bool) -> None:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How verdicts are shown: what failed first, then what could not be judged; passes are counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from rich.text import Text
 
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import CHECK
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import UNIT
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import CHECK, UNIT
 from railwright.cli import console
 from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
@@ -86,14 +83,7 @@ def line(number: dict[str, int]) -> str:
 
 
 def _row(verdict: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        console.styled(_status(verdict)),
-        verdict.get("node") or CLUSTER,
-        verdict.get("check"),
-        verdict.get("hca") or "-",
-        "-" if verdict.get("port") is None else verdict["port"],
-        verdict.get("subject") or "-",
-        short(verdict.get("expected")) if verdict.get("expected") is not None else "-",
-        short(verdict.get("found")) if verdict.get("found") is not None else "-",
-        verdict.get("message") or "",
-    )
+    node, hca, subject = verdict.get("node") or CLUSTER, verdict.get("hca") or "-", verdict.get("subject") or "-"
+    port = "-" if verdict.get("port") is None else verdict["port"]
+    expected, found = ("-" if verdict.get(part) is None else short(verdict[part]) for part in ("expected", "found"))
+    return console.styled(_status(verdict)), node, verdict.get("check"), hca, port, subject, expected, found, verdict.get("message") or ""

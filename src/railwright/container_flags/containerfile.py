@@ -5,8 +5,6 @@ A repository's key is taken by its fingerprint out of whatever the vendor's file
 in there.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence
@@ -41,7 +39,8 @@ def text(container: Container) -> str:
         steps += ["apt-get update", f"{APT_INSTALL} {shlex.join(packages)}", "rm -rf /var/lib/apt/lists/*"]
     copied: list[str] = []
     if system.plugin is not None:
-        copied = [f"COPY {json.dumps([_beside(system.plugin), _brought(system.plugin)])}"] if system.plugin.archive is not None else []
+        if system.plugin.archive is not None:  # a build takes it from beside the Containerfile
+            copied = [f"COPY {json.dumps([system.plugin.archive.rpartition('/')[2], _brought(system.plugin)])}"]
         steps += plugin_steps(system.plugin)
     return "\n".join([f"ARG BASE{base}", "FROM ${BASE}", *copied, "RUN " + " \\\n && ".join(steps), ""])
 
@@ -62,11 +61,6 @@ def plugin_steps(plugin: AiaccPackage) -> list[str]:
 
 def _brought(plugin: AiaccPackage) -> str:
     return f"/root/aiacc.{plugin.path.rpartition('.')[2]}"
-
-
-def _beside(plugin: AiaccPackage) -> str:
-    """The file's name: a build takes it from beside the Containerfile."""
-    return (plugin.archive or "").rpartition("/")[2]
 
 
 def key_steps(manager: str, repository: Repository) -> list[str]:

@@ -5,8 +5,6 @@ The image is treated as a system of its own: the catalogue is asked what it woul
 kernel's side is the host's, so a vendor's stack on the host is no matter here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.repositories import fingerprint_key

@@ -5,8 +5,6 @@ What a node says is data: each part is taken only in the form that it has on a h
 since it would get into a shell or a YAML file. The forms themselves quote all the same.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
@@ -84,7 +82,7 @@ class _Said:
 
 
 def container(node: str, look: Mapping[str, Any], options: Options, job: Job) -> Container:
-    said = _Said(notes=[_text(note) for note in _list(look.get("notes"))])
+    said = _Said(notes=[" ".join(str(note).split()) for note in _list(look.get("notes"))])
     here = _Said() if options.form in ("kubernetes", "containerfile") else said  # those are no matter of this node's runtimes
     runtime = _runtime(look, options, here)
     gpus = len(_list(look.get("gpus"))) if options.gpu != "none" else 0
@@ -93,25 +91,11 @@ def container(node: str, look: Mapping[str, Any], options: Options, job: Job) ->
     said.notes += started.notes
     cuda = _cuda(look, options, gpus, said)
     return Container(
-        node=node,
-        hostname=_name(look.get("hostname")) or node,
-        runtime=runtime,
-        options=options,
-        image=options.image or IMAGE,
-        devices=tuple(DEVICES + name for name in _devices(look, options, said)),
-        variables=_variables(look, said),
-        files=_files(look, said),
-        gpu=_gpu(look, runtime, options, gpus, here),
-        gpus=gpus,
-        cpus=cpus,
-        mems=mems,
-        job=job,
-        launch=started,
-        cuda=cuda,
-        system=_system(look, options, said),
-        notes=tuple(dict.fromkeys(said.notes)),
-        problems=tuple(dict.fromkeys(said.problems)),
-    )
+        node=node, hostname=_name(look.get("hostname")) or node, runtime=runtime, options=options, image=options.image or IMAGE,
+        devices=tuple(DEVICES + name for name in _devices(look, options, said)), variables=_variables(look, said), files=_files(look, said),
+        gpu=_gpu(look, runtime, options, gpus, here), gpus=gpus, cpus=cpus, mems=mems, job=job, launch=started, cuda=cuda,
+        system=_system(look, options, said), notes=tuple(dict.fromkeys(said.notes)), problems=tuple(dict.fromkeys(said.problems)),
+    )  # fmt: skip
 
 
 def _devices(look: Mapping[str, Any], options: Options, said: _Said) -> list[str]:
@@ -268,7 +252,3 @@ def _string(value: Any) -> str | None:
 
 def _name(value: Any) -> str | None:
     return value if isinstance(value, str) and _NAME.fullmatch(value) else None
-
-
-def _text(value: Any) -> str:
-    return " ".join(str(value).split())

@@ -5,8 +5,6 @@ Static rendezvous: the job's first node has rank 0 and listens on its own addres
 stand right behind torchrun: what comes after the script is the script's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

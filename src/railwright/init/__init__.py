@@ -1,6 +1,142 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes a commented inventory to start from: hosts.yml from a template, site.yml from the schema."""
+"""Writes a commented inventory to start from: hosts.yml from a template, site.yml from the schema. Nothing is overwritten.
 
-from railwright.init.write import InitError, files, write_inventory
+In ``group_vars/all/site.yml`` ``rdma_fabric`` and ``rdma_mtu`` are set; every other key is a comment that holds its default (or an
+example), ready to be uncommented. ``rdma_rails`` belongs to the hosts and is in hosts.yml.
+"""
+
+import textwrap
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, DEFAULT_QOS, NONE, QOS_PROFILES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_fabric import MTU_ALLOWED
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES
+from railwright.exitcodes import InputError
+from railwright.writing import make_directories, usual_mode, write_atomic
+
+WIDTH = 110
+MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}
+MTU_NOTE = {
+    "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
+    "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (network_ipoib_mode) up to 65520.",
+    "erdma": "8500 where the instance type supports jumbo frames, else 1400. Another value can corrupt NCCL's data.",
+}
+HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
+#
+# A key that is commented out has the default shown; where no default is said, the value is an example.
+# Other variables are yours and are let be. A variable one or two letters off a key is an error, so that a misspelt key is found.
+"""
+SECTIONS = {
+    "preflight": "Before anything is changed",
+    "rdma_stack": "Drivers and libraries",
+    "erdma": "eRDMA",
+    "gpu_driver": "NVIDIA driver",
+    "cuda": "CUDA and cuDNN",
+    "gpudirect": "GPUDirect RDMA",
+    "nic_firmware": "Firmware of NVIDIA NICs",
+    "pci_tuning": "PCIe",
+    "network": "Rails' addresses, MTU, IPoIB, subnet manager",
+    "firewall": "Firewall",
+    "roce_qos": "The host's side of lossless RoCE",
+    "host_tuning": "Limits, sysctls, CPU",
+    "containers": "Containers",
+    "ssh_mesh": "Passwordless ssh between the nodes",
+    "validate": "Validation",
+    "nccl": "NCCL: its variables and its library",
+    "mpi": "MPI",
+    "nccl_tests": "The final proof: nccl-tests",
+    "ai_environment": "The Python environment of jobs: torch",
+    "ddp_benchmark": "Training benchmark",
+    "aiacc": "AIACC's plugin for NCCL on eRDMA",
+    "upgrade": "Rolling upgrades",
+}
+
+
+def site_text(fabric: str) -> str:
+    """The file for one fabric."""
+    parts = [HEAD]
+    parts += [_entry(key, fabric) for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
+    for role in ROLES:
+        parts.append(f"# ---- {SECTIONS[role]} ----\n")
+        parts += [_entry(key, fabric) for key in KEYS if key.owner == role]
+    return "\n".join(parts)
+
+
+def _entry(key: Key, fabric: str) -> str:
+    set_here = {"rdma_fabric": fabric, "rdma_mtu": MTU[fabric]}
+    about = f"Netdev MTU of every rail. {MTU_NOTE[fabric]}" if key.name == "rdma_mtu" else key.doc
+    lines = textwrap.wrap(about, WIDTH - 2, break_on_hyphens=False)
+    lines += textwrap.wrap(_rule(key, fabric), WIDTH - 2, break_on_hyphens=False)
+    comment = "".join(f"# {line}\n" for line in lines)
+    if key.name in set_here:
+        return f"{comment}{key.name}: {_yaml(set_here[key.name])}\n"
+    return f"{comment}# {key.name}: {_yaml(_shown(key, fabric))}\n"
+
+
+def _rule(key: Key, fabric: str) -> str:
+    """``Allowed: …. Default: ….`` in one sentence each."""
+    allowed = {
+        "rdma_nccl_profile": ", ".join(profile.name for profile in NCCL_PROFILES if fabric in profile.fabrics),
+        "rdma_qos_profile": ", ".join([row.name for row in QOS_PROFILES if fabric in row.fabrics] + [CUSTOM] * (fabric == "roce") + [NONE]),
+        "rdma_mtu": MTU_ALLOWED[fabric],
+    }.get(key.name, key.allowed())
+    if key.required:
+        return f"Allowed: {allowed}. Required."
+    default = _default(key, fabric)
+    example = f" Example: {_yaml(key.example)}." if key.example is not None and not default and default is not None else ""
+    return f"Allowed: {allowed}." + (f" Default: {_yaml(default)}." if default is not None else " Not set by default.") + example
+
+
+def _default(key: Key, fabric: str) -> Any:
+    by_fabric = {"rdma_nccl_profile": DEFAULT_NCCL, "rdma_qos_profile": DEFAULT_QOS}
+    return by_fabric[key.name][fabric] if key.name in by_fabric else key.default
+
+
+def _shown(key: Key, fabric: str) -> Any:
+    default = _default(key, fabric)
+    if default is None and key.type == "bool":
+        return False
+    return key.example if default is None else default
+
+
+def _yaml(value: Any) -> str:
+    """A value on one line of YAML."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10000).removesuffix("\n...\n").strip()
+
+
+class InitError(InputError):
+    """The inventory cannot be written there."""
+
+
+def files(fabric: str) -> dict[str, str]:
+    """Relative path: text. The examples under inventories/ are exactly this."""
+    if fabric not in FABRICS:
+        raise InitError(f"--fabric {fabric}: is no fabric that railwright knows; allowed: {', '.join(FABRICS)}")
+    template = resources.files("railwright.init") / "templates" / fabric / "hosts.yml"
+    return {"hosts.yml": template.read_text(encoding="utf-8"), "group_vars/all/site.yml": site_text(fabric)}
+
+
+def write_inventory(directory: Path, fabric: str, *, force: bool = False) -> list[Path]:
+    """Write the files and return their paths. Raises InitError before anything is written if one exists."""
+    texts = {directory / name: text for name, text in files(fabric).items()}
+    if directory.exists() and not directory.is_dir():
+        raise InitError(f"{directory}: is a file; allowed: a directory that is new or holds no inventory")
+    existing = [path for path in texts if path.exists() or path.is_symlink()]
+    if existing and not force:
+        raise InitError(f"{existing[0]}: exists and is not overwritten; allowed: another directory")
+    for path, text in texts.items():
+        try:
+            make_directories(path.parent)
+            write_atomic(path, text, usual_mode())
+        except OSError as error:
+            raise InitError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
+    return list(texts)
+
 
 __all__ = ("InitError", "files", "write_inventory")

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lab's verbs. Each takes the state directory, holds the lab's lock while it works and leaves state.json true."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,13 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from railwright.lab import accel, inventory, machine, net, seed, ssh, tools
 from railwright.lab import image as images
-from railwright.lab.errors import LabError
+from railwright.lab import machine, net, reach, seed, tools
 from railwright.lab.image import Image, Progress
-from railwright.lab.paths import LabPaths, cache_root, locked
 from railwright.lab.recipe import PLAIN, Recipe
-from railwright.lab.state import ORDINARY, Hardware, LabState, Node, load, save
+from railwright.lab.state import ORDINARY, Hardware, LabPaths, LabState, Node, cache_root, load, locked, save
+from railwright.lab.tools import LabError
 
 T = TypeVar("T")
 
@@ -32,8 +29,6 @@ _SOCKET_PATH_MAX = 100
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What is true of one node right now."""
-
     name: str
     running: bool
     pid: int | None
@@ -54,15 +49,9 @@ def current(state_dir: Path | None = None) -> LabState:
 
 
 def up(
-    nodes: int = 2,
-    *,
-    state_dir: Path | None = None,
-    fresh: bool = False,
-    rails: int = 1,
-    recipe: Recipe = PLAIN,
-    hardware: Hardware = ORDINARY,
-    progress: Progress = silent,
-) -> LabState:
+    nodes: int = 2, *, state_dir: Path | None = None, fresh: bool = False, rails: int = 1, recipe: Recipe = PLAIN,
+    hardware: Hardware = ORDINARY, progress: Progress = silent,
+) -> LabState:  # fmt: skip
     """Bring up a lab of bare nodes and return when every node answers over ssh.
 
     A stopped lab starts from its bare snapshot, so its nodes are bare again; machines that run are left as they are, and a
@@ -80,33 +69,22 @@ def up(
                 return _complete(state, nodes, rails, progress)
             _stop_all(state, progress, grace=0)
         image = images.ensure(progress, recipe)
-        planned = replace(_plan(paths, state, image, nodes, rails, progress), offset=recipe.offset, hardware=hardware)
-        planned = replace(planned, shape=_shape(planned, rails))
+        planned = _plan(paths, state, image, nodes, rails, recipe.offset, hardware, progress)
         return _start(planned, state, image, recipe, fresh=fresh, progress=progress)
 
 
-def _plan(paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails: int, progress: Progress) -> LabState:
+def _plan(
+    paths: LabPaths, old: LabState | None, image: Image, nodes: int, rails: int, offset: int, hardware: Hardware, progress: Progress
+) -> LabState:
     """Decide everything about the lab before anything is started."""
-    names = [f"node{index}" for index in range(1, nodes + 1)]
     keep = {node.name: node.ssh_port for node in old.nodes} if old else {}
-    kind = accel.choose(image, progress)
-    return LabState(
-        root=paths.root,
-        image=image.key,
-        accel=kind,
-        shape="",
-        nodes=net.make_nodes(nodes, rails, net.choose_ports(names, keep)),
-        socket_dir=_socket_dir(paths, old),
-        site_hash=old.site_hash if old else "",
-    )
-
-
-def _shape(state: LabState, rails: int) -> str:
-    """A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator."""
+    accel = machine.choose(image, progress)
+    # A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator.
     version = tools.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
-    parts = [state.image, *accel.ARGV[state.accel], str(rails), str(machine.MEMORY_MB), machine.DIRECT_ARGS, version]
-    parts += state.hardware.words()
-    return sha256("\0".join(parts).encode()).hexdigest()[:16]
+    parts = [image.key, *machine.ARGV[accel], str(rails), str(machine.MEMORY_MB), machine.DIRECT_ARGS, version, *hardware.words()]
+    shape = sha256("\0".join(parts).encode()).hexdigest()[:16]
+    made = net.make_nodes(nodes, rails, keep)
+    return LabState(paths.root, image.key, accel, shape, made, _socket_dir(paths, old), old.site_hash if old else "", offset, hardware)
 
 
 def _socket_dir(paths: LabPaths, old: LabState | None) -> str:
@@ -131,10 +109,10 @@ def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, 
     seed.keypair(state.paths.ssh_key, "railwright-lab")  # Once, before the nodes ask for it side by side.
     _each(cold, lambda node: seed.make_disk(state, node, image))
     seed.write_known_hosts(state)
-    state = replace(state, site_hash=inventory.write(state, fresh=fresh))
+    state = replace(state, site_hash=reach.write(state, fresh=fresh))
     save(state)
     if cold:
-        progress(f"booting {_names(cold)} ({_accel_text(state)})")
+        progress(f"booting {_names(cold)} ({'KVM' if state.accel == 'kvm' else 'plain emulation, about a minute'})")
     if restored:
         progress(f"restoring {_names(restored)} from the bare snapshot")
     try:
@@ -149,21 +127,13 @@ def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, 
 def _boot(state: LabState, image: Image, recipe: Recipe, cold: list[Node], restored: list[Node], progress: Progress) -> None:
     for node in state.nodes:
         machine.start(state, node, image, BARE if node in restored else None)
-    ssh.wait(state, list(state.nodes), progress)
-    _each(restored, lambda node: ssh.set_clock(state, node))
+    reach.wait(state, state.nodes, progress)
+    _each(restored, lambda node: reach.set_clock(state, node))
     if cold:
         for command in recipe.first_boot:
-            _each(cold, partial(_once, state, list(command)))
+            _each(cold, partial(reach.run, state, command=list(command), timeout=reach.BOOT_SECONDS))
         progress("taking the bare snapshot")
         _each(cold, lambda node: _take(state, node, BARE))
-
-
-def _once(state: LabState, command: list[str], node: Node) -> None:
-    ssh.run(state, node, command, timeout=ssh.BOOT_SECONDS)
-
-
-def _accel_text(state: LabState) -> str:
-    return "KVM" if state.accel == "kvm" else "plain emulation, about a minute"
 
 
 def _complete(state: LabState, nodes: int, rails: int, progress: Progress) -> LabState:
@@ -173,48 +143,48 @@ def _complete(state: LabState, nodes: int, rails: int, progress: Progress) -> La
         raise LabError(
             f"a lab of {have[0]} nodes with {have[1]} rail(s) is up, not {nodes} with {rails}; stop it first with `railwright lab down`"
         )
-    off = [node for node in state.nodes if machine.pid(state, node) is None]
+    off = _stopped(state)
     if off:
         progress(f"starting {_names(off)}")
     for node in off:
         machine.start(state, node, _image(state))
-    ssh.wait(state, list(state.nodes), progress)
+    reach.wait(state, state.nodes, progress)
     return state
 
 
 def status(state_dir: Path | None = None) -> list[NodeStatus]:
     """One entry a node; an empty list when there is no lab."""
     state = load(LabPaths.of(state_dir))
-    return [] if state is None else _each(list(state.nodes), lambda node: _status(state, node))
+    if state is None:
+        return []
 
+    def look(node: Node) -> NodeStatus:
+        number = machine.pid(state, node)
+        alive = number is not None
+        return NodeStatus(node.name, alive, number, node.ssh_port, alive and reach.answers(node))
 
-def _status(state: LabState, node: Node) -> NodeStatus:
-    number = machine.pid(state, node)
-    alive = number is not None
-    return NodeStatus(node.name, alive, number, node.ssh_port, alive and ssh.answers(node))
+    return _each(state.nodes, look)
 
 
 def ssh_argv(node: str, command: list[str] | None = None, *, state_dir: Path | None = None) -> list[str]:
-    """The command line that opens a shell on a node, or runs a command there."""
     state = current(state_dir)
-    return ssh.argv(state, state.node(node), command)
+    return reach.argv(state, state.node(node), command)
 
 
 def run_in(node: str, command: list[str], *, timeout: float = 120, state_dir: Path | None = None) -> str:
     """Run a command in a node and return its output; a failing command is a LabError."""
     state = current(state_dir)
-    return ssh.run(state, state.node(node), command, timeout=timeout)
+    return reach.run(state, state.node(node), command, timeout=timeout)
 
 
 def snapshot(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
     """Save memory and disk of every node under a name; every node must be running."""
     _check_name(name)
     with _held(state_dir) as state:
-        stopped = [node for node in state.nodes if machine.pid(state, node) is None]
-        if stopped:
+        if stopped := _stopped(state):
             raise LabError(f"{_names(stopped)} not running; a snapshot is of the whole lab")
         progress(f"taking snapshot {name}")
-        _each(list(state.nodes), lambda node: _take(state, node, name))
+        _each(state.nodes, lambda node: _take(state, node, name))
 
 
 def restore(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
@@ -231,8 +201,8 @@ def restore(name: str, *, state_dir: Path | None = None, progress: Progress = si
         _stop_all(state, silent, grace=0)
         for node in state.nodes:
             machine.start(state, node, _image(state), name)
-        ssh.wait(state, list(state.nodes), progress)
-        _each(list(state.nodes), lambda node: ssh.set_clock(state, node))
+        reach.wait(state, state.nodes, progress)
+        _each(state.nodes, lambda node: reach.set_clock(state, node))
 
 
 def power_off(node: str, *, hard: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
@@ -246,12 +216,11 @@ def power_off(node: str, *, hard: bool = False, state_dir: Path | None = None, p
 
 
 def power_on(node: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
-    """Boot one node from its disk and wait for ssh."""
     with _held(state_dir) as state:
         one = state.node(node)
         progress(f"powering on {node}")
         machine.start(state, one, _image(state))
-        ssh.wait(state, [one], progress)
+        reach.wait(state, [one], progress)
 
 
 def down(*, destroy: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
@@ -294,6 +263,10 @@ def _held(state_dir: Path | None) -> Iterator[LabState]:
         yield current(paths.root)  # Read again: another process may have held the lock until now.
 
 
+def _stopped(state: LabState) -> list[Node]:
+    return [node for node in state.nodes if machine.pid(state, node) is None]
+
+
 def _running(state: LabState) -> list[Node]:
     return [node for node in state.nodes if machine.pid(state, node) is not None]
 
@@ -309,8 +282,8 @@ def _stop_all(state: LabState, progress: Progress, *, grace: float) -> None:
 
 
 def _take(state: LabState, node: Node, name: str) -> None:
-    ssh.settle(state, node)
-    ssh.run(state, node, ["sync"])
+    reach.settle(state, node)
+    reach.run(state, node, ["sync"])
     machine.save(state, node, name)
 
 
@@ -331,7 +304,7 @@ def _names(nodes: Iterable[Node]) -> str:
     return ", ".join(node.name for node in nodes)
 
 
-def _each(nodes: list[Node], work: Callable[[Node], T]) -> list[T]:
+def _each(nodes: Sequence[Node], work: Callable[[Node], T]) -> list[T]:
     """Do the same with every node at once; the first failure is raised when all have ended."""
     if not nodes:
         return []

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Images: a Debian root file system made from a recipe, built once and cached. The lab's own has never heard of RDMA."""
+"""Images: a Debian root file system made from a recipe, built once and cached. The lab's own has never heard of RDMA.
 
-from __future__ import annotations
+Mirrors, proxy and CA certificates are those of the controller's own apt: the nodes sit behind it, so what reaches a mirror from here is
+what reaches it from there.
+"""
 
 import os
+import re
 import secrets
 import shutil
 import struct
@@ -14,10 +17,117 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from railwright.lab import apt, tools
-from railwright.lab.errors import LabError
-from railwright.lab.paths import cache_root, locked
+from railwright.lab import tools
 from railwright.lab.recipe import PLAIN, Recipe
+from railwright.lab.state import cache_root, locked
+from railwright.lab.tools import LabError
+
+SUITE = "bookworm"
+_SUITES = (SUITE, f"{SUITE}-updates", f"{SUITE}-security")
+_COMPONENTS = ("main", "contrib", "non-free", "non-free-firmware")
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+# Proxies, and the date checks: a controller on a frozen mirror has them off, and so must its nodes.
+_CONF = re.compile(r'^Acquire::((?:http|https)::Proxy(?:::[^ \n]+)?|Check-Valid-Until|Check-Date) "([^"\n]*)";$', re.MULTILINE)
+# Translated descriptions are a third of what `apt-get update` downloads and parses, at emulation speed.
+GUEST_CONF = ('Acquire::Languages "none";',)
+# A proxy on the controller's loopback is the gateway's loopback for a guest of QEMU's user network.
+_LOOPBACK = re.compile(r"//(?:127\.0\.0\.1|localhost|\[::1\])(?=[:/]|$)")
+
+
+@dataclass(frozen=True)
+class AptSetup:
+    """sources: lines for sources.list, empty for mmdebstrap's default mirror; conf: apt.conf lines."""
+
+    sources: tuple[str, ...] = ()
+    conf: tuple[str, ...] = ()
+    certificates: tuple[Path, ...] = ()
+
+    @property
+    def guest_conf(self) -> tuple[str, ...]:
+        """The same configuration, as seen from inside a node."""
+        return (*(_LOOPBACK.sub("//10.0.2.2", line) for line in self.conf), *GUEST_CONF)
+
+
+def controller_setup(root: Path = Path("/")) -> AptSetup:
+    certificates = tuple(sorted((root / "usr/local/share/ca-certificates").rglob("*.crt")))
+    try:
+        dump = tools.run(["apt-config", "dump"], timeout=20)
+    except LabError:
+        dump = ""  # Not a Debian controller: nothing to take over.
+    return AptSetup(debian_sources(root), apt_conf(dump, dict(os.environ)), certificates)
+
+
+def debian_sources(root: Path) -> tuple[str, ...]:
+    """This machine's Debian mirrors if it runs the same suite as the image; other vendors' repositories stay out."""
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', _text(root / "etc/os-release"), re.MULTILINE))
+    if (release.get("ID"), release.get("VERSION_CODENAME")) != ("debian", SUITE):
+        return ()
+    etc = root / "etc/apt"
+    lines: list[str] = []
+    for file in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*.list"))]:
+        lines += _from_list(_text(file))
+    for file in sorted((etc / "sources.list.d").glob("*.sources")):
+        lines += _from_deb822(_text(file))
+    found = tuple(dict.fromkeys(lines))
+    # Without the release suite itself (a machine with only a partial mirror list) the default is better.
+    return found if any(f" {SUITE} " in line for line in found) else ()
+
+
+def apt_conf(dump: str, environ: dict[str, str]) -> tuple[str, ...]:
+    """Pick proxy and date-check settings from `apt-config dump`; apt also honours the proxy variables."""
+    conf = {f"Acquire::{key}": value for key, value in _CONF.findall(dump) if value}
+    for scheme in ("http", "https"):
+        proxy = environ.get(f"{scheme}_proxy", "")
+        if proxy:
+            conf.setdefault(f"Acquire::{scheme}::Proxy", proxy)
+    return tuple(f'{key} "{value}";' for key, value in sorted(conf.items()) if '"' not in value)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _lines(uri: str, suites: list[str], components: list[str], signed_by: str, options: str = "") -> list[str]:
+    """Render the Debian part of one source, or nothing."""
+    mirror = uri.rstrip("/").rsplit("/", 1)[-1] in ("debian", "debian-security")
+    debian = "debian-archive" in signed_by if signed_by else mirror
+    if not debian or not uri.startswith(("http://", "https://")):
+        return []  # Files and cdroms of the controller do not exist inside a node.
+    kept = [name for name in components if name in _COMPONENTS]
+    if "main" not in kept:
+        return []
+    option = f"[signed-by={_KEYRING}{options}]"
+    return [f"deb {option} {uri} {suite} {' '.join(kept)}" for suite in suites if suite in _SUITES]
+
+
+def _from_list(text: str) -> list[str]:
+    found: list[str] = []
+    pattern = re.compile(r"^deb[ \t]+(?:\[([^\]\n]*)\][ \t]+)?(\S+)[ \t]+(\S+)[ \t]+([^#\n]+)", re.MULTILINE)
+    for options, uri, suite, components in pattern.findall(text):
+        signed = re.search(r"signed-by=(\S+)", options)
+        dates = " check-valid-until=no" if "check-valid-until=no" in options else ""
+        found += _lines(uri, [suite], components.split(), signed.group(1) if signed else "", dates)
+    return found
+
+
+def _from_deb822(text: str) -> list[str]:
+    found: list[str] = []
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", body):
+        joined = re.sub(r"\n[ \t]+", " ", stanza)  # A folded line continues the one above.
+        fields = {key.lower(): value.strip() for key, value in re.findall(r"^([\w-]+):(.*)$", joined, re.MULTILINE)}
+        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
+            continue
+        dates = " check-valid-until=no" if fields.get("check-valid-until", "").lower() == "no" else ""
+        for uri in fields.get("uris", "").split():
+            suites, components = fields.get("suites", "").split(), fields.get("components", "").split()
+            found += _lines(uri, suites, components, fields.get("signed-by", ""), dates)
+    return found
+
 
 Progress = Callable[[str], None]
 
@@ -53,10 +163,10 @@ class Image:
         return self.disk.is_file()
 
 
-def image_key(setup: apt.AptSetup, recipe: Recipe = PLAIN) -> str:
+def image_key(setup: AptSetup, recipe: Recipe = PLAIN) -> str:
     """Hash everything that goes into the image."""
     digest = sha256()
-    parts = [str(RECIPE), apt.SUITE, DISK, *recipe.packages, *setup.sources, *setup.guest_conf, *recipe.rest()]
+    parts = [str(RECIPE), SUITE, DISK, *recipe.packages, *setup.sources, *setup.guest_conf, *recipe.rest()]
     for part in parts:
         digest.update(part.encode() + b"\0")
     for certificate in setup.certificates:
@@ -66,7 +176,7 @@ def image_key(setup: apt.AptSetup, recipe: Recipe = PLAIN) -> str:
 
 def ensure(progress: Progress, recipe: Recipe = PLAIN) -> Image:
     """Return the image for this controller's configuration, building it when it is not in the cache."""
-    setup = apt.controller_setup()
+    setup = controller_setup()
     key = image_key(setup, recipe)
     root = cache_root()
     image = Image(key, root / key)
@@ -79,19 +189,22 @@ def ensure(progress: Progress, recipe: Recipe = PLAIN) -> Image:
     return image
 
 
-def _build(image: Image, recipe: Recipe, setup: apt.AptSetup, progress: Progress) -> None:
+def _build(image: Image, recipe: Recipe, setup: AptSetup, progress: Progress) -> None:
     prefix = _privileges()
     root = image.directory.parent
     free = shutil.disk_usage(root).free
     if free < NEEDED_BYTES:
         raise LabError(f"{root} has {free / 1024**3:.1f} GiB free; building the image needs {NEEDED_BYTES / 1024**3:.0f}")
+    remove = [*prefix, "rm", "-rf", "--"]
     for leftover in root.glob(f"{image.key}.build.*"):  # Of a build that was killed; ours is the only one, by the lock.
-        subprocess.run([*prefix, "rm", "-rf", "--", str(leftover)], check=False, timeout=120)
+        subprocess.run([*remove, str(leftover)], check=False, timeout=120)
     work = Path(tempfile.mkdtemp(prefix=f"{image.key}.build.", dir=root))
     log = root / f"{image.key}.log"
     try:
         progress("  downloading and unpacking packages")
-        _mmdebstrap(work, recipe, setup, log)
+        include, options = f"--include={','.join(recipe.packages)}", [f"--aptopt={line}" for line in setup.conf]
+        argv = [tools.tool("mmdebstrap"), "--variant=minbase", include, "--format=tar", *options, *hooks(work, recipe, setup)]
+        _logged([*argv, SUITE, str(work / "root.tar"), *setup.sources], log)
         progress("  writing the disk image")
         _pack(work, recipe, prefix, log)
         (work / "root.tar").unlink()
@@ -99,7 +212,7 @@ def _build(image: Image, recipe: Recipe, setup: apt.AptSetup, progress: Progress
         work.rename(image.directory)
     finally:
         if work.exists():
-            subprocess.run([*prefix, "rm", "-rf", "--", str(work)], check=False, timeout=120)
+            subprocess.run([*remove, str(work)], check=False, timeout=120)
 
 
 def _privileges() -> list[str]:
@@ -117,7 +230,7 @@ def _privileges() -> list[str]:
     return prefix
 
 
-def hooks(work: Path, recipe: Recipe, setup: apt.AptSetup) -> list[str]:
+def hooks(work: Path, recipe: Recipe, setup: AptSetup) -> list[str]:
     """Lay out our files below work and return the mmdebstrap options that put them into the image."""
     files = {target: text.encode() for target, text in recipe.files.items()}
     files["/etc/apt/apt.conf.d/80railwright-lab"] = ("\n".join(setup.guest_conf) + "\n").encode()
@@ -139,14 +252,6 @@ def _uploads(work: Path, files: dict[str, bytes], stage: str) -> list[str]:
         options.append(f'--{stage}-hook=mkdir -p "$1"{Path(target).parent}')
         options.append(f"--{stage}-hook=upload {source} {target}")
     return options
-
-
-def _mmdebstrap(work: Path, recipe: Recipe, setup: apt.AptSetup, log: Path) -> None:
-    argv = [tools.tool("mmdebstrap"), "--variant=minbase", f"--include={','.join(recipe.packages)}", "--format=tar"]
-    argv += [f"--aptopt={line}" for line in setup.conf]
-    argv += hooks(work, recipe, setup)
-    argv += [apt.SUITE, str(work / "root.tar"), *setup.sources]
-    _logged(argv, log)
 
 
 def _pack(work: Path, recipe: Recipe, prefix: list[str], log: Path) -> None:

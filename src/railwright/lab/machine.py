@@ -1,23 +1,145 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One QEMU process: its command line, its pid, its life."""
+"""One QEMU process: its accelerator, its command line, its monitor, its pid, its life.
 
-from __future__ import annotations
+KVM or plain emulation: a /dev/kvm that exists may hang the guest without a word, so only a guest that speaks counts.
+"""
 
+import json
 import os
+import select
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
-from railwright.lab import accel, net, tapexec, tools
-from railwright.lab.errors import LabError
-from railwright.lab.image import Image
-from railwright.lab.monitor import Monitor
-from railwright.lab.paths import LabPaths
+from railwright.lab import net, tapexec, tools
+from railwright.lab.image import Image, Progress
 from railwright.lab.recipe import KERNEL_ARGS
-from railwright.lab.state import Hardware, LabState, Node
+from railwright.lab.state import Hardware, LabPaths, LabState, Node, cache_root, write_atomic
+from railwright.lab.tools import LabError
+
+PROBE_SECONDS = 10.0
+ARGV = {
+    "kvm": ["-accel", "kvm", "-cpu", "host"],
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
+}
+
+
+def choose(image: Image, progress: Progress, device: Path = Path("/dev/kvm")) -> str:
+    """Return "kvm" or "tcg". The answer is kept until the next boot of the controller."""
+    if not os.access(device, os.R_OK | os.W_OK):
+        return "tcg"
+    known = cache_root() / "accel.json"
+    boot = _boot_id()
+    try:
+        answer = json.loads(known.read_text(encoding="utf-8"))
+        if answer["boot"] == boot and answer["accel"] in ARGV:
+            return str(answer["accel"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # Never asked, or not readable: ask.
+    progress("probing /dev/kvm (up to 10 s)")
+    machine = [tools.tool("qemu-system-x86_64"), *ARGV["kvm"], "-m", "256", "-nodefaults", "-display", "none", "-no-reboot"]
+    probe = [*machine, "-kernel", str(image.kernel), "-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
+    accel = "kvm" if speaks(probe) else "tcg"
+    progress(f"  using {'KVM' if accel == 'kvm' else 'plain emulation (TCG): correct, but slow'}")
+    write_atomic(known, json.dumps({"boot": boot, "accel": accel}) + "\n")
+    return accel
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def speaks(argv: list[str], seconds: float = PROBE_SECONDS) -> bool:
+    """True when the command prints anything on its console within the time."""
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    console = process.stdout
+    if console is None:  # Never with PIPE; said for the type checker.
+        return False
+    deadline = time.monotonic() + seconds
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([console], [], [], left)[0]:
+                return False
+            data = os.read(console.fileno(), 4096)
+            if data.strip():
+                return True
+            if not data:
+                return False  # It ended without a word.
+        return False
+    finally:
+        process.kill()
+        process.wait()
+        console.close()
+
+
+class Monitor:
+    """`with Monitor(path) as m: m.execute("query-status")`."""
+
+    def __init__(self, path: Path, timeout: float = 10) -> None:
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        try:
+            self._socket.connect(str(self._path))
+            self._read()  # The greeting.
+            self.execute("qmp_capabilities")
+        except OSError as exc:
+            self._socket.close()
+            raise LabError(f"the machine's monitor does not answer ({self._path}): {exc}") from exc
+        except BaseException:
+            self._socket.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._socket.close()
+
+    def execute(self, command: str, arguments: dict[str, Any] | None = None, timeout: float | None = None) -> Any:
+        """Run one command and return its result; events that arrive meanwhile are dropped."""
+        if timeout is not None:
+            self._socket.settimeout(timeout)
+        request: dict[str, Any] = {"execute": command}
+        if arguments is not None:
+            request["arguments"] = arguments
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            while True:
+                answer = self._read()
+                if "error" in answer:
+                    raise LabError(f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}")
+                if "return" in answer:
+                    return answer["return"]
+        except OSError as exc:
+            raise LabError(f"the machine's monitor stopped answering during {command}: {exc}") from exc
+
+    def human(self, line: str, timeout: float = 10) -> str:
+        """Run a human-monitor command. savevm and loadvm are synchronous only there; any text they print is an error."""
+        return str(self.execute("human-monitor-command", {"command-line": line}, timeout=timeout)).strip()
+
+    def _read(self) -> dict[str, Any]:
+        while b"\n" not in self._buffer:
+            data = self._socket.recv(65536)
+            if not data:
+                raise ConnectionResetError("connection closed")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message = json.loads(line)
+        return message if isinstance(message, dict) else {}
+
 
 MEMORY_MB = 1024
 DIRECT_ARGS = f"root=/dev/vda rw {KERNEL_ARGS}"
@@ -32,7 +154,7 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
     command = [
         tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *processor(state), *chipset(state.hardware),
         "-m", str(MEMORY_MB), "-nodefaults", "-display", "none", "-daemonize", "-pidfile", str(pid_file(state, node)),
-        *_kernel(state, image),
+        *([] if state.offset else ["-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", DIRECT_ARGS]),  # GRUB's choice
         "-chardev", f"file,id=console,append=on,path={net.escape(directory / 'console.log')}", "-serial", "chardev:console",
         "-qmp", f"unix:{net.escape(monitor_path(state, node))},server=on,wait=off",
         # The disk is disposable: a crash of the controller may cost it, and nothing waits for fsync.
@@ -46,15 +168,8 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
     return [*command, "-loadvm", loadvm] if loadvm else command
 
 
-def _kernel(state: LabState, image: Image) -> list[str]:
-    if state.offset:
-        return []  # GRUB's choice.
-    return ["-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", DIRECT_ARGS]
-
-
 def processor(state: LabState) -> list[str]:
-    """Accelerator and CPU model."""
-    argv = list(accel.ARGV[state.accel])
+    argv = list(ARGV[state.accel])
     return [*argv[:-1], f"{argv[-1]},-hypervisor"] if state.hardware.bare_metal else argv
 
 
@@ -87,8 +202,11 @@ def is_ours(pid: int, marker: str, proc: Path = Path("/proc")) -> bool:
 
 
 def pid(state: LabState, node: Node) -> int | None:
-    """The pid of the running machine, or None."""
-    file = pid_file(state, node)
+    return _alive(pid_file(state, node))
+
+
+def _alive(file: Path) -> int | None:
+    """The pid in a pid file, where its process is a machine of ours."""
     try:
         number = int(file.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -116,11 +234,8 @@ def start(state: LabState, node: Node, image: Image, loadvm: str | None = None) 
 
 def ask_power_off(state: LabState, node: Node) -> None:
     """Press the power button; a guest that does not listen is dealt with by stop()."""
-    try:
-        with Monitor(monitor_path(state, node)) as monitor:
-            monitor.execute("system_powerdown")
-    except LabError:
-        pass  # Not booted far enough, or gone already.
+    with suppress(LabError), Monitor(monitor_path(state, node)) as monitor:  # not booted far enough, or gone already
+        monitor.execute("system_powerdown")
 
 
 def stop(state: LabState, node: Node, *, grace: float = POWER_OFF_SECONDS) -> None:
@@ -130,11 +245,9 @@ def stop(state: LabState, node: Node, *, grace: float = POWER_OFF_SECONDS) -> No
         return
     if wait_until(lambda: pid(state, node) is None, grace):
         return
-    try:
-        with Monitor(monitor_path(state, node)) as monitor:
-            monitor.execute("quit")
-    except LabError:
-        pass  # quit closes the socket under us; a dead monitor is what the signals are for.
+    # quit closes the socket under us; a dead monitor is what the signals are for.
+    with suppress(LabError), Monitor(monitor_path(state, node)) as monitor:
+        monitor.execute("quit")
     for sign in (None, signal.SIGTERM, signal.SIGKILL):
         if sign is not None and is_ours(number, str(pid_file(state, node))):
             os.kill(number, sign)
@@ -146,17 +259,13 @@ def stop(state: LabState, node: Node, *, grace: float = POWER_OFF_SECONDS) -> No
 def end_strays(paths: LabPaths) -> None:
     """End machines of this lab that its state does not name (an interrupted run, a damaged state.json)."""
     for file in paths.nodes.glob("*/qemu.pid"):
-        try:
-            number = int(file.read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            continue
-        if is_ours(number, str(file)):
+        if (number := _alive(file)) is not None:
             os.kill(number, signal.SIGTERM)
-            wait_until(partial(_is_gone, number, str(file)), 10)
+            wait_until(partial(_is_gone, file), 10)
 
 
-def _is_gone(number: int, marker: str) -> bool:
-    return not is_ours(number, marker)
+def _is_gone(file: Path) -> bool:
+    return _alive(file) is None
 
 
 def save(state: LabState, node: Node, name: str) -> None:

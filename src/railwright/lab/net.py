@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Addresses and wires. Nothing here leaves the machine: no multicast, no bridge in the host's own namespace."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterable
 from pathlib import Path
 
 from railwright.lab import tools
-from railwright.lab.errors import LabError
-from railwright.lab.paths import LabPaths
-from railwright.lab.state import Hardware, LabState, Node, Rail
+from railwright.lab.state import Hardware, LabPaths, LabState, Node, Rail
+from railwright.lab.tools import LabError
 
 FIRST_PORT = 2201
 MAX_NODES = 32
@@ -34,17 +31,17 @@ def check_size(nodes: int, rails: int) -> None:
             raise LabError("more than two nodes need a network namespace: run as root, or use --nodes 2")
 
 
-def make_nodes(count: int, rails: int, ports: dict[str, int]) -> tuple[Node, ...]:
-    """Node names, MACs and addresses follow from the index alone; ports are given."""
-    return tuple(_node(index, rails, ports[f"node{index}"]) for index in range(1, count + 1))
+def make_nodes(count: int, rails: int, keep: dict[str, int]) -> tuple[Node, ...]:
+    """Node names, MACs and addresses follow from the index alone; ``keep``: the ssh ports that nodes had before."""
+    ports = choose_ports([f"node{index}" for index in range(1, count + 1)], keep)
 
+    def rail(number: int, index: int) -> Rail:
+        return Rail(f"rail{number}", _MAC.format(nic=number + 1, node=index), f"10.77.{number}.{10 + index}/24")
 
-def _node(index: int, rails: int, port: int) -> Node:
-    made = tuple(
-        Rail(name=f"rail{rail}", mac=_MAC.format(nic=rail + 1, node=index), address=f"10.77.{rail}.{10 + index}/24")
-        for rail in range(rails)
+    return tuple(
+        Node(name, index, port, _MAC.format(nic=0, node=index), tuple(rail(number, index) for number in range(rails)))
+        for index, (name, port) in enumerate(ports.items(), start=1)
     )
-    return Node(name=f"node{index}", index=index, ssh_port=port, mac=_MAC.format(nic=0, node=index), rails=made)
 
 
 def port_is_free(port: int) -> bool:
@@ -100,12 +97,8 @@ def _backend(state: LabState, node: Node, number: int) -> str:
         return f"hubport,id={rail},hubid={number + 1}"  # A switch with nobody else on it.
     # Datagrams, not `stream`: a stream client of QEMU 7.2 never reconnects when its peer was powered off.
     peer = next(other for other in state.nodes if other.index != node.index)
-    here, there = (_wire(state, end, rail) for end in (node, peer))
+    here, there = (escape(Path(state.socket_dir) / f"{end.name}.{rail}") for end in (node, peer))
     return f"dgram,id={rail},local.type=unix,local.path={here},remote.type=unix,remote.path={there}"
-
-
-def _wire(state: LabState, node: Node, rail: str) -> str:
-    return escape(Path(state.socket_dir) / f"{node.name}.{rail}")
 
 
 def escape(path: Path) -> str:
@@ -138,23 +131,20 @@ def ensure_bridges(state: LabState) -> None:
     if name in _namespaces():
         return
     tools.run(["ip", "netns", "add", name])
+    inside = ["ip", "-n", name]
     try:
         for number in range(len(state.nodes[0].rails)):
-            _bridge(state, name, number)
+            bridge = f"rail{number}"
+            # Snooping without a querier would drop neighbour discovery after a few minutes.
+            tools.run([*inside, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0"])
+            for node in state.nodes:
+                tap = tap_name(node, number)
+                tools.run([*inside, "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"])
+                tools.run([*inside, "link", "set", tap, "mtu", "9216", "master", bridge, "up"])
+            tools.run([*inside, "link", "set", bridge, "mtu", "9216", "up"])
     except LabError:
         remove_bridges(state.paths)
         raise
-
-
-def _bridge(state: LabState, name: str, number: int) -> None:
-    bridge = f"rail{number}"
-    # Snooping without a querier would drop neighbour discovery after a few minutes.
-    tools.run(["ip", "-n", name, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0"])
-    for node in state.nodes:
-        tap = tap_name(node, number)
-        tools.run(["ip", "-n", name, "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"])
-        tools.run(["ip", "-n", name, "link", "set", tap, "mtu", "9216", "master", bridge, "up"])
-    tools.run(["ip", "-n", name, "link", "set", bridge, "mtu", "9216", "up"])
 
 
 def remove_bridges(paths: LabPaths) -> None:

@@ -5,8 +5,6 @@ PLAIN is the lab's: QEMU loads the kernel, which is quick and cannot change. GRU
 a guest can install another kernel, change kernel arguments and reboot into both.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 # Exactly what a node needs to boot, be reached and be looked at. No RDMA package: installing those is the product's job.

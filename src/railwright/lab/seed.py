@@ -4,17 +4,14 @@
 debugfs writes into the ext4 file itself: no loop device, no mount, no root, and no agent in the guest.
 """
 
-from __future__ import annotations
-
 import shutil
 import uuid
 from pathlib import Path
 
 from railwright.lab import tools
-from railwright.lab.errors import LabError
 from railwright.lab.image import Image
-from railwright.lab.paths import LabPaths, write_atomic
-from railwright.lab.state import LabState, Node
+from railwright.lab.state import LabPaths, LabState, Node, write_atomic
+from railwright.lab.tools import LabError
 
 NEEDED_BYTES = 2 * 1024**3
 
@@ -96,16 +93,11 @@ def _inject(base: Path, directory: Path, files: dict[str, tuple[str, int]], offs
             sources[target].write_text(text, encoding="utf-8")
         (work / "script").write_text(script(files, sources), encoding="utf-8")
         tools.run(["debugfs", "-w", "-f", str(work / "script"), system])
-        _check(system, files)
+        target, (text, _mode) = list(files.items())[-1]
+        if tools.run(["debugfs", "-R", f"cat {target}", system]).strip() != text.strip():  # debugfs exits 0 whatever happens
+            raise LabError(f"debugfs could not write {target} into {system}")
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _check(system: str, files: dict[str, tuple[str, int]]) -> None:
-    """debugfs exits 0 whatever happens, so read one file back."""
-    target = list(files)[-1]
-    if tools.run(["debugfs", "-R", f"cat {target}", system]).strip() != files[target][0].strip():
-        raise LabError(f"debugfs could not write {target} into {system}")
 
 
 def private_directory(path: Path) -> None:

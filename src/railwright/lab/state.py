@@ -1,16 +1,86 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab is, as data; the only file that knows its JSON form."""
+"""Where the lab keeps things, and what a lab is, as data; the only file that knows its JSON form. Images are a cache."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
-from railwright.lab.errors import LabError
-from railwright.lab.paths import LabPaths, write_atomic
+from railwright import writing
+from railwright.lab.tools import LabError
+
+
+def cache_root() -> Path:
+    """Images: safe to delete, rebuilt when needed."""
+    return writing.xdg("XDG_CACHE_HOME", ".cache") / "railwright" / "lab"
+
+
+def default_state_dir() -> Path:
+    """Machines, keys and the inventory of the default lab."""
+    return writing.xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "lab"
+
+
+@dataclass(frozen=True)
+class LabPaths:
+    root: Path
+
+    @classmethod
+    def of(cls, state_dir: Path | None) -> LabPaths:
+        return cls((state_dir or default_state_dir()).absolute())
+
+    @property
+    def state_file(self) -> Path:
+        return self.root / "state.json"
+
+    @property
+    def ssh_key(self) -> Path:
+        return self.root / "ssh" / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.root / "ssh" / "known_hosts"
+
+    @property
+    def inventory(self) -> Path:
+        return self.root / "inventory"
+
+    @property
+    def nodes(self) -> Path:
+        return self.root / "nodes"
+
+    def node(self, name: str) -> Path:
+        return self.nodes / name
+
+    @property
+    def tag(self) -> str:
+        """A short name for this lab, for things that are global to the machine (namespaces)."""
+        return sha256(str(self.root).encode()).hexdigest()[:8]
+
+
+@contextmanager
+def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock; a second caller waits or is told, instead of being left to guess."""
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise LabError(f"another railwright is working on this lab (lock: {lock_file})") from exc
+        yield
+
+
+def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
+    """As every file of the controller is written, with the directory that it lies in; readable by others, where nothing else is said."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writing.write_atomic(path, text, mode)
+
 
 VERSION = 1
 
@@ -56,8 +126,6 @@ class Node:
 
 @dataclass(frozen=True)
 class LabState:
-    """One lab: what was asked for, and what was chosen for it."""
-
     root: Path
     image: str
     accel: str
@@ -80,11 +148,10 @@ class LabState:
         return self.paths.inventory
 
     def node(self, name: str) -> Node:
-        for node in self.nodes:
-            if node.name == name:
-                return node
-        known = ", ".join(node.name for node in self.nodes) or "none"
-        raise LabError(f"no node named {name!r} in this lab (nodes: {known})")
+        known = {node.name: node for node in self.nodes}
+        if name not in known:
+            raise LabError(f"no node named {name!r} in this lab (nodes: {', '.join(known) or 'none'})")
+        return known[name]
 
 
 def save(state: LabState) -> None:
@@ -115,11 +182,5 @@ def load(paths: LabPaths) -> LabState | None:
 
 
 def _node(item: dict[str, Any]) -> Node:
-    rails = tuple(Rail(name=str(r["name"]), mac=str(r["mac"]), address=str(r["address"])) for r in item["rails"])
-    return Node(
-        name=str(item["name"]),
-        index=int(item["index"]),
-        ssh_port=int(item["ssh_port"]),
-        mac=str(item["mac"]),
-        rails=rails,
-    )
+    rails = tuple(Rail(str(rail["name"]), str(rail["mac"]), str(rail["address"])) for rail in item["rails"])
+    return Node(str(item["name"]), int(item["index"]), int(item["ssh_port"]), str(item["mac"]), rails)

@@ -5,8 +5,6 @@ Run as a script: tapexec.py NAMESPACE FIRST_FD TAP[,TAP...] COMMAND... QEMU must
 ssh port forwards listen there; only the tap descriptors come from the other side.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs the lab drives: where they are, which Debian package has them, how they are run."""
-
-from __future__ import annotations
+"""The programs the lab drives: where they are, which Debian package has them, how they are run; and the one error it raises on purpose."""
 
 import os
 import shutil
@@ -9,7 +7,10 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from railwright.lab.errors import LabError
+
+class LabError(Exception):
+    """Something the operator can act on; the message says what and how."""
+
 
 PACKAGE_OF = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -33,12 +34,10 @@ _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sb
 
 
 def find(name: str) -> str | None:
-    """Return the path of a program, or None."""
     return shutil.which(name, path=_SEARCH)
 
 
 def missing_packages(names: Iterable[str] = ALWAYS) -> list[str]:
-    """Return the Debian packages to install before the lab can start, sorted."""
     return sorted({PACKAGE_OF[name] for name in names if find(name) is None})
 
 
@@ -46,20 +45,13 @@ def require(names: Iterable[str] = ALWAYS) -> None:
     """Raise one LabError that names everything missing, so that nobody installs in rounds."""
     missing = [name for name in names if find(name) is None]
     if missing:
-        raise _missing(missing)
-
-
-def _missing(names: list[str]) -> LabError:
-    packages = sorted({PACKAGE_OF[name] for name in names})
-    return LabError(f"the lab needs {', '.join(names)}; install with: apt-get install {' '.join(packages)}")
+        raise LabError(f"the lab needs {', '.join(missing)}; install with: apt-get install {' '.join(missing_packages(missing))}")
 
 
 def tool(name: str) -> str:
     """Return the path of a program or raise a LabError that names its package."""
-    path = find(name)
-    if path is None:
-        raise _missing([name])
-    return path
+    require([name])
+    return find(name) or name
 
 
 def run(argv: Sequence[str], *, timeout: float = 120, cwd: Path | None = None, stdin: str | None = None) -> str:

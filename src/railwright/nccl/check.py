@@ -4,18 +4,15 @@
 NCCL is silent about all of it. Rules on single names and values are the inventory's own (spec/nccl_overrides.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import NOT_FROM_FILE, check_name, check_value, owner_of
-from railwright.nccl.programs import judge_option
-from railwright.nccl.settings import NAME, Grammar, Setting
+from railwright.nccl.settings import NAME, Grammar, Setting, judge_option
 
 SEVERITIES = ("error", "warning", "info")
 _OVER_IPOIB = "is NCCL's bootstrap interface; over IPoIB it makes nothing faster, and a container or a node without this name finds none"
@@ -32,8 +29,6 @@ _SKIP = ("NCCL_HOME",)  # nccl-tests' Makefile takes it; it is no setting of a r
 
 @dataclass(frozen=True)
 class NcclFinding:
-    """One offending line."""
-
     file: str
     line: int
     variable: str
@@ -42,8 +37,7 @@ class NcclFinding:
     replacement: str
 
     def as_dict(self) -> dict[str, object]:
-        return {"file": self.file, "line": self.line, "variable": self.variable, "severity": self.severity, "message": self.message,
-                "replacement": self.replacement}
+        return asdict(self)
 
     def __str__(self) -> str:
         hint = f"; write: {self.replacement}" if self.replacement else ""

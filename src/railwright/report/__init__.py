@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, and a benchmark's plots."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
-from railwright import strict_json
-from railwright.report.cases import cases_of
-from railwright.report.junit import as_junit
+from railwright.report.cases import as_junit, cases_of
 from railwright.report.markdown import as_markdown
-from railwright.report.plot import png, svg
-from railwright.report.series import plots
+from railwright.report.plot import plots, png, svg
 from railwright.runs import Run
-from railwright.writing import make_directories, write_atomic
+from railwright.writing import json_text, make_directories, write_atomic
 
 __all__ = ["Written", "write_report"]
 
@@ -35,7 +30,7 @@ def write_report(run: Run, directory: Path) -> Written:
             drawn.append(directory / (plot.file + suffix))
             write_atomic(drawn[-1], content)
     texts = {
-        "json": ("report.json", strict_json.dumps(run.as_dict())),
+        "json": ("report.json", json_text(run.as_dict())),
         "junit": ("report.xml", as_junit(run, cases)),
         "markdown": ("report.md", as_markdown(run, cases, pictures)),
     }

@@ -4,12 +4,10 @@
 Documents may come from an older or newer release, or be cut: nothing but the collective's name is taken to be there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
-from railwright.bench_progress import size_text
+from railwright.report.text import size_text
 
 Object = dict[str, Any]
 Row = tuple[str, ...]
@@ -104,7 +102,6 @@ def versions(document: Object) -> tuple[Row, list[Row]]:
 
 
 def _counted(gpus: list[Any]) -> str:
-    """How many of which name."""
     return ", ".join(f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus)) or "-"
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run as a list of cases, each on one node with one result: what every report format shows."""
+"""A run as a list of cases, each on one node with one result: what every report format shows; and JUnit XML of them for CI systems."""
 
-from __future__ import annotations
-
+from collections import defaultdict
 from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
-from railwright.report.text import value_text
+from railwright.report.text import value_text, xml_text
 from railwright.runs import Run
 
 CLUSTER = "cluster"  # where verdicts about all nodes together go
@@ -24,13 +24,8 @@ class Case(NamedTuple):
 
 
 RESULT_OF_STATUS = {
-    "pass": "passed",
-    "fail": "failed",
-    "warn": "warning",
-    "unknown": "unknown",
-    "unproven": "unproven",
-    "skipped": "skipped",
-}
+    "pass": "passed", "fail": "failed", "warn": "warning", "unknown": "unknown", "unproven": "unproven", "skipped": "skipped",
+}  # fmt: skip
 
 
 def cases_of(run: Run) -> list[Case]:
@@ -38,7 +33,10 @@ def cases_of(run: Run) -> list[Case]:
     cases = []
     for name, node in sorted(run.nodes.items()):
         cases.append(_answered(name, node))
-        cases.extend(_problem(name, problem) for problem in node.get("problems", []))
+        cases.extend(
+            Case(name, str(problem.get("area")), str(problem.get("subject")), "failed", str(problem.get("message")), "", "")
+            for problem in node.get("problems", [])
+        )
         cases.extend(_change(name, change, run.verb) for change in node.get("changes", []))
         cases.extend(_finding(name, finding) for finding in node.get("findings", []))
         cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "mended", "", "") for row in node.get("mended", []))
@@ -53,10 +51,6 @@ def _answered(name: str, node: dict[str, Any]) -> Case:
     if status == "failed":
         return Case(name, "node", "answers", "error", message, "every task ok", str(node.get("task") or "a failed task"))
     return Case(name, "node", "answers", "passed", "", "", "")
-
-
-def _problem(name: str, problem: dict[str, Any]) -> Case:
-    return Case(name, str(problem.get("area")), str(problem.get("subject")), "failed", str(problem.get("message")), "", "")
 
 
 def _change(name: str, change: dict[str, Any], verb: str) -> Case:
@@ -99,3 +93,44 @@ def _value(value: Any, other: Any) -> str:
     if value is None:
         return "" if other is None else "-"
     return value_text(value)
+
+
+NOT_JUDGED = ("unknown", "unproven", "skipped")
+
+
+def as_junit(run: Run, cases: list[Case]) -> str:
+    """The whole document. JUnit has no warning, which passes and carries its text, and one word for all that was not judged."""
+    suites: dict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        suites[case.node].append(case)
+    root = ET.Element("testsuites", _counts(cases) | {"name": xml_text(f"railwright {run.verb}")})
+    for node, members in suites.items():
+        attributes = {"name": xml_text(node), "hostname": xml_text(node), "timestamp": xml_text(run.started)} | _counts(members)
+        suite = ET.SubElement(root, "testsuite", attributes)
+        for case in members:
+            _append(suite, case)
+    ET.indent(root)
+    # Not tostring(xml_declaration=True): its declaration would name the locale's encoding.
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _counts(cases: list[Case]) -> dict[str, str]:
+    counted = {"tests": len(cases)}
+    for attribute, results in (("failures", ("failed",)), ("errors", ("error",)), ("skipped", NOT_JUDGED)):
+        counted[attribute] = sum(case.result in results for case in cases)
+    return {key: str(value) for key, value in counted.items()}
+
+
+def _append(suite: ET.Element, case: Case) -> None:
+    attributes = {"classname": xml_text(f"{case.node}.{case.group}"), "name": xml_text(case.name), "time": "0"}
+    element = ET.SubElement(suite, "testcase", attributes)
+    details = f"expected: {case.expected}\nfound: {case.found}" if case.expected or case.found else ""
+    if case.result in ("failed", "error"):
+        tag = "failure" if case.result == "failed" else "error"
+        child = ET.SubElement(element, tag, {"message": xml_text(case.message), "type": xml_text(case.group)})
+        child.text = xml_text(f"{case.message}\n{details}".strip())
+    elif case.result in NOT_JUDGED:
+        kind = "" if case.result in ("skipped", case.message) else f"{case.result}: "
+        ET.SubElement(element, "skipped", {"message": xml_text(kind + case.message)})
+    elif case.result == "warning":
+        ET.SubElement(element, "system-out").text = xml_text(f"warning: {case.message}\n{details}".strip())

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Markdown for a ticket or a pull request: the bad news first, the rest counted."""
+"""Markdown for a ticket or a pull request: the bad news first, the rest counted; then the network, and a section a collective."""
 
-from __future__ import annotations
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from collections.abc import Sequence
-
-from railwright.report import bench_markdown, reach, traffic
+from railwright.report import bench as rows
 from railwright.report.cases import Case
-from railwright.report.series import Plot
+from railwright.report.network import counters, reachability
+from railwright.report.plot import Plot
 from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
 
@@ -28,42 +28,83 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
     """The whole document; every cell that may hold node data is escaped. ``plots``: pictures that lie beside it."""
     lines = [f"# railwright {markdown_cell(run.verb)}", ""]
     facts = {
-        "Run": run.id,
-        "Started": run.started,
-        "Finished": run.finished,
-        "Inventory": run.inventory,
-        "Limit": run.limit or "all nodes",
-        "Exit code": run.exit_code,
-        "railwright": run.railwright,
-    }
-    lines += markdown_table(("", ""), [(name, markdown_cell(value)) for name, value in facts.items()])
+        "Run": run.id, "Started": run.started, "Finished": run.finished, "Inventory": run.inventory, "Limit": run.limit or "all nodes",
+        "Exit code": run.exit_code, "railwright": run.railwright,
+    }  # fmt: skip
+    lines += markdown_table(("", ""), facts.items())
     lines += ["", "## Nodes", "", *_nodes(cases)]
     for result in ORDER:
         chosen = [case for case in cases if case.result == result]
         if chosen:
-            lines += ["", f"## {_title(result, run.verb)} ({len(chosen)})", "", *_cases(chosen)]
-    lines += reach.markdown(run.reachability) + traffic.markdown(run.traffic)
+            title = "Drift" if (result, run.verb) == ("failed", "plan") else TITLES[result]
+            lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
+    lines += reachability(run.reachability) + counters(run.traffic)
     if run.bench is not None:
-        lines += bench_markdown.bench(run.bench, plots)
+        lines += bench(run.bench, plots)
     if run.ddp is not None:
-        lines += bench_markdown.training(run.ddp)
+        lines += training(run.ddp)
     return "\n".join(lines) + "\n"
-
-
-def _title(result: str, verb: str) -> str:
-    return "Drift" if (result, verb) == ("failed", "plan") else TITLES[result]
 
 
 def _nodes(cases: list[Case]) -> list[str]:
     rows = []
     for node in dict.fromkeys(case.node for case in cases):
         own = [case.result for case in cases if case.node == node]
-        rows.append((markdown_cell(node), *(str(own.count(result)) for result in ORDER)))
+        rows.append((node, *(str(own.count(result)) for result in ORDER)))
     return markdown_table(("Node", *(result.capitalize() for result in ORDER)), rows)
 
 
 def _cases(cases: list[Case]) -> list[str]:
     texts = [(case.node, case.group, case.name, case.expected, case.found, case.message) for case in cases]
-    rows = [tuple(markdown_cell(short(text, LONGEST)) for text in row) for row in texts]
-    return markdown_table(("Node", "Check", "What", "Expected", "Found", "Message"), rows)
+    header = ("Node", "Check", "What", "Expected", "Found", "Message")
+    return markdown_table(header, [[short(text, LONGEST) for text in row] for row in texts])
 
+
+SUMMARY = ("Collective", "Judged busbw GB/s", "Floor GB/s", "Floor from", "Complete", "Seconds", "Transport")
+TAIL = 20  # lines of a run that broke off; report.json has all that was kept
+
+
+def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
+    """What was judged in one table, then a section a collective. ``plots``: in the order of the runs that measured anything."""
+    pictures = {plot.number: plot for plot in plots}
+    runs = rows.objects(document.get("runs"))
+    facts = {name: rows.figure(document.get(name.lower())) for name in ("Purpose", "Launcher", "Ranks")}
+    facts["Hosts in rank order"] = ", ".join(map(str, document.get("hosts") or [])) or "-"
+    lines = ["", "## nccl-tests", *_table(("", ""), facts.items()), *_table(*rows.versions(document))]
+    lines += _table(SUMMARY, [_summary(run) for run in runs])
+    for number, run in enumerate(runs):
+        lines += ["", f"### {markdown_cell(rows.title(document, run))}", "", *_run(run, pictures.get(number))]
+    affinity = _table(rows.AFFINITY, list(rows.affinity_rows(document)))
+    return lines + (["", "### GPUs and HCAs", *affinity] if affinity else [])
+
+
+def _summary(run: dict[str, Any]) -> Sequence[str]:
+    node = f" on {run['node']}" if run.get("node") else ""
+    source = "-" if run.get("floor") is None else str(run.get("floor_source") or "-")
+    figures = (rows.figure(run.get("judged_busbw")), rows.figure(run.get("floor")), source, "yes" if run.get("complete") else "NO")
+    return (f"{run['collective']}{node}", *figures, rows.figure(run.get("seconds"), ".1f"), rows.transport(run))
+
+
+def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
+    lines = []
+    if plot is not None:
+        before = f"; grey: the previous run, {plot.before_id}" if plot.before is not None else ""
+        lines += [f"![busbw over message size]({plot.file}.svg)", "", f"[The same as PNG]({plot.file}.png){before}", ""]
+    facts = [f"busbw: {rows.judged(run)}", f"run: {rows.ended(run)}", f"transport: {rows.transport(run)}", *rows.hcas(run)]
+    if run.get("argv"):
+        facts.append(f"command: {' '.join(run['argv'])}")
+    if settings := rows.members(run.get("environment")):
+        facts.append("environment: " + " ".join(f"{name}={value}" for name, value in settings.items()))
+    if not run.get("complete"):
+        facts += [f"output: {line}" for line in (run.get("tail") or [])[-TAIL:]]
+    return lines + [f"- {markdown_cell(fact)}" for fact in facts] + _table(rows.SIZES, rows.size_rows(run))
+
+
+def training(ddp: dict[str, Any]) -> list[str]:
+    lines = ["", "## Training benchmark", "", markdown_cell(rows.training(ddp))]
+    return lines + _table(rows.STEPS, [rows.step_row(ddp)]) + _table(*rows.versions(ddp))
+
+
+def _table(header: Sequence[str], cells: Collection[Sequence[str]]) -> list[str]:
+    """With the empty line before it; nothing where there is no row."""
+    return ["", *markdown_table(header, cells)] if cells else []

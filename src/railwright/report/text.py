@@ -6,20 +6,28 @@ compromised or merely odd; its text must not move a terminal's cursor, end an XM
 attribute or add a row to a table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.text import is_shortened, printable, printable_lines, short, value_text
 
-__all__ = ["is_shortened", "markdown_cell", "markdown_table", "printable", "printable_lines", "short", "value_text", "xml_text"]
+__all__ = [
+    "is_shortened", "markdown_cell", "markdown_table", "printable", "printable_lines", "short", "size_text", "value_text", "xml_text",
+]  # fmt: skip
 
 # XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not; without C1, which it discourages and terminals obey.
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # What has a meaning inside a line. Without brackets and angles there is no link, image or tag; a list or a heading needs a line of its own.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&@])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}  # a backslash does not stop an @mention
+
+
+def size_text(size: int) -> str:
+    """``16 GiB``; what is no whole multiple of a unit keeps two digits."""
+    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.4g} {unit}"
+    return f"{size} B"
 
 
 def xml_text(value: object) -> str:
@@ -32,6 +40,7 @@ def markdown_cell(value: object) -> str:
     return _MARKDOWN.sub(lambda match: _ENTITIES.get(match[1], "\\" + match[1]), printable(value))
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table; the cells are escaped already."""
-    return ["| " + " | ".join(cells) + " |" for cells in [header, ("---",) * len(header), *rows]]
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of a table; no cell is more than text."""
+    escaped = [[markdown_cell(cell) for cell in cells] for cells in (header, *rows)]
+    return ["| " + " | ".join(cells) + " |" for cells in (escaped[0], ["---"] * len(header), *escaped[1:])]

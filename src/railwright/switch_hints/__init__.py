@@ -5,8 +5,6 @@
 (``sheet.j2``). A new platform is one more file and a row of PLATFORMS.
 """
 
-from __future__ import annotations
-
 import textwrap
 from functools import cache
 from pathlib import Path

@@ -7,18 +7,16 @@ they were at, or at the change where only its proof was left; then the queue. A 
 with a failed node is the last one that begins.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError
-from railwright.upgrade.estimate import left_text, seconds_left
 from railwright.upgrade.journal import STEPS, Journal, Node, Record, of_kind
 from railwright.upgrade.judge import ending, unavailable
 from railwright.upgrade.order import Rules, batches, next_batch
+from railwright.upgrade.report import left_text, seconds_left
 
 Tell = Callable[[str], None]
 # Which gate runs which steps; `validate` is a step of its own, for nodes that stay drained after a roll-back too.
@@ -36,21 +34,10 @@ class Executor(Protocol):
 
 
 class Engine:
-    """One run of the machine over one journal."""
-
     def __init__(
-        self,
-        executor: Executor,
-        journal: Journal,
-        rules: Rules,
-        gate: str,
-        tell: Tell,
-        *,
-        scheduled: bool = True,
-        reboot_s: float = 1200.0,
-        clock: Callable[[], float] = time.time,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
+        self, executor: Executor, journal: Journal, rules: Rules, gate: str, tell: Tell, *, scheduled: bool = True,
+        reboot_s: float = 1200.0, clock: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
         self._executor, self._journal, self._state = executor, journal, journal.state
         self._rules, self._gate, self._tell = rules, gate, tell
         self._scheduled = scheduled  # somebody can be asked which nodes are away
@@ -100,26 +87,27 @@ class Engine:
             ends |= {
                 name: after_rollback(ending("validate", name, judged), first[name], "rolled back, it does not validate") for name in back
             }
-        self._journal.add(*({"kind": "end", "node": name, "step": "rollback", **ends[name]} for name in failed))
-        for name in failed:
-            self._say(self._state.nodes[name])
+        self._ended(ends, "rollback")
         return all(ends[name]["status"] == "ok" for name in failed)
 
     def _again(self) -> bool:
         """Finish what was under way. A node that was only about to be drained, and is not, waits its turn again."""
         lost = self._lease(self._waiting())
         nodes = [node for node in self._state.nodes.values() if node.under_way and (node.step != STEPS[0] or node.name in self._state.away)]
-        gone = [node for node in nodes if node.name in lost]
-        self._journal.add(*({"kind": "end", "node": node.name, "step": node.step, **lost[node.name]} for node in gone))
-        for node in gone:
-            self._say(node)
-        if nodes and not self._batch(
-            [node.name for node in nodes], max(node.batch for node in nodes), without=[node.name for node in gone]
-        ):
+        gone = [node.name for node in nodes if node.name in lost]
+        self._ended({name: lost[name] for name in gone})
+        if nodes and not self._batch([node.name for node in nodes], max(node.batch for node in nodes), without=gone):
             return False
         if lost:
             return self._stop("nothing begins: " + "; ".join(f"{name}: {end['message']}" for name, end in lost.items()))
         return not nodes or not self._waiting() or self._look()
+
+    def _ended(self, ends: Mapping[str, dict[str, Any]], step: str = "") -> None:
+        """Write down how nodes ended, by default at the step that they are at, and say it."""
+        at = {name: step or self._state.nodes[name].step for name in ends}
+        self._journal.add(*({"kind": "end", "node": name, "step": at[name], **end} for name, end in ends.items()))
+        for name in ends:
+            self._say(self._state.nodes[name])
 
     def _lease(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Hold the leases; the nodes that are not ours, and how they answered. One that was cut off in its reboot gets the time of one."""

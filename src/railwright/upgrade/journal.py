@@ -4,23 +4,88 @@
 Whoever reads it knows where every node is, whenever the controller was killed: a step that began and has no end is done again, and
 every step does only what is left of it. The last line may be torn by a power cut: it was being written, so what it announces has
 not begun. A damaged line before the last one is no torn one, and is refused.
+
+One upgrade of an inventory at a time on this controller: a lock of the kernel, which a killed process gives back by itself. Another
+controller is kept out by the leases on the nodes.
 """
 
-from __future__ import annotations
-
+import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import CommandError
-from railwright.runs import site_path
-from railwright.upgrade.lock import upgrades_directory
+from railwright.runs import runs_directory, site_name, site_path
 from railwright.writing import make_directories, sync_directory
+
+TRIES, TRY_SECONDS = 3, 0.05
+
+
+class Busy(CommandError):
+    """Another process has it."""
+
+
+def upgrades_directory() -> Path:
+    return runs_directory().parent / "upgrades"
+
+
+def lock_path(inventory: Path) -> Path:
+    return upgrades_directory() / f"{site_name(inventory)}.lock"
+
+
+def holder(inventory: Path) -> str | None:
+    """``process 4711, run …``: who upgrades this inventory at this moment; None where nobody does."""
+    try:
+        descriptor = os.open(lock_path(inventory), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _said(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+@contextmanager
+def locked(inventory: Path, run: str) -> Iterator[None]:
+    """Hold the lock while the block runs. Raises Busy in one line that names who has it."""
+    make_directories(upgrades_directory(), 0o700)
+    # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
+    descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _got(descriptor):
+            raise Busy(f"{inventory} is being upgraded on this controller already, by {_said(descriptor)}")
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()}, run {run}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _got(descriptor: int) -> bool:
+    """Who only looks (``holder``) has it for a moment, too."""
+    for _attempt in range(TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(TRY_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _said(descriptor: int) -> str:
+    """What the holder wrote; the file is ours alone, but it may be read before that is written."""
+    return os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
+
 
 SCHEMA = 1
 STEPS = ("drain", "change", "validate", "gate", "undrain")
@@ -33,8 +98,6 @@ Clock = Callable[[], float]
 
 @dataclass
 class Node:
-    """Where one node is."""
-
     name: str
     state: str = "waiting"
     step: str = STEPS[0]  # the one that it is at, or that comes next
@@ -60,8 +123,6 @@ class Node:
 
 @dataclass
 class State:
-    """All that the journal says."""
-
     run: str
     head: Record  # the first line
     nodes: dict[str, Node]  # in the order of the upgrade

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How one node came out of one step, and what the journal keeps of it. Pure."""
+"""What the nodes' answers mean: who may be upgraded at all, and how a node came out of a step. What the journal keeps of it. Pure."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from railwright.events import HostOutcome, RunOutcome
 from railwright.report.text import short
+from railwright.upgrade.journal import Record
+from railwright.upgrade.order import Rules, canaries, next_batch
 
 SHOWN = 3  # verdicts in a message; the record of the run has them all
 LONGEST = 1000  # characters of a message: a node wrote it
@@ -19,13 +20,10 @@ def ending(step: str, node: str, outcome: RunOutcome) -> dict[str, Any]:
         return {"status": "failed", "message": "the run ended before this node"}
     status, message = judged(step, host, outcome)
     return {
-        "status": status,
-        "message": message[:LONGEST],
-        "task": "" if status == "ok" else host.task,
-        "after": {key: short(text) for key, text in host.drivers.items()},
-        "restore_point": host.restore_point,
+        "status": status, "message": message[:LONGEST], "task": "" if status == "ok" else host.task,
+        "after": {key: short(text) for key, text in host.drivers.items()}, "restore_point": host.restore_point,
         "notes": notes(step, host, outcome),
-    }
+    }  # fmt: skip
 
 
 def judged(step: str, host: HostOutcome, outcome: RunOutcome) -> tuple[str, str]:
@@ -71,3 +69,59 @@ def unavailable(drain: dict[str, Any] | None) -> str:
         return ""
     reason = f" ({drain['reason']})" if drain.get("reason") else ""
     return f"{drain.get('state')}{reason}"
+
+
+THERE = "has the whole set already"
+
+
+class Look(NamedTuple):
+    refused: dict[str, str]  # node -> why it cannot be upgraded; one is enough that nothing begins
+    unreachable: bool
+    pending: list[str]
+    away: dict[str, str]  # node -> why it takes no work now
+    records: list[Record]
+
+
+def looked(nodes: Sequence[str], outcome: RunOutcome) -> Look:
+    """``nodes`` in the order of the upgrade."""
+    refused, pending, away = {}, [], {}
+    records: list[Record] = []
+    for name in nodes:
+        host = outcome.hosts.get(name) or HostOutcome(name, "failed", message="the run ended before this node")
+        upgrade = host.upgrade
+        if host.status != "ok" or upgrade is None:
+            refused[name] = host.message or "it was not said what the upgrade means for this node"
+            status = "failed" if host.status == "ok" else host.status
+            records.append({"kind": "refused", "node": name, "why": refused[name], "status": status, "task": host.task})
+            continue
+        scheduler = upgrade["scheduler"] or host.drain
+        reason = unavailable(scheduler)
+        if reason:
+            away[name] = reason
+        before = {key: short(text) for key, text in upgrade["before"].items()}
+        records.append({"kind": "look", "node": name, "before": before, "classes": upgrade["classes"]})
+        if upgrade["pending"] or _unproved(upgrade["lease"], scheduler):
+            pending.append(name)
+        else:
+            records.append({"kind": "done", "node": name, "why": THERE})
+    found = [outcome.hosts[name].status for name in refused if name in outcome.hosts]
+    return Look(refused, "unreachable" in found, pending, away, [*records, {"kind": "away", "nodes": away}])
+
+
+def _unproved(lease: dict[str, Any] | None, scheduler: dict[str, Any] | None) -> bool:
+    """An earlier upgrade left it behind, changed or drained: no plan says so, and without a validation nobody gives it back to its jobs."""
+    return (lease or {}).get("step") == "change" or (scheduler or {}).get("by") == "us"
+
+
+def ready(look: Look, rules: Rules) -> Record:
+    return {"kind": "ready", "canary": canaries(look.pending, rules)}
+
+
+def no_room(look: Look, rules: Rules) -> str:
+    """Why nothing could begin although every node may be upgraded; '' where something can."""
+    if not look.pending or next_batch(look.pending, canaries(look.pending, rules), rules, look.away):
+        return ""
+    away = ", ".join(f"{name} {why}" for name, why in look.away.items())
+    left = [name for name in look.pending if name in look.away]
+    first = f"; begin with what is away itself: --limit {','.join(left)}" if left else ""
+    return f"upgrade_max_unavailable allows {rules.most} away, and so many are already: {away}{first}"

@@ -5,23 +5,20 @@ A pin is an inventory key with its inventory type, so the same functions judge i
 the line of the file. Numbers are the usual trap: YAML reads an unquoted 3.10 as 3.1.
 """
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings, did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import MISSING, Findings, did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import check_value
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, type_name
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import type_name
 from railwright.exitcodes import InputError
-from railwright.inventory_yaml import STANDARD, compose, read
-from railwright.lint.finding import LintFinding
+from railwright.inventory_index import STANDARD, compose, items, read
+from railwright.lint import LintFinding
 
 # What a release may pin: what is installed, in which version, and where it comes from. How a node is set up stays in the inventory.
 PINS = (
@@ -80,8 +77,6 @@ def read_release(path: Path) -> Release:
 
 
 class _Judge:
-    """Goes through the tree and collects what is wrong."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.found: list[LintFinding] = []
@@ -92,7 +87,7 @@ class _Judge:
 
     def top(self, node: yaml.MappingNode) -> tuple[str, dict[str, Any]]:
         parts = {}
-        for key, line, value in _items(node):
+        for key, line, value in items(node):
             if key in PARTS:
                 parts[key] = (line, value)
             elif key in PINS:
@@ -125,7 +120,7 @@ class _Judge:
             empty = isinstance(node, yaml.MappingNode) or _value(node) is None
             self.error(line, "pins", None, "is empty" if empty else f"must be a mapping, not {type_name(_value(node))}", PINS_FORM)
             return {}
-        return {key: value for key, at, child in _items(node) if (value := self._pin(key, at, child)) is not MISSING}
+        return {key: value for key, at, child in items(node) if (value := self._pin(key, at, child)) is not MISSING}
 
     def _pin(self, key: str, line: int, node: yaml.Node) -> Any:
         """The value as the inventory's key has it, or MISSING after the findings that say why not."""
@@ -149,12 +144,6 @@ class _Judge:
         for item in findings.items:
             self.error(_line_of(node, item.key, line), item.key, item.value, item.message, item.allowed)
         return checked
-
-
-def _items(node: yaml.MappingNode) -> Iterator[tuple[str, int, yaml.Node]]:
-    for key, value in node.value:
-        text = key.value if isinstance(key, yaml.ScalarNode) else "?"
-        yield text, key.start_mark.line + 1, value
 
 
 def _value(node: yaml.Node) -> Any:
@@ -187,7 +176,7 @@ def _line_of(node: yaml.Node, key: str, line: int) -> int:
     """The line of ``rdma_stack_pins.rdma-core`` below its pin: names of packages have dots of their own."""
     rest = key.partition(".")[2]
     if isinstance(node, yaml.MappingNode):
-        for name, at, _child in _items(node):
+        for name, at, _child in items(node):
             if rest and (rest == name or rest.startswith((name + ".", name + "["))):
                 return at
     return line

@@ -27,7 +27,7 @@ options:
 NAME = re.compile(rb"(?:ansible_collections[./]railwright[./]rdma[./]plugins|ansible)[./]modules[./](rdma_\w+|\w+)")
 MODE = re.compile(rb'\\?"mode\\?": \\?"([a-z_]+)\\?"')
 STEP = re.compile(rb'\\?"step\\?": \\?"([a-z_]+)\\?"')
-PRODUCT = re.compile(rb'\\?"product\\?": \\?"([a-z_]+)\\?"')
+PRODUCT = re.compile(rb'\\?"(?:product|benchmark)\\?": \\?"([a-z_]+)\\?"')
 TOUCHED = re.compile(rb'\\?"(?:dest|path)\\?": \\?"([^"\\]*)')
 NODES = re.compile(rb'\\?"nodes\\?": \[([^\]]*)\]')
 BUILTIN = ("apt", "async_status", "async_wrapper", "command", "copy", "dnf", "file", "find", "get_url", "ping", "setup", "slurp", "stat",
@@ -88,8 +88,8 @@ def asked(cmd, data):
         return ("probe", "") if "#railwright:uid" in cmd else ("shell", "")
     names = [found.decode() for found in NAME.findall(data)]
     name = next((found for found in names if found.startswith("rdma_") or found in BUILTIN), "unknown")
-    product = PRODUCT.search(data) if name == "rdma_prefix" else None
-    found = (STEP if product else MODE).search(data) if name.startswith("rdma_") else None
+    product = PRODUCT.search(data) if name in ("rdma_prefix", "rdma_bench") else None
+    found = (STEP if name == "rdma_prefix" else MODE).search(data) if name.startswith("rdma_") else None
     return name, (f"{product[1].decode()}." if product else "") + (found[1].decode() if found else "")
 
 

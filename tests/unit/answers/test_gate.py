@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from tests.hostile.honest import ANSWERS
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look_at_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node, observe_drift
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import plan_result
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -39,11 +38,11 @@ def test_what_our_code_says_of_a_node_passes_whole(tree: str) -> None:
     whole = {**plan_result(plan, spec), "left": [], "erdma": None, "drivers": {}, "remaining": [], "restore_point": ""}
     for module, mode, answer in (
         ("rdma_facts", None, {"rdma": observe_facts(host)}),
-        ("rdma_check", None, check_node(host, "n1", spec)),
-        ("rdma_drift", None, observe_drift(host, "n1", spec)),
+        ("rdma_check", "verdicts", check_node(host, "n1", spec)),
+        ("rdma_check", "drift", observe_drift(host, "n1", spec)),
         ("rdma_state", "plan", whole),
-        ("rdma_state", "explain", {"explanation": explain_tree(str(NODES / tree))}),
-        ("rdma_containers", None, {"container": look_at_tree(str(NODES / tree), spec)}),
+        ("rdma_state", "explain", {"explanation": explain(host, None)}),
+        ("rdma_state", "container", {"container": look(host, spec)}),
     ):
         sent = json.loads(json.dumps({"changed": False, **answer}))
         assert own(module, mode, answer) == sent, module
@@ -58,14 +57,14 @@ def test_honest_answers_of_the_hostile_suite_pass_whole(key: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(DANGEROUS))
 def test_what_ansible_would_take_for_the_play_is_refused_by_name(name: str) -> None:
-    found = own("rdma_drift", None, {**ANSWERS["rdma_drift:"], name: {"x": 1}})
+    found = own("rdma_check", "drift", {**ANSWERS["rdma_check:drift"], name: {"x": 1}})
     assert found["failed"]
     assert f"it holds {name}, which would change the play of all nodes" in found["msg"]
 
 
 def test_what_a_module_was_told_does_not_come_back() -> None:
     answer = {"invocation": {"module_args": {"spec": {"a": "secret"}}}, "exception": "secret", "stdout_lines": ["secret"]}
-    assert "secret" not in json.dumps(own("rdma_drift", None, {**ANSWERS["rdma_drift:"], **answer}))
+    assert "secret" not in json.dumps(own("rdma_check", "drift", {**ANSWERS["rdma_check:drift"], **answer}))
 
 
 def test_a_failure_keeps_its_words_and_needs_no_keys() -> None:
@@ -81,12 +80,13 @@ def test_a_failure_with_a_form_that_is_none_is_a_failure_all_the_same() -> None:
 
 def test_only_check_mode_skips() -> None:
     answer = {"changed": False, "skipped": True}
-    assert passed(NAMESPACE + "rdma_nccl_tests", "start", answer, may_skip=True) == answer
-    assert passed(NAMESPACE + "rdma_nccl_tests", "start", answer)["failed"]
+    assert passed(NAMESPACE + "rdma_bench", "nccl_tests.start", answer, may_skip=True) == answer
+    assert passed(NAMESPACE + "rdma_bench", "nccl_tests.start", answer)["failed"]
 
 
 def test_long_messages_lose_their_end_and_long_outputs_their_beginning() -> None:
-    found = own("rdma_drift", None, {"failed": True, "msg": "a" * 2 * MESSAGE_LIMIT + "z", "module_stdout": "b" * 2 * OUTPUT_LIMIT + "z"})
+    said = {"failed": True, "msg": "a" * 2 * MESSAGE_LIMIT + "z", "module_stdout": "b" * 2 * OUTPUT_LIMIT + "z"}
+    found = own("rdma_check", "drift", said)
     assert (len(found["msg"]), found["msg"][-1]) == (MESSAGE_LIMIT, "a")
     assert (len(found["module_stdout"]), found["module_stdout"][-1]) == (OUTPUT_LIMIT, "z")
 

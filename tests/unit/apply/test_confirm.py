@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, confirm, journal, watchdog, watchdog_units
+from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, confirm, journal, watchdog
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import BY_NAME
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, run, write_file
+from ansible_collections.railwright.rdma.plugins.module_utils.types import CONFIRMED_AREAS, Change, Op, run, write_file
 from rooted import RootedHost
 
 ASKED = confirm.Switch(20, "token-1")
@@ -103,8 +104,8 @@ def test_the_watchdog_is_armed_before_the_first_effect_and_after_the_last(node: 
     applied(node, run(("cp", str(tmp_path / TIMER_FILE), str(seen)), (("true",),)))
     assert "OnActiveSec=20" in seen.read_text()
     assert node.systemctl == [
-        ("--no-reload", "enable", watchdog_units.TIMER), ("daemon-reload",), ("restart", watchdog_units.TIMER),
-        ("restart", watchdog_units.TIMER), ("stop", watchdog_units.SERVICE),
+        ("--no-reload", "enable", watchdog.TIMER), ("daemon-reload",), ("restart", watchdog.TIMER),
+        ("restart", watchdog.TIMER), ("stop", watchdog.SERVICE),
     ], "the old service ends last: killed in between, there is always somebody who takes it back"
 
 
@@ -118,7 +119,7 @@ def test_a_change_that_fails_leaves_nothing_armed(node: Node, tmp_path: Path) ->
     with pytest.raises(ApplyError):
         applied(node, FILE, run(("false",)))
     assert (document(tmp_path)["state"], left(tmp_path)) == ("rolled back", [])
-    assert ("stop", watchdog_units.TIMER) in node.systemctl
+    assert ("stop", watchdog.TIMER) in node.systemctl
 
 
 @pytest.mark.parametrize("verb", ["enable", "restart"])
@@ -206,7 +207,7 @@ def test_an_apply_whose_own_undo_dies_stays_armed(node: Node, tmp_path: Path, mo
     monkeypatch.setattr("ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction.roll_back", dies)
     with pytest.raises(MemoryError):
         applied(node, FILE, run(("false",)))
-    assert (document(tmp_path)["state"], ("stop", watchdog_units.TIMER) in node.systemctl) == ("applying", False)
+    assert (document(tmp_path)["state"], ("stop", watchdog.TIMER) in node.systemctl) == ("applying", False)
     assert program(node, tmp_path).returncode == 0
     assert not (tmp_path / "etc/file").exists()
     assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
@@ -261,5 +262,9 @@ def test_the_copy_is_had_from_an_archive_as_ansible_makes_it(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("path", "shown"), [("/usr/bin/python3", "/usr/bin/python3"), ("/opt/my %py/bin/p$", '"/opt/my %%py/bin/p$$"')])
 def test_the_interpreter_is_written_as_systemd_reads_it(path: str, shown: str) -> None:
-    text = watchdog_units.unit_texts("r1", 20, path)[f"{watchdog_units.UNITS}/{watchdog_units.SERVICE}"]
+    text = watchdog.unit_texts("r1", 20, path)[f"{watchdog.UNITS}/{watchdog.SERVICE}"]
     assert f"ExecStart={shown} -I -B /var/lib/railwright/confirm/code r1\n" in text
+
+
+def test_what_waits_for_a_confirmation_are_areas() -> None:
+    assert set(CONFIRMED_AREAS) <= set(BY_NAME)

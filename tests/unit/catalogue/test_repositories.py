@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.labels import label_of, rows_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, label_of, rows_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository, repositories_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity

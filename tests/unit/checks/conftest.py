@@ -140,7 +140,7 @@ class Node:
 
     def view(self) -> dict[str, Any]:
         """What rdma_check returns for this node, as far as the cluster's verdicts read it."""
-        return {"facts": self.facts, "rails": rail_views(self.spec, self.identity, self.facts)}
+        return {"facts": self.facts, "rails": rail_views(inspection_of(self.name, self.spec, self.identity, self.facts))}
 
 
 @pytest.fixture

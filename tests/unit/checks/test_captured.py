@@ -34,7 +34,7 @@ def judge(tree: Path, values: dict[str, Any]) -> list[Verdict]:
 def views(tree: Path, values: dict[str, Any]) -> list[dict[str, Any]]:
     host = TreeHost(str(tree))
     identity = observe_identity(host)
-    return rail_views(spec_of(values), identity, observe_facts(host, identity))
+    return rail_views(inspection_of("node", spec_of(values), identity, observe_facts(host, identity)))
 
 
 def sick(verdicts: list[Verdict]) -> set[tuple[str, str | None, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_verdicts import judge_boots
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import judge_boots
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform, Verdict

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.fixtures import node_qos as tree_of
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.chain_verdicts import (
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import (
     BREAKS,
-    CHECK,
+    CHAIN,
     UNKNOWN,
     Link,
     chain,
@@ -266,7 +266,7 @@ def of_node(root: Path, spec: Spec) -> list[Verdict]:
     host = TreeHost(str(root))
     identity = observe_identity(host)
     facts = json.loads(json.dumps(observe_facts(host, identity)))
-    return [item for _area, item in judge_node(inspection_of("node", spec, identity, facts)) if item.check == CHECK]
+    return [item for _area, item in judge_node(inspection_of("node", spec, identity, facts)) if item.check == CHAIN]
 
 
 def test_a_rail_of_a_node_is_judged_against_the_profile_of_its_site(tmp_path: Path) -> None:

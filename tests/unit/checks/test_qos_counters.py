@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from tests.fixtures import node_traffic
 from tests.fixtures.node_traffic import MLX5, MLX5_PORT, RXE, RXE_PORT, STATISTICS, between, dcb, tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.measure import qos_counter_verdicts
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import LINK, SEQUENCE, judge_deltas
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counter_verdicts import (
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import (
+    LINK,
+    SEQUENCE,
     Growth,
     figures,
     growth,
+    judge_deltas,
     judge_traffic,
     traffic,
 )
@@ -151,11 +153,11 @@ def test_discards_of_nobody_knows_which_priority_are_a_warning(fabric: Fabric) -
     assert (found.status, found.found) == ("warn", "rx_discards_phy of eth1 +2")
 
 
-@pytest.mark.parametrize("without", [SEQUENCE + qos_counter_verdicts.RETRANSMITTED, qos_counter_verdicts.CONGESTION])
+@pytest.mark.parametrize("without", [SEQUENCE + counter_verdicts.RETRANSMITTED, counter_verdicts.CONGESTION])
 def test_a_driver_without_counters_passes_nothing(fabric: Fabric, without: tuple[str, ...]) -> None:
     fabric.port = {name: value for name, value in MLX5_PORT.items() if name not in without}
     found = statuses(fabric.by_check())
-    concerned = ["qos.cnp", "qos.ecn"] if qos_counter_verdicts.MARKED in without else ["qos.lossless"]
+    concerned = ["qos.cnp", "qos.ecn"] if counter_verdicts.MARKED in without else ["qos.lossless"]
     assert [found[check] for check in concerned] == ["unknown"] * len(concerned)
 
 
@@ -230,7 +232,7 @@ def test_one_fault_is_one_verdict() -> None:
 
 
 VALUES = st.one_of(st.integers(-(2**70), 2**70), st.none(), st.booleans(), st.text(max_size=3))
-JUDGED = [*qos_counter_verdicts.NAMES, *STATISTICS, "tx_global_pause", "rx_global_pause_duration"]
+JUDGED = [*counter_verdicts.NAMES, *STATISTICS, "tx_global_pause", "rx_global_pause_duration"]
 COUNTERS = st.dictionaries(st.sampled_from(JUDGED), VALUES)
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import PAIRS, reachability, reachability_lines
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of, probes
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach, rail_by_mac
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.swapped_rails import Place, diagnose, networks
-from ansible_collections.railwright.rdma.plugins.plugin_utils.reachability import PAIRS, reachability, reachability_lines
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import Place, diagnose, judge_reach, networks, rail_by_mac
 
 
 class Cluster:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from railwright import stopping
+from railwright import run as running
 
 # Ignores what it is told politely, and has a child in a session of its own, as Ansible's workers are.
 STUBBORN = """
@@ -40,10 +40,10 @@ def wait_for(path: Path) -> str:
 
 
 def test_nothing_of_the_run_outlives_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(running, "GRACE_SECONDS", 0.2)
     process = subprocess.Popen([sys.executable, "-c", STUBBORN, str(tmp_path / "pid")])
     worker = int(wait_for(tmp_path / "pid"))
-    stop = stopping.Stop()
+    stop = running.Stop()
     stop.ask(2, None)
     assert stop.now() is False, "there is a moment of grace first"
     time.sleep(0.3)
@@ -60,7 +60,7 @@ def test_the_polite_are_only_interrupted(tmp_path: Path) -> None:
     code += " open(sys.argv[2], 'w').write('up'); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "asked"), str(tmp_path / "up")])
     wait_for(tmp_path / "up")
-    stop = stopping.Stop()
+    stop = running.Stop()
     stop.ask(2, None)
     stop.now()
     assert process.wait(timeout=10) == 99
@@ -69,7 +69,7 @@ def test_the_polite_are_only_interrupted(tmp_path: Path) -> None:
 
 def test_without_a_signal_nothing_is_touched() -> None:
     process = subprocess.Popen(["sleep", "60"])
-    stop = stopping.Stop()
+    stop = running.Stop()
     assert stop.now() is False
     stop.sweep()
     assert alive(process.pid)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from railwright.strict_json import dumps
+from railwright.writing import json_text
 
 
 def refused(word: str) -> float:
@@ -15,9 +15,9 @@ def refused(word: str) -> float:
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_a_number_that_json_has_not_is_text(number: float) -> None:
     word = json.dumps(number)
-    text = dumps({"n1": [{"found": number}, {"found": (1.5, number)}]})
+    text = json_text({"n1": [{"found": number}, {"found": (1.5, number)}]})
     assert json.loads(text, parse_constant=refused) == {"n1": [{"found": word}, {"found": [1.5, word]}]}
 
 
 def test_the_rest_stays_as_it_is() -> None:
-    assert dumps({"a": [1, 2.5, None, True, "ü"]}) == '{\n  "a": [\n    1,\n    2.5,\n    null,\n    true,\n    "\\u00fc"\n  ]\n}\n'
+    assert json_text({"a": [1, 2.5, None, True, "ü"]}) == '{\n  "a": [\n    1,\n    2.5,\n    null,\n    true,\n    "\\u00fc"\n  ]\n}\n'

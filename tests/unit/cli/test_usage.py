@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from railwright.cli.app import MOVED, command
-from railwright.cli.app import VERBS as VERBS_BY_GROUP
-from railwright.cli.main import run
-from railwright.lint.finding import LintFinding
+from railwright.cli.main import MOVED, command, run
+from railwright.cli.main import VERBS as VERBS_BY_GROUP
+from railwright.lint import LintFinding
 from repo import ROOT
 
 
@@ -169,7 +168,7 @@ def test_facts_of_a_tree_is_one_json_document_and_imports_no_ansible(tmp_path: P
     assert done.returncode == 0
     assert json.loads(done.stdout)["hcas"] == []
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
-    assert "railwright.cli.facts" in imported
+    assert "railwright.cli.main" in imported
     slow = ("ansible", "ansible_runner", "yaml", "jinja2", "pexpect", "matplotlib", "numpy")
     assert not {name for name in imported if name.split(".")[0] in slow}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from railwright import writing
-from railwright.init.write import write_inventory
-from railwright.lab import paths
+from railwright.init import write_inventory
+from railwright.lab import state
 from railwright.writing import make_directories, write_atomic
 
 STRANGER = 4711
@@ -47,7 +47,7 @@ def test_the_name_beside_a_target_cannot_be_known_before(tmp_path: Path) -> None
     target.parent.mkdir()
     (target.parent / f".report.json.{os.getpid()}").symlink_to(victim)
     write_atomic(target, "report")
-    paths.write_atomic(target, "lab")
+    state.write_atomic(target, "lab")
     assert (victim.read_text(), target.read_text()) == ("mine", "lab")
 
 

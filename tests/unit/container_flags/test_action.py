@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action import rdma_containers
-from ansible_collections.railwright.rdma.plugins.action.rdma_containers import MODULE, ActionModule, addresses_of
+from ansible_collections.railwright.rdma.plugins.action import rdma_state
+from ansible_collections.railwright.rdma.plugins.action.rdma_state import MODULE, ActionModule, addresses_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 RAIL = {"name": "rail0", "match": {"pci": "0000:18:00.0"}, "address": "198.51.100.11/25"}
@@ -15,6 +15,7 @@ HOSTS = {
     "lab": {"ansible_host": "127.0.0.1", "ssh_mesh_addresses": ["203.0.113.5"], "rdma_rails": []},
     "named": {"ansible_host": "zeta.example.com"},
 }
+TASK = {"hostvars": HOSTS, "inventory_hostname": "zeta"}
 
 
 @pytest.mark.parametrize(("name", "found"), [
@@ -41,15 +42,16 @@ def test_the_module_is_told_the_image_and_the_wishes(
     monkeypatch: pytest.MonkeyPatch, spec: Any, option: str | None, key: str | None, image: str | None
 ) -> None:
     wishes: Spec = spec(containers_image=key)
-    monkeypatch.setattr(rdma_containers, "host_spec", lambda _templar, _variables: wishes)
+    monkeypatch.setattr(rdma_state, "host_spec", lambda _templar, _variables: wishes)
     plugin = Plugin({"container": {"addresses": []}})
-    result = plugin.answer({}, {"hostvars": HOSTS}, {"image": option, "job": ["zeta", "lab"]})
+    result = plugin.answer({}, TASK, {"mode": "container", "image": option, "job": ["zeta", "lab"]})
     assert plugin.given["module_name"] == MODULE
-    assert plugin.given["module_args"] == {"image": image, "spec": wishes.as_dict()}
+    given = plugin.given["module_args"]
+    assert (given["mode"], given["image"], given["spec"]) == ("container", image, wishes.as_dict())
     assert result["container"] == {"addresses": [], "first_addresses": ["192.0.2.11", "198.51.100.11"]}
 
 
 def test_a_module_that_failed_gets_nothing_added(monkeypatch: pytest.MonkeyPatch, spec: Any) -> None:
-    monkeypatch.setattr(rdma_containers, "host_spec", lambda _templar, _variables: spec())
+    monkeypatch.setattr(rdma_state, "host_spec", lambda _templar, _variables: spec())
     plugin = Plugin({"failed": True, "msg": "x"})
-    assert plugin.answer({}, {"hostvars": HOSTS}, {"image": None, "job": ["zeta"]}) == {"failed": True, "msg": "x"}
+    assert plugin.answer({}, TASK, {"mode": "container", "image": None, "job": ["zeta"]}) == {"failed": True, "msg": "x"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import cdi_units, containers
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import containers
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.docker import DAEMON_JSON
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import repositories_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
@@ -159,7 +159,7 @@ def test_our_units_refresh_for_an_older_toolkit(with_gpus: Captured, case: Calla
     assert list(found.whats) == [
         "file /etc/systemd/system/railwright-cdi.service", "unit railwright-cdi.service enabled",
         "file /etc/systemd/system/railwright-cdi.path", "unit railwright-cdi.path enabled", "unit railwright-cdi.path running"]
-    for unit in cdi_units.UNITS:
+    for unit in containers.UNITS:
         with_gpus.put(f"/etc/systemd/system/{unit.name}", unit.content)
         link = with_gpus.root + f"/etc/systemd/system/multi-user.target.wants/{unit.name}"
         with_gpus.put("/etc/systemd/system/multi-user.target.wants/.keep", "")

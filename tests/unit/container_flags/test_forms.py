@@ -11,8 +11,7 @@ import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from railwright.container_flags import rendered
-from railwright.container_flags.kubernetes import pod_name
+from railwright.container_flags import pod_name, rendered
 from railwright.container_flags.model import Container, Options, container
 from railwright.container_flags.torchrun import Job
 

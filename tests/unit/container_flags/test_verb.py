@@ -100,7 +100,7 @@ class Nodes:
         for name, found in self.looks.items():
             if limit not in (None, name):
                 continue
-            data = {"host": name, "task": "Look", "resolved_action": "railwright.rdma.rdma_containers", "res": {"container": found}}
+            data = {"host": name, "task": "Look", "resolved_action": "railwright.rdma.rdma_state", "res": {"container": found}}
             collector.handle({"event": "runner_on_ok" if found is not None else "runner_on_unreachable", "event_data": data})
         return collector.finish()
 

@@ -18,7 +18,7 @@ from ansible.cli.pull import PullCLI
 from typer.core import TyperGroup
 
 import repo
-from railwright.cli.app import build
+from railwright.cli.main import build
 from railwright.exitcodes import ExitCode
 
 PLACE = repo.ROOT / "docs" / "examples" / "scheduling"

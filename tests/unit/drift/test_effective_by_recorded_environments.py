@@ -10,8 +10,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_environment as observe_effective
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import (
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl as observe_effective
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import (
     LOGIN,
     SHELLS,
     SHOW,
@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_envir
     setters,
     unknown,
 )
-from railwright.drift.history import unasked
+from railwright.drift import unasked
 
 
 def write(root: Path, path: str, text: str, mode: int = 0o644) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railwright.drift.fleet import fleet, fold
+from railwright.drift import fleet, fold
 
 
 def finding(key: str = "nccl: file /etc/nccl.conf", severity: str = "major", **more: Any) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from railwright.cli import drift as verb
-from railwright.drift.document import drift_document
-from railwright.drift.prometheus import as_prometheus
+from railwright.documents import drift_document
+from railwright.drift import as_prometheus
 from railwright.events import Collector, HostOutcome
 from railwright.exitcodes import InputError
-from railwright.report.cases import cases_of
-from railwright.report.junit import as_junit
+from railwright.report.cases import as_junit, cases_of
 from railwright.runs import Run
 
 FINDING: dict[str, Any] = {
@@ -61,7 +60,7 @@ def test_the_collector_takes_it_from_our_module_only() -> None:
         data = {"host": "n1", "task": "t", "task_action": action, "resolved_action": action, "res": ANSWER}
         return {"event": "runner_on_ok", "event_data": data}
 
-    for action, expected in (("railwright.rdma.rdma_drift", ANSWER), ("railwright.rdma.rdma_facts", None)):
+    for action, expected in (("railwright.rdma.rdma_check", ANSWER), ("railwright.rdma.rdma_facts", None)):
         collector = Collector()
         collector.handle(event(action))
         assert collector.finish().hosts["n1"].drift == expected

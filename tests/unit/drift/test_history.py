@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from railwright.cli.drift import keep_history
-from railwright.drift.history import history_path, read_history, remember, write_history
+from railwright.drift import history_path, read_history, remember, write_history
 from railwright.events import HostOutcome
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import FileState, plan_file
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import enabled_unit, running_unit
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import KINDS, observe_drift, said_by_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import KINDS, observe_drift, said_by_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_environment import SHOW
-from ansible_collections.railwright.rdma.plugins.module_utils.plan import severities
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import SHOW
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS, severity_of_change
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.match import RailTarget
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Rail, Spec
@@ -140,4 +139,4 @@ def test_a_verdict_that_a_change_of_its_area_settles(
     ],
 )
 def test_what_only_the_next_boot_meets_is_not_critical(change: Change, severity: str) -> None:
-    assert severities.of_change(change) == severity
+    assert severity_of_change(change) == severity

@@ -16,8 +16,8 @@ from railwright.cli import console
 from railwright.cli import remediate as verb
 from railwright.cli.options import Format
 from railwright.cli.session import Session
-from railwright.drift.history import read_history
-from railwright.drift.remediation import Asked, remediation_document, remedy
+from railwright.documents import remediation_document
+from railwright.drift import Asked, read_history, remedy
 from railwright.events import Collector, HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.report.cases import cases_of
@@ -210,7 +210,7 @@ def test_what_one_node_allows_is_not_granted_to_another(remediate: Any) -> None:
 def test_the_collector_takes_it_from_our_action_only_and_bounds_it() -> None:
     said = {**chosen(seen(SYSCTL)), "secret": "x"}
     data = {"host": "n1", "task": "t", "res": {"remediation": said}}
-    for action, wanted in (("railwright.rdma.rdma_remediate", True), ("community.x.rdma_remediate", False)):
+    for action, wanted in (("railwright.rdma.rdma_consent", True), ("community.x.rdma_consent", False)):
         collector = Collector()
         collector.handle({"event": "runner_on_ok", "event_data": {**data, "task_action": action, "resolved_action": action}})
         found = collector.finish().hosts["n1"].remediation

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import drain
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import drain, node_module
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError, tool
 from module_double import Module
@@ -21,13 +21,13 @@ PARAMS = {"mode": "look", "scheduler": "slurm", "nodes": ["n1"], "reason": RUN, 
 @pytest.fixture
 def slurm(monkeypatch: pytest.MonkeyPatch) -> SlurmHost:
     host = SlurmHost({"n1": ("IDLE", "")})
-    monkeypatch.setattr(drain, "Host", lambda: host)
+    monkeypatch.setattr(node_module, "Host", lambda: host)
     return host
 
 
 def call(*, check_mode: bool = False, **params: Any) -> dict[str, Any]:
     given = {**PARAMS, **params}
-    return Module(given, check_mode=check_mode).call(drain.run_drain)
+    return Module(given, check_mode=check_mode).call(drain.answer)
 
 
 def test_modes(slurm: SlurmHost) -> None:

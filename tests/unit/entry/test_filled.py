@@ -10,40 +10,39 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import NodeModule
-from ansible_collections.railwright.rdma.plugins.plugin_utils import step_action
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import node_module
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
+from module_double import Module
+
+GIVEN = {"mode": "key", "private_key": "k", "schedule": {}, "user": "mpi", "nodes": ["n1"]}
 
 
-class Step(step_action.StepAction):
-    def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError  # these tests ask _execute_module, and never for an answer
+def test_what_the_task_did_not_say_is_sent_as_one_option() -> None:
+    action = object.__new__(NodeAction)
+    action._task = SimpleNamespace(args={"schedule": {}})
+    sent = {"mode": "key", "private_key": "k", "schedule": {}, "filled": {"user": "mpi", "nodes": ["n1"]}}
+    assert action.packed("railwright.rdma.rdma_ssh_mesh", GIVEN) == sent
+    assert action.packed("ansible.builtin.copy", GIVEN) == GIVEN
 
 
-class FillingStep(Step):
-    fills = True
-
-
-GIVEN = {"mode": "key", "private_key": "k", "user": "mpi", "nodes": ["n1"]}
-
-
-@pytest.mark.parametrize(("kind", "sent"), [
-    (Step, GIVEN), (FillingStep, {"mode": "key", "private_key": "k", "filled": {"user": "mpi", "nodes": ["n1"]}})])
-def test_a_filling_action_sends_one_option(monkeypatch: pytest.MonkeyPatch, kind: type[Step], sent: dict[str, Any]) -> None:
-    seen: list[dict[str, Any]] = []
-    monkeypatch.setattr(NodeAction, "_execute_module", lambda _self, **named: seen.append(named["module_args"]) or {})
-    task = object.__new__(kind)
-    task._task = SimpleNamespace(action="railwright.rdma.rdma_ssh_mesh")
-    task._execute_module(module_name="railwright.rdma.rdma_ssh_mesh", module_args=GIVEN, task_vars={})
-    assert seen == [sent]
-
-
-@pytest.mark.parametrize(("filled", "found"), [
-    ({"user": "mpi", "nodes": ["n1"]}, {"mode": "key", "user": "mpi", "nodes": ["n1"], "peers": []}),
-    (None, {"mode": "key", "user": None, "peers": []})])
-def test_a_module_unpacks_it_over_its_defaults(monkeypatch: pytest.MonkeyPatch, filled: Any, found: dict[str, Any]) -> None:
-    given = {"ANSIBLE_MODULE_ARGS": {"mode": "key", "filled": filled}}
+@pytest.mark.parametrize("filled", [{"user": "mpi", "nodes": ["n1"]}, None])
+def test_a_module_unpacks_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], filled: Any) -> None:
+    given = {"ANSIBLE_MODULE_ARGS": {"mode": "key", "filled": filled, "_ansible_module_name": "railwright.rdma.rdma_x"}}
     monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(given).encode())
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-    module = NodeModule(argument_spec={"mode": {"type": "str"}}, filled={"user": None, "peers": []})
-    assert module.params == found
+    with pytest.raises(SystemExit):
+        node_module.serve({"mode": {"type": "str"}}, lambda _host, params, _dry: {"params": params})
+    answer = json.loads(capsys.readouterr().out)
+    assert answer.get("params") == (filled and {"mode": "key", **filled})
+    assert filled or answer["msg"] == "railwright.rdma.rdma_x: its action plugin did not run; call it by its full name from a playbook"
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (RailwrightError("no"), {"msg": "role: no"}), (ApplyError("no", True), {"msg": "role: no", "rolled_back": True}),
+    (PermissionError(13, "Permission denied", "/opt"), {"msg": "role: /opt: Permission denied"})])
+def test_an_error_is_one_line(error: Exception, said: dict[str, Any]) -> None:
+    def body(*_arguments: Any) -> dict[str, Any]:
+        raise error
+
+    assert Module().call(body, role="role") == {"failed": True, **said}

@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.rollback imp
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, Problem, write_file
 from field_specs import build_spec
+from module_double import Module
 from rooted import change
 
 NOWHERE = Platform("debian", "12", "bookworm", (), "Debian", "debian", "apt")
@@ -25,34 +26,22 @@ LINK = change(write_file("/nowhere/at/all", "x\n"))._replace(disruption="link")
 PACKAGE = package_change(PACKAGES, "perftest", None, "present", "why", "source")
 
 
-class Ended(BaseException):
-    """How AnsibleModule ends: with a result."""
-
-    def __init__(self, result: dict[str, Any], *, failed: bool) -> None:
-        super().__init__(str(result))
-        self.result, self.failed = result, failed
+PARAMS = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None, "confirm_seconds": 0, "confirm_token": None,
+          "only": None, "consented_only": False}  # fmt: skip
 
 
-class Module:
-    def __init__(self, *, check_mode: bool, **params: Any) -> None:
-        spec, _findings = build_spec({"fabric": "roce", "mtu": 9000}, "node1")
-        assert spec is not None
-        base = {"mode": "apply", "areas": None, "expected": None, "run_id": None, "now": None, "confirm_seconds": 0, "confirm_token": None,
-                "only": None, "consented_only": False}
-        self.params, self.check_mode = {**base, "spec": spec.as_dict(), **params}, check_mode
+class Ended:
+    """The result that the module ends with."""
 
-    def exit_json(self, **result: Any) -> None:
-        raise Ended(result, failed=False)
-
-    def fail_json(self, **result: Any) -> None:
-        raise Ended(result, failed=True)
+    def __init__(self, result: dict[str, Any]) -> None:
+        self.result, self.failed = result, bool(result.get("failed"))
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, plan: Plan, **params: Any) -> Ended:
+def ended(monkeypatch: pytest.MonkeyPatch, plan: Plan, *, check_mode: bool, **params: Any) -> Ended:
+    spec, _findings = build_spec({"fabric": "roce", "mtu": 9000}, "node1")
+    assert spec is not None
     monkeypatch.setattr(state, "make_plan", lambda *_arguments: plan)
-    with pytest.raises(Ended) as caught:
-        state.run_state(Module(**params))
-    return caught.value
+    return Ended(Module({**PARAMS, "spec": spec.as_dict(), **params}, check_mode=check_mode).call(state.answer))
 
 
 def plan_of(*changes: Change, problems: tuple[Problem, ...] = ()) -> Plan:
@@ -124,6 +113,6 @@ def test_applies_of_one_second_that_nobody_named_have_two_names(monkeypatch: pyt
     monkeypatch.setattr(state, "exclusive", lambda _host, *, wanted: contextlib.nullcontext())
     for _controller in range(2):
         ended(monkeypatch, plan_of(LINK), check_mode=False)
-    names.append(run_name(Module(check_mode=False)))
+    names.append(run_name(PARAMS))
     assert len(set(names)) == 3
     assert all(re.fullmatch("20260101T000000Z-[0-9a-f]{8}", name) for name in names)

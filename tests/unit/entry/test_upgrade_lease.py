@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade, upgrade_lease
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade_lease import PATH, Lease, give_back, read, take
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade import PATH, Lease, give_back, read, take
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder
@@ -141,7 +141,7 @@ class Overtaken(Node):
 
 @pytest.fixture
 def overtaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
-    monkeypatch.setattr(upgrade_lease, "ALONE_S", 0.0)  # who is kept away in this test cannot be waited for
+    monkeypatch.setattr(upgrade, "ALONE_S", 0.0)  # who is kept away in this test cannot be waited for
     return Overtaken(tmp_path)
 
 
@@ -209,9 +209,8 @@ def test_a_look_changes_nothing_and_says_what_would_be(node: Node) -> None:
 
 
 def call(node: Node, monkeypatch: pytest.MonkeyPatch, mode: str, *, check: bool = False, **more: Any) -> dict[str, Any]:
-    monkeypatch.setattr(upgrade, "Host", lambda: node)
     params = {"mode": mode, "run": OURS.run, "controller": OURS.controller, "user": OURS.user, "now": 1_795_284_000.0, "take_over": False}
-    return Module({**params, "step": "preflight", **more}, check_mode=check).call(upgrade.run_upgrade)
+    return Module({**params, "step": "preflight", **more}, check_mode=check).call(upgrade.answer, node)
 
 
 @pytest.fixture(autouse=True)
@@ -246,7 +245,3 @@ def test_so_is_a_package_manager(node: Node, monkeypatch: pytest.MonkeyPatch) ->
     holders = {"dnf": Holder("/var/lib/rpm/.rpm.lock", 4711, "dnf upgrade")}
     monkeypatch.setattr(upgrade, "lock_holder", lambda _host, manager: holders.get(manager))
     assert call(node, monkeypatch, "lease")["busy"] == "/var/lib/rpm/.rpm.lock is held by process 4711 (dnf upgrade)"
-
-
-def test_the_module_without_its_plugin(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "its action plugin did not run" in call(node, monkeypatch, "lease", now=None)["msg"]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import nm
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError, UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import outside
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.versions import compare
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import failures_of
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import json_report
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import parse_json
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import version_tuple
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import parse_nodes, parse_pods
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
@@ -107,8 +107,8 @@ def test_versions_that_no_integer_holds(version: str, family: str) -> None:
 
 
 def test_a_kernels_release_and_a_priority() -> None:
-    assert version_tuple("5." + HUGE)[0] == 5
-    assert version_tuple(HUGE) == (int("1" * 18),)
+    assert numbers("5." + HUGE)[0] == 5
+    assert numbers(HUGE) == (int("1" * 18),)
     assert nm.whole("--5") is None
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node, observe_drift
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.drift import observe_drift
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from counted_host import CountedHost
@@ -33,10 +32,9 @@ def test_a_drift_inspection_asks_once(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS_OF_NODES)
 def test_a_plan_asks_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     host = CountedHost(str(NODES / name))
-    monkeypatch.setattr(state, "Host", lambda: host)
     params: dict[str, Any] = {"mode": "plan", "spec": spec_of(name).as_dict(), "areas": None, "now": None, "only": None,
                               "consented_only": False}
-    assert Module(params).call(state.run_state)["plan"] is not None
+    assert Module(params).call(state.answer, host)["plan"] is not None
     assert host.twice() == []
 
 

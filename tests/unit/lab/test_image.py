@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from railwright.lab import GRUB, PLAIN, LabError, Recipe, accel, apt, image, tools
+from railwright.lab import GRUB, PLAIN, LabError, Recipe, image, machine, tools
 
 DEB822 = """# A mirror
 Types: deb deb-src
@@ -56,7 +56,7 @@ def controller(tmp_path: Path) -> Path:
 
 
 def test_only_debian_suites_are_taken_over(controller: Path) -> None:
-    assert apt.debian_sources(controller) == (
+    assert image.debian_sources(controller) == (
         f"deb {SIGNED} http://mirror.example/debian-security/ bookworm-security main",
         f"deb {SIGNED} http://mirror.example/debian bookworm main non-free-firmware",
         f"deb {SIGNED} http://mirror.example/debian bookworm-updates main non-free-firmware",
@@ -66,12 +66,12 @@ def test_only_debian_suites_are_taken_over(controller: Path) -> None:
 @pytest.mark.parametrize("release", ["ID=ubuntu\nVERSION_CODENAME=noble\n", "ID=debian\nVERSION_CODENAME=trixie\n", ""])
 def test_another_system_uses_the_default_mirror(controller: Path, release: str) -> None:
     (controller / "etc/os-release").write_text(release)
-    assert apt.debian_sources(controller) == ()
+    assert image.debian_sources(controller) == ()
 
 
 def test_a_partial_mirror_list_is_not_enough(controller: Path) -> None:
     (controller / "etc/apt/sources.list.d/debian.sources").unlink()
-    assert apt.debian_sources(controller) == ()
+    assert image.debian_sources(controller) == ()
 
 
 def test_proxies_and_date_checks() -> None:
@@ -79,21 +79,21 @@ def test_proxies_and_date_checks() -> None:
         'Acquire::http::Proxy "http://127.0.0.1:3142/";\nAcquire::http::Proxy::direct.example "DIRECT";\n'
         'Acquire::Check-Valid-Until "false";\nAPT::Install-Recommends "0";\nAcquire::https::Proxy "";\n'
     )
-    conf = apt.apt_conf(dump, {"https_proxy": "http://proxy.example:8080", "http_proxy": "http://ignored.example"})
+    conf = image.apt_conf(dump, {"https_proxy": "http://proxy.example:8080", "http_proxy": "http://ignored.example"})
     assert conf == (
         'Acquire::Check-Valid-Until "false";',
         'Acquire::http::Proxy "http://127.0.0.1:3142/";',
         'Acquire::http::Proxy::direct.example "DIRECT";',
         'Acquire::https::Proxy "http://proxy.example:8080";',
     )
-    guest = apt.AptSetup(conf=conf).guest_conf
+    guest = image.AptSetup(conf=conf).guest_conf
     assert 'Acquire::http::Proxy "http://10.0.2.2:3142/";' in guest, "the controller's loopback, as a guest reaches it"
 
 
 def test_the_key_covers_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = tmp_path / "site.crt"
     certificate.write_text("one")
-    setup = apt.AptSetup(("deb http://mirror.example/debian bookworm main",), ('Acquire::http::Proxy "x";',), (certificate,))
+    setup = image.AptSetup(("deb http://mirror.example/debian bookworm main",), ('Acquire::http::Proxy "x";',), (certificate,))
     keys = {image.image_key(setup), image.image_key(replace(setup, sources=())), image.image_key(replace(setup, conf=()))}
     first = image.image_key(setup)
     certificate.write_text("two")
@@ -138,7 +138,7 @@ def test_certificates_and_configuration_are_uploaded(tmp_path: Path) -> None:
     certificate.write_text("PEM")
     work = tmp_path / "work"
     work.mkdir()
-    options = image.hooks(work, PLAIN, apt.AptSetup(conf=('Acquire::Check-Date "false";',), certificates=(certificate,)))
+    options = image.hooks(work, PLAIN, image.AptSetup(conf=('Acquire::Check-Date "false";',), certificates=(certificate,)))
     targets = [option.split()[-1] for option in options if "=upload " in option]
     assert "/usr/local/share/ca-certificates/site.crt" in targets
     assert "/etc/apt/apt.conf.d/80railwright-lab" in targets
@@ -158,7 +158,7 @@ def test_a_full_disk_is_said_before_the_build(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(image, "NEEDED_BYTES", 10**18)
     with pytest.raises(LabError, match="GiB free"):
-        image._build(image.Image("key", tmp_path / "key"), PLAIN, apt.AptSetup(), lambda _: None)
+        image._build(image.Image("key", tmp_path / "key"), PLAIN, image.AptSetup(), lambda _: None)
 
 
 def test_a_failing_command_says_why() -> None:
@@ -171,9 +171,9 @@ def test_a_failing_command_says_why() -> None:
 
 
 def test_a_console_that_speaks(tmp_path: Path) -> None:
-    assert accel.speaks(["sh", "-c", "echo; sleep 0.1; echo Linux version; sleep 9"], 5)
-    assert not accel.speaks(["sleep", "9"], 0.2)
-    assert not accel.speaks(["true"], 5)
+    assert machine.speaks(["sh", "-c", "echo; sleep 0.1; echo Linux version; sleep 9"], 5)
+    assert not machine.speaks(["sleep", "9"], 0.2)
+    assert not machine.speaks(["true"], 5)
 
 
 def test_the_probe_is_asked_once_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,12 +187,12 @@ def test_the_probe_is_asked_once_a_boot(tmp_path: Path, monkeypatch: pytest.Monk
         return False
 
     built = image.Image("key", tmp_path / "key")
-    monkeypatch.setattr(accel, "speaks", silent_guest)
-    assert accel.choose(built, lambda _: None, device) == "tcg"
+    monkeypatch.setattr(machine, "speaks", silent_guest)
+    assert machine.choose(built, lambda _: None, device) == "tcg"
     assert not asked, "no device, no question"
     device.touch()
-    assert [accel.choose(built, lambda _: None, device) for _ in range(2)] == ["tcg", "tcg"]
+    assert [machine.choose(built, lambda _: None, device) for _ in range(2)] == ["tcg", "tcg"]
     assert len(asked) == 1
-    monkeypatch.setattr(accel, "_boot_id", lambda: "another boot")
-    accel.choose(built, lambda _: None, device)
+    monkeypatch.setattr(machine, "_boot_id", lambda: "another boot")
+    machine.choose(built, lambda _: None, device)
     assert len(asked) == 2

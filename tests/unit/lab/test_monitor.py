@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from railwright.lab import LabError
-from railwright.lab.monitor import Monitor
+from railwright.lab.machine import Monitor
 
 ANSWERS: dict[str, list[dict[str, Any]]] = {
     "qmp_capabilities": [{"return": {}}],

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from railwright.lab import LabError, current, down, status
-from railwright.lab.paths import LabPaths, cache_root, default_state_dir, locked, write_atomic
-from railwright.lab.state import Hardware, LabState, load, save
+from railwright.lab.state import Hardware, LabPaths, LabState, cache_root, default_state_dir, load, locked, save, write_atomic
 
 from .conftest import make_state
 

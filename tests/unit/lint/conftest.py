@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import railwright.cli.app  # noqa: F401  (as in a real run: what the verbs import is there before Ansible's own importer takes over)
+import railwright.cli.main  # noqa: F401  (as in a real run: what the verbs import is there before Ansible's own importer takes over)
 
 Make = Callable[[Mapping[str, object]], Path]
 SITE = "rdma_fabric: roce\nrdma_mtu: 9000\n"

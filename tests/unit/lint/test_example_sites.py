@@ -5,8 +5,7 @@
 import pytest
 
 from railwright.inventory import load
-from railwright.lint import lint
-from railwright.lint.lint import build_specs
+from railwright.lint import build_specs, lint
 from repo import ROOT
 
 INVENTORIES = ROOT / "inventories"

@@ -15,7 +15,7 @@ from profile_trees import Tree
 from railwright.cli import console
 from railwright.cli.main import run
 from railwright.exitcodes import ExitCode
-from railwright.nccl.profiles import of_host
+from railwright.nccl.explain import of_host
 
 Explain = Callable[..., tuple[int, str, str]]
 RAILS = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:0%d:00"}, address: 198.51.100.1%d/25}]'

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.gid_verdicts import judge_nccl_gid
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.gid_index import judge_nccl_gid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import automatic

@@ -94,7 +94,7 @@ def test_a_file_that_an_override_names_is_a_note(tree: Callable[[str], Tree]) ->
 
 
 def test_the_library_that_the_tests_write_is_read_as_one(tree: Callable[[str], Tree]) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import nccl_libraries
+    from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import nccl_libraries
 
     node = tree("doca8")
     node.library("2.20.5")

@@ -17,8 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_dcb import OBJECTS, read_dcb
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_mlnx import parse_mlnx_qos
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_dcb import OBJECTS, parse_mlnx_qos, read_dcb
 
 MakeTree = Callable[[dict[str, str]], TreeHost]
 PROFILE = QOS_PROFILES[0]

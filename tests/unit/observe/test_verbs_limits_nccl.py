@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.gids import port_guid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpudirect import observe_gpudirect
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import active_mtus, observe_hcas, parse_devinfo
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import active_mtus, observe_hcas, parse_devinfo, port_guid
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.limits import observe_limits
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
 

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.upgrade_report import report
+from ansible_collections.railwright.rdma.plugins.action.rdma_upgrade import report
 
 PLAN = {
     "plan": [

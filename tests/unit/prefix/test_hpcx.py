@@ -17,8 +17,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.hpcx import Hpcx, wanted
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.products import Hpcx, wanted_hpcx
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 from field_specs import build_spec
 
@@ -115,7 +115,7 @@ def wishes(node: StarterHost, system: str = "ubuntu2404", **values: Any) -> Rele
     path.write_text(OS_RELEASE[system])
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], "rdma_stack": "inbox", **values}, "node1")
     assert spec is not None, findings
-    found = wanted(node, spec, observe_identity(node)._replace(arch="x86_64"))
+    found = wanted_hpcx(node, spec, observe_identity(node)._replace(arch="x86_64"))
     return found.release if found is not None else None
 
 

@@ -11,7 +11,7 @@ from tests.unit.report.test_report import HOSTILE, run
 from railwright.documents import traffic_document
 from railwright.report.cases import cases_of
 from railwright.report.markdown import as_markdown
-from railwright.report.traffic import HEADER, rows
+from railwright.report.network import HEADER, rows
 
 
 def port(**more: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is kept of a node's answer to rollback."""
 
-from railwright.rollback.document import rollback_document
+from railwright.documents import rollback_document
 
 POINT = {"run": "r1", "points": 2, "when": 1.5, "state": "applied", "files": 1, "values": 0, "commands": 0, "packages": 3,
          "packages_assumed": False, "undid": []}  # fmt: skip

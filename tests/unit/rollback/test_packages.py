@@ -11,9 +11,9 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import journal
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback import package_records, package_transaction
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan as restore_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback.package_records import Names, Row, names_for
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback.packages import Names, Row, names_for
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform, write_file
 from apt_world import MISSING, AptNode, Signer, build, sign
 from rooted import RootedHost
@@ -35,10 +35,10 @@ def dpkg(root: Path, *rows: tuple[str, str], also: str = "") -> None:
 def step(root: Path, run: str, *rows: tuple[str, str], after: bool = True, plan: dict[str, list[str]] | None = None) -> str:
     """A package step between its two records; without ``after`` the controller died in it."""
     host = RootedHost(root)
-    name = str(package_records.record_before(host, "apt", run, plan or {})["run"])
+    name = str(packages.record_before(host, "apt", run, plan or {})["run"])
     dpkg(root, *rows)
     if after:
-        package_records.record_after(host, next(point for point in journal.points(host) if point.name == name))
+        packages.record_after(host, next(point for point in journal.points(host) if point.name == name))
     return name
 
 
@@ -57,7 +57,7 @@ def test_what_dpkg_has_by_its_own_files(tmp_path: Path) -> None:
          + STANZA % ("half", "install ok half-configured", "amd64", "4") + STANZA % ("gone", "purge ok not-installed", "amd64", "5"))
     (tmp_path / "var/lib/apt").mkdir()
     (tmp_path / MARKS).write_text("\n".join(f"Package: {name}\nArchitecture: amd64\nAuto-Installed: 1\n" for name in ("plain", "rest")))
-    assert package_records.observe_packages(RootedHost(tmp_path), "apt") == {
+    assert packages.observe_packages(RootedHost(tmp_path), "apt") == {
         "versions": {"dpkg": "1.21", "plain": "1:1.0-1", "held": "1", "foreign:i386": "3", "half": "4"},
         "automatic": ["plain"], "held": ["held"], "residual": ["rest"],
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_what_rpm_has_written_from_its_documented_format(tmp_path: Path) -> None
             assert argv[:2] == ("rpm", "-qa")
             return Result(0, out, "")
 
-    assert package_records.observe_packages(Node(tmp_path), "dnf")["versions"] == {
+    assert packages.observe_packages(Node(tmp_path), "dnf")["versions"] == {
         "kernel-core.x86_64": "5.14.0-1.el9 5.14.0-2.el9", "bind.x86_64": "32:9.16-1.el9"}
 
 
@@ -176,9 +176,9 @@ def test_of_the_kernels_of_rpm_the_one_that_runs_stays(
     kernel += "" if ".x86_64" in kernel else ".x86_64"
     host = RpmNode(tmp_path)
     host.installed = (*(("kernel-core.x86_64", version) for version in before), ("perf.x86_64", OLD))
-    package_records.record_before(host, "dnf", "b", {})
+    packages.record_before(host, "dnf", "b", {})
     host.installed = (*(("kernel-core.x86_64", version) for version in after), ("perf.x86_64", RUNS))
-    package_records.record_after(host, journal.points(host)[0])
+    packages.record_after(host, journal.points(host)[0])
     rollback = restore_plan.plan_rollback(host, IDENTITY._replace(platform=EL, kernel=kernel), "b")
     version = kernel.partition(".x86_64")[0]
     assert rollback.notes == ((f"package kernel-core.x86_64 {version} stays: the kernel {kernel} that runs is its own",) if kept else ())
@@ -249,9 +249,9 @@ def test_what_dpkg_cannot_finish_the_transaction_changes(
     names = Names(("a=1",), (), {"a": "1"})
     if not merged:
         with pytest.raises(RailwrightError, match="dependency problems"):
-            package_transaction.change_apt(host, names, 1.0, PINS)
+            packages.change_apt(host, names, 1.0, PINS)
         return
-    package_transaction.change_apt(host, names, 1.0, PINS)
+    packages.change_apt(host, names, 1.0, PINS)
     assert asked[0][0] == "dpkg"
     assert asked[-1][-1] == "a=1"
     assert "install" in asked[-1]
@@ -274,7 +274,7 @@ def test_what_dpkgs_journal_held_is_not_asked_for_again(tmp_path: Path, monkeypa
     monkeypatch.setattr(host, "run", run)
     names = Names(("a=1", "b=1"), ("gone",), {"a": "1", "b": "1", "gone": None})
     with pytest.raises(RailwrightError, match=r"new \(removed\) would have to change too"):
-        package_transaction.change_apt(host, names, 1.0, PINS)
+        packages.change_apt(host, names, 1.0, PINS)
     assert asked[-1][-1] == "b=1", "neither a, nor gone, which is"
 
 
@@ -317,16 +317,16 @@ class TestProof:
         node = self.node(tmp_path / "node", repository, "new")
         files = self.files(node, definition(repository, "old"))
         before = node.tree()
-        package_transaction.prove(node, IDENTITY, WAY_BACK, files, 1.0)
+        packages.prove(node, IDENTITY, WAY_BACK, files, 1.0)
         assert node.tree() == before, "a proof changes nothing"
 
     def test_a_version_that_no_repository_has_any_more(self, tmp_path: Path, repository: Path) -> None:
         node = self.node(tmp_path / "node", repository, "new")
         with pytest.raises(RailwrightError, match=r"'1\.0' for '(tool|lib)' was not found|gone"):
-            package_transaction.prove(node, IDENTITY, WAY_BACK, [], 1.0)
+            packages.prove(node, IDENTITY, WAY_BACK, [], 1.0)
 
     def test_what_would_change_besides_is_a_refusal(self, tmp_path: Path, repository: Path) -> None:
         node = self.node(tmp_path / "node", repository, "old")
         node.installed(*AFTER, ("site", "1", "Depends: tool (>= 2.0)\n"))
         with pytest.raises(RailwrightError, match=r"site \(removed\) would have to change too"):
-            package_transaction.prove(node, IDENTITY, WAY_BACK, [], 1.0)
+            packages.prove(node, IDENTITY, WAY_BACK, [], 1.0)

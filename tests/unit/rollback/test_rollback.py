@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback import apply as restore_apply
-from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan, points
+from ansible_collections.railwright.rdma.plugins.module_utils.rollback import plan
 from ansible_collections.railwright.rdma.plugins.module_utils.rollback.plan import Rollback, plan_rollback
 from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     Change,
@@ -320,7 +320,7 @@ def test_the_list_counts_and_says_what_was_undone(root: Path) -> None:
     first(root)
     second(root)
     back(root, "b")
-    rows = points.runs(journal.points(RootedHost(root)), {})
+    rows = plan.runs(journal.points(RootedHost(root)), {})
     assert [(row["run"], row["state"], row["files"], row["values"]) for row in rows] == [
         ("r", "applied", 2, 1), ("b", "undone", 2, 1), ("a", "applied", 2, 1)]
 

@@ -9,11 +9,14 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import nccl_variables
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_qos import check_custom
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import MISSING, Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import check_value
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
+
+
+CUSTOM = BY_NAME["rdma_qos_custom"]
 
 
 def chosen(spec: Spec | None) -> QosProfile:
@@ -48,8 +51,8 @@ def test_what_is_not_said_follows_from_what_is(judge: Judge, custom: dict[str, o
 def test_the_catalogues_profiles_keep_the_same_rules(row: QosProfile) -> None:
     """And a site that writes one down as its own gets the same numbers."""
     findings = Findings("n1")
-    whole = check_custom(
-        {"tc": row.tc, "lossless": list(row.lossless), "cnp_dscp": row.cnp_dscp, "cnp_priority": row.cnp_priority}, findings)
+    whole = check_value(
+        CUSTOM, {"tc": row.tc, "lossless": list(row.lossless), "cnp_dscp": row.cnp_dscp, "cnp_priority": row.cnp_priority}, findings)
     assert whole is not MISSING
     assert [(item.key, item.severity) for item in findings.items] == ([("rdma_qos_custom.tc", "warning")] if row.ecn == 0 else [])
     own = site_profile("custom", whole)
@@ -98,7 +101,7 @@ def test_each_number_ends_where_its_bits_end(name: str, largest: int) -> None:
     base = {} if name in ("tc", "dscp") else {"tc": 106}
     for value, inside in ((largest, True), (0, True), (largest + 1, False), (-1, False), (True, False), (1.0, False), ("x", False)):
         findings = Findings("n1")
-        check_custom({**base, name: value}, findings)
+        check_value(CUSTOM, {**base, name: value}, findings)
         said = [item for item in findings.items if item.key == f"rdma_qos_custom.{name}" and item.allowed == f"0 to {largest}"]
         assert (said == []) is inside, (value, findings.items)
 
@@ -106,7 +109,7 @@ def test_each_number_ends_where_its_bits_end(name: str, largest: int) -> None:
 @pytest.mark.parametrize("shares", [[50, 0, 0, 60, 0, 0, 0, 0], [50, 0, 0, 40, 0, 0, 0, 0], [0] * 8, [100] * 7, 100, "100"])
 def test_shares_that_are_not_a_hundred(shares: object) -> None:
     findings = Findings("n1")
-    assert check_custom({"tc": 106, "ets": shares}, findings) is MISSING
+    assert check_value(CUSTOM, {"tc": 106, "ets": shares}, findings) is MISSING
     assert [(item.key, item.severity) for item in findings.items] == [("rdma_qos_custom.ets", "error")]
 
 

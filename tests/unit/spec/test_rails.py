@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.identifiers import IdentifierError, normalise
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.rails import IdentifierError, normalise
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
 

@@ -10,11 +10,11 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical, wanted_sysctls
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import MISSING, Findings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import SITE_PREFIX
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS, ROLE_KEYS, ROLES, SITE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import MISSING, check_key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import check_key
 from repo import ROOT
 
 

@@ -4,10 +4,8 @@
 from typing import Any
 
 from railwright.events import HostOutcome, RunOutcome
-from railwright.upgrade.admission import looked, no_room, ready
-from railwright.upgrade.judge import ending, unavailable
-from railwright.upgrade.order import Rules
-from railwright.upgrade.site import leftovers
+from railwright.upgrade.judge import ending, looked, no_room, ready, unavailable
+from railwright.upgrade.order import Rules, leftovers
 
 
 def verdict(node: str, status: str, **more: Any) -> dict[str, Any]:

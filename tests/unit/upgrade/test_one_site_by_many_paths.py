@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from railwright.drift.history import read_history, write_history
+from railwright.drift import read_history, write_history
 from railwright.runs import site_path
-from railwright.upgrade.journal import create, newest
-from railwright.upgrade.lock import Busy, holder, locked
+from railwright.upgrade.journal import Busy, create, holder, locked, newest
 
 
 @pytest.fixture

@@ -71,9 +71,9 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
     Path("inv/group_vars/all.yml").write_text(SITE)
     Path("release.yml").write_text(RELEASE)
     double = Plays()
-    from railwright.upgrade import playbooks
+    from railwright.cli import upgrade_run
 
-    monkeypatch.setattr(playbooks, "run_playbook", double)
+    monkeypatch.setattr(upgrade_run, "run_playbook", double)
     return double
 
 
@@ -201,7 +201,7 @@ def test_a_node_that_fails_is_reported_with_what_helps(plays: Plays, run: Run) -
 
 
 def test_a_second_controller_on_this_machine(plays: Plays, run: Run) -> None:
-    from railwright.upgrade.lock import locked
+    from railwright.upgrade.journal import locked
 
     with locked(Path("inv"), "20261121T180000Z-upgrade"):
         code, _out, err = run("--to", "release.yml")

@@ -8,7 +8,7 @@ takes seconds, so it is listed only when it is older than the module, or when th
 from typing import List, Optional, Tuple
 
 from ...host.host import Host
-from ...observe.stack_modules import FOREIGN_PATH
+from ...observe.stack import FOREIGN_PATH
 from ...types import AT_BOOT, MODULE, Change, Identity, Subject, run
 
 SECONDS = 900.0

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...formats.versions import direction
 from ...host.host import Host
-from ...observe.package_state import Hold
+from ...observe.packages import Hold
 from ...types import PACKAGE, PRESENT, Change, Problem, Subject, heaviest
 
 
@@ -55,12 +55,10 @@ def change_class(found: Optional[str], wanted: Optional[str], family: str, disru
 def plan_removals(
     area: str, names: Sequence[str], installed: Mapping[str, str], why: str, source: str, disruption: str = "none"
 ) -> List[Change]:
-    """One change for each of ``names`` that is installed."""
     return [package_change(area, name, installed[name], None, why, source, disruption) for name in names if name in installed]
 
 
 def hold_conflicts(area: str, changes: Sequence[Change], holds: Sequence[Hold]) -> List[Problem]:
-    """Packages that must change and that somebody holds."""
     by_name: Dict[str, Hold] = {hold.name: hold for hold in holds}
     found: List[Problem] = []
     for change in changes:

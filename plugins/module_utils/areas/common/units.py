@@ -105,11 +105,8 @@ def observe_daemon(host: Host, unit: str) -> DaemonState:
 
 def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
-    for directory in DIRECTORIES:
-        for name in host.listdir(directory):
-            if name.endswith((".wants", ".requires")) and host.readlink("%s/%s/%s" % (directory, name, unit)) is not None:
-                return True
-    return False
+    return any(host.readlink("%s/%s/%s" % (directory, name, unit)) is not None
+               for directory in DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
 
 
 def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running: bool = True) -> List[Change]:

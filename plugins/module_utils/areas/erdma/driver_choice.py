@@ -10,11 +10,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ...host.host import Host
 from ...observe.dkms import Build
-from ...observe.erdma_driver import Driver, letter_of, node_types
+from ...observe.erdma import Driver, letter_of, node_types
 from ...rules.erdma_mode import LEAVE, LETTERS, MAINLINE, MODES, NODE_TYPES, OFED, RAW_TYPES, letter_of_type, mode_of
 from ...spec.model import Spec
 from ...types import Identity
-from .source import MARK, directory
+from ..common.files import is_ours
+from .dkms import directory
 
 DKMS, KEPT = "dkms", "kept"
 OUT = "erdma_driver: dkms, which has modes"
@@ -64,20 +65,15 @@ def mainline_problem(mode: str, driver: Driver) -> Optional[str]:
         names = wrong_types(mode, driver)
         return "%s reads `%s` with the kernel's own driver, and mode %s needs `%s`; use erdma_mode: %s on every node, or %s" % (
             ", ".join(names), RAW_TYPES.get(found[names[0]], found[names[0]]), mode, RAW_TYPES[NODE_TYPES[LETTERS[mode]]],
-            other_mode(mode), OUT)
+            next(name for name in MODES if LETTERS[name] != LETTERS[mode]), OUT)
     return None
-
-
-def other_mode(mode: str) -> str:
-    """The first mode of the other letter."""
-    return next(name for name in MODES if LETTERS[name] != LETTERS[mode])
 
 
 def our_versions(host: Host, builds: Sequence[Build]) -> List[str]:
     """Versions that DKMS has and whose dkms.conf we wrote, in DKMS' order."""
     found: List[str] = []
     for build in builds:
-        if build.version not in found and (host.read(directory(build.version) + "/dkms.conf") or "").startswith(MARK):
+        if build.version not in found and is_ours(host.read(directory(build.version) + "/dkms.conf") or ""):
             found.append(build.version)
     return found
 

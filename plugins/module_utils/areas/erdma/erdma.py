@@ -4,39 +4,51 @@
 What is there and has modes is kept (``erdma_choice``): only its mode is ours. The role brings the source before this area
 builds it. A driver that runs in the other mode, or is another one, is reloaded with consent; one that is in use is refused,
 with the names of its users.
+
+The parameter is read at loading only, so another mode is a reload, which cuts every RDMA user: rmmod, then modprobe, which
+obeys the options file. Undone, the driver comes back in the mode that it ran in, whatever the files said.
 """
 
+import re
 from typing import List, NamedTuple, Optional, Tuple
 
+from ...catalogue.artifacts import Source
 from ...catalogue.drivers import Wanted
 from ...catalogue.stacks import VendorStack, vendor_stack
 from ...host.host import Host
 from ...observe.boot import Boot, has_headers, observe_boot
-from ...observe.erdma_driver import FITS, MODULE, Driver, observe_driver, references, users
+from ...observe.erdma import FITS, MODULE, PARAMETER, Driver, observe_driver, references, users
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
-from ...observe.stack_modules import FOREIGN_PATH, observe_modules
+from ...observe.stack import FOREIGN_PATH, observe_modules
 from ...observe.storage import rdma_storage
-from ...rules.erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, mode_of
+from ...rules.erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, WORDS, mode_of
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem
+from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
-from ..common.files import FileState, forget_file, observe_file, plan_file
+from ..common.dkms import source_problems
+from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
+from ..common.modules import loaded_module
 from ..common.package_changes import plan_packages
 from ..kernel.kernel_guard import guard_problems, headers_package
-from ..kernel.kernel_modules import barred_modules
+from ..kernel.kernel_modules import barred_modules, modprobe_files
 from ..stack.dkms import stack_installed
 from . import dkms
-from . import modules as erdma_load
-from .dkms import COMING, Files, plan_core, plan_dkms, plan_off
+from .dkms import BUILD_SCRIPT, COMING, Files, directory, plan_core, plan_dkms, plan_off, source_of
 from .driver_choice import DKMS, KEPT, Choice, choose, in_the_way, our_versions
-from .modules import BOOT_FILE, BOOT_TEXT, OPTIONS_FILE, Overruling, options_text, overruling, plan_loaded
-from .source import BUILD_SCRIPT, Source, directory, source_of
 
 NAME = "erdma"
-OFED_HEADERS = "/usr/src/ofa_kernel"
 TOOLS = (("dkms", "builds the driver, and again for every new kernel"), ("cmake", "the driver's own build asks for it"))
-WHY_FORGET = "nothing on this node needs it any more"
+OPTIONS_FILE = "/etc/modprobe.d/railwright-erdma.conf"
+BOOT_FILE = "/etc/modules-load.d/railwright-erdma.conf"
+BOOT_TEXT = HEADER + "ib_core\nib_uverbs\nerdma\n"
+LOAD_SECONDS = 120.0
+SOURCE = "ERD (conf/erdma.conf, conf/erdma-modprobe.conf, erdma_compat.c), ERC (internal/drivers/compat.go)"
+_OPTION = re.compile(r"^[ \t]*options[ \t]+erdma[ \t](.*)$", re.MULTILINE)
+_VALUE = re.compile(r"(?:^|\s)%s(?:=(\S+))?(?=\s|$)" % PARAMETER)
+_TRUE = ("Y", "y", "1", "on", "true", None)
+# What stands before the exchange of a driver and is undone behind it: only then the old one is on disk again.
+COMES_BACK = ("true",)
 
 
 class Desired(NamedTuple):
@@ -64,7 +76,7 @@ class Observed(NamedTuple):
     kernels: Optional[Boot] = None
     tools: Tuple[str, ...] = ()  # of TOOLS, what is there; with the headers
     headers: bool = True
-    overruled: Tuple[Overruling, ...] = ()
+    overruled: Tuple[Tuple[str, str], ...] = ()  # (place, letter)
     barred: Tuple[Tuple[str, str], ...] = ()
     users: Tuple[str, ...] = ()
     references: int = 0
@@ -89,7 +101,9 @@ def observe(host: Host, desired: Desired) -> Observed:
     identity = desired.identity
     driver = observe_driver(host, identity.kernel, live=desired.live)
     ours = tuple(our_versions(host, driver.builds))
-    choice = with_release(choose(desired.driver, desired.named, desired.mode, driver, ours), desired)
+    choice = choose(desired.driver, desired.named, desired.mode, driver, ours)
+    if choice.kind == DKMS and choice.version is None and desired.source is not None:
+        choice = choice._replace(version=desired.source.version)  # the catalogue pins it, where the inventory names none
     if not desired.live or choice.kind == LEAVE:
         return Observed(options, boot, driver, choice)
     place = directory(choice.version) if choice.version is not None else ""
@@ -99,7 +113,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     return Observed(
         options, boot, driver, choice, ours, files if place else Files(None, None, False), observe_boot(host, identity.kernel),
         tuple(name for name, _why in TOOLS if host.which(name) is not None), has_headers(host, identity.kernel),
-        tuple(found for found in overruling(host) if letter is not None and found.letter != letter),
+        tuple(found for found in overruling(host) if letter is not None and found[1] != letter),
         tuple(barred_modules(host, [MODULE])), tuple(users(host)), references(host),
         tuple("%s %s" % (item.kind, item.where) for item in rdma_storage(host)), *_ofed_state(host, desired),
         image=initramfs.outdated(host, identity, MODULE, driver.path, changes_at_boot))
@@ -108,23 +122,12 @@ def observe(host: Host, desired: Desired) -> Observed:
 def _ofed_state(host: Host, desired: Desired) -> Tuple[bool, bool, bool]:
     """(MLNX_OFED is there, it is still to come, the RDMA core that runs is another one than the driver will be built for)."""
     identity, stack = desired.identity, desired.stack
-    there = ofed_there(host, identity.kernel)
+    # Its headers are where the driver's build looks for them, or its RDMA core is the one that would be loaded.
+    path = module_path(host, identity.kernel, "ib_core")
+    there = host.exists("/usr/src/ofa_kernel") or (path is not None and FOREIGN_PATH.search(path) is not None)
     coming = stack is not None and not stack_installed(stack, query_packages(host, identity, [stack.meta]), identity)
     modules = observe_modules(host, identity.kernel) if there else ()
     return there, coming, coming or any(module.name == "ib_core" and module.stale for module in modules)
-
-
-def with_release(choice: Choice, desired: Desired) -> Choice:
-    """The release that the catalogue pins, where the inventory names none."""
-    if choice.kind != DKMS or choice.version is not None or desired.source is None:
-        return choice
-    return choice._replace(version=desired.source.version)
-
-
-def ofed_there(host: Host, kernel: str) -> bool:
-    """Its headers are where the driver's build looks for them, or its RDMA core is the one that would be loaded."""
-    path = module_path(host, kernel, "ib_core")
-    return host.exists(OFED_HEADERS) or (path is not None and FOREIGN_PATH.search(path) is not None)
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -135,19 +138,25 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     letter = LETTERS[desired.mode] if choice.kind in (DKMS, KEPT) else None
     builds = _plan_driver(desired, observed, choice, driver) if desired.live else []
-    files = plan_file(NAME, observed.options, options_text(letter), erdma_load.WHY_OPTIONS, erdma_load.SOURCE) if letter is not None \
-        else _forget(observed.options)
-    files += plan_file(NAME, observed.boot, BOOT_TEXT, erdma_load.WHY_BOOT, erdma_load.SOURCE)
+    files = _forget(observed.options)
+    if letter is not None:
+        files = plan_file(NAME, observed.options, options_text(letter), "without it the next load takes the driver's own mode, which "
+                          "depends on how it was built", SOURCE)
+    files += plan_file(NAME, observed.boot, BOOT_TEXT, "a module that is loaded by hand is gone after a reboot", SOURCE)
     if not desired.live:
         return files
-    exchanged = driver.loaded and (_new_driver(builds) or driver.alibabas != (letter is not None))
+    # Not by one that only fits another RDMA core: that core may come into use with the next boot only, and the driver with it.
+    exchanged = driver.loaded and (any(change.after != FITS for change in builds) or driver.alibabas != (letter is not None))
     loaded = plan_loaded(driver.loaded, driver.letter, letter, exchanged) if not observed.old_core else []
     if exchanged and loaded and builds:
         first = builds[0]
-        builds = [first._replace(ops=(erdma_load.comes_back(driver.letter),) + first.ops)] + builds[1:]
+        builds = [first._replace(ops=(comes_back(driver.letter),) + first.ops)] + builds[1:]
     packages = _packages(desired, observed) if builds and choice.kind == DKMS else []
     images = initramfs.plan_image(NAME, observed.image, desired.identity, MODULE)
-    return packages + builds + files + images + erdma_load.heavier(loaded, observed.storage)
+    if observed.storage:  # a reload under what is mounted over RDMA is another class, and says what it is
+        why = "; in use over RDMA: " + ", ".join(observed.storage)
+        loaded = [row._replace(disruption="storage", why=row.why + why) if row.disruption == "reload" else row for row in loaded]
+    return packages + builds + files + images + loaded
 
 
 def _plan_driver(desired: Desired, observed: Observed, choice: Choice, driver: Driver) -> List[Change]:
@@ -162,11 +171,6 @@ def _plan_driver(desired: Desired, observed: Observed, choice: Choice, driver: D
     return plan_core("%s/%s" % installed[:2], kernel, fits) if installed is not None else []
 
 
-def _new_driver(builds: List[Change]) -> bool:
-    """Not one that only fits another RDMA core: that core may come into use with the next boot only, and the driver with it."""
-    return any(change.after != FITS for change in builds)
-
-
 def _packages(desired: Desired, observed: Observed) -> List[Change]:
     """What the build needs and is not there; removed packages are nobody's business here."""
     platform = desired.identity.platform
@@ -178,7 +182,7 @@ def _packages(desired: Desired, observed: Observed) -> List[Change]:
 
 
 def _forget(state: FileState) -> List[Change]:
-    return forget_file(NAME, state, WHY_FORGET, erdma_load.SOURCE)
+    return forget_file(NAME, state, "nothing on this node needs it any more", SOURCE)
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
@@ -192,47 +196,34 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     way = in_the_way(choice, driver, observed.ours)
     if way is not None:
         return [Problem(NAME, "erdma_driver", way)]
-    return _ofed(desired, observed) + _build(desired, observed) + _boot(observed) + _in_use(desired, observed)
+    found: List[Problem] = []
+    if desired.mode == OFED and desired.stack is None and not observed.ofed:
+        found.append(Problem(NAME, "erdma_mode", "is ofed here%s, and MLNX_OFED is neither on this node nor asked for: set rdma_stack: "
+                             "mlnx_ofed, or erdma_mode: compat, which talks to nodes in either" % (
+                                 " (auto, on a node with an NVIDIA GPU)" if desired.identity.gpus else "")))
+    found += _build(desired, observed, choice, driver)
+    found += [Problem(NAME, "module " + name, "%s forbids to load %s, so it would be missing after a reboot; remove that line" % (
+        path, name)) for name, path in observed.barred]
+    found += [Problem(NAME, "erdma_mode", "%s sets compat_mode=%s at boot, and is read after %s: remove that" % (
+        place, letter, OPTIONS_FILE)) for place, letter in observed.overruled]
+    reloads = [change for change in plan(desired, observed) if change.disruption in ("reload", "storage")]
+    if reloads and (observed.users or observed.references):
+        who = ", ".join(observed.users) or "somebody (%d references)" % observed.references
+        found.append(Problem(NAME, "module " + MODULE, "is in use by %s, and %s needs it unloaded: stop what uses RDMA on this node "
+                             "first" % (who, reloads[0].what)))
+    return found
 
 
-def _ofed(desired: Desired, observed: Observed) -> List[Problem]:
-    if desired.mode != OFED or desired.stack is not None or observed.ofed:
-        return []
-    return [Problem(NAME, "erdma_mode", "is ofed here%s, and MLNX_OFED is neither on this node nor asked for: set rdma_stack: mlnx_ofed, "
-                    "or erdma_mode: compat, which talks to nodes in either" % (
-                        " (auto, on a node with an NVIDIA GPU)" if desired.identity.gpus else ""))]
-
-
-def _build(desired: Desired, observed: Observed) -> List[Problem]:
+def _build(desired: Desired, observed: Observed, choice: Choice, driver: Driver) -> List[Problem]:
     """The source that nobody vouches for, and the kernel guard."""
-    choice, boot, driver = observed.choice, observed.kernels, observed.driver
-    if choice is None or boot is None or driver is None or choice.kind == LEAVE or not _plan_driver(desired, observed, choice, driver):
+    boot = observed.kernels
+    if boot is None or not _plan_driver(desired, observed, choice, driver):
         return []
     found: List[Problem] = []
-    source = desired.source
     if choice.kind == DKMS and not observed.files.source:
-        if source is None or source.version != choice.version:
-            found.append(Problem(NAME, "erdma_driver_version", "the catalogue has no source of release %s" % choice.version))
-        elif source.sha256 is None:
-            found.append(Problem(NAME, "erdma_driver_version", "nobody here vouches for %s: download it, look at it, and set "
-                                 "rdma_artifact_pins: {%s: its sha256}" % (source.url, source.artifact)))
+        source = desired.source if desired.source is not None and desired.source.version == choice.version else None
+        found = source_problems(NAME, "erdma_driver_version", source, choice.version)
     return found + (guard_problems(NAME, boot, desired.identity.platform, False, desired.pinned) if choice.kind != MAINLINE else [])
-
-
-def _boot(observed: Observed) -> List[Problem]:
-    forbids = "%s forbids to load %s, so it would be missing after a reboot; remove that line"
-    return [Problem(NAME, "module " + name, forbids % (path, name)) for name, path in observed.barred] + [
-        Problem(NAME, "erdma_mode", "%s sets compat_mode=%s at boot, and is read after %s: remove that" % (place, letter, OPTIONS_FILE))
-        for place, letter in observed.overruled]
-
-
-def _in_use(desired: Desired, observed: Observed) -> List[Problem]:
-    reloads = [change for change in plan(desired, observed) if change.disruption in ("reload", "storage")]
-    if not reloads or not (observed.users or observed.references):
-        return []
-    who = ", ".join(observed.users) or "somebody (%d references)" % observed.references
-    return [Problem(NAME, "module " + MODULE, "is in use by %s, and %s needs it unloaded: stop what uses RDMA on this node first" % (
-        who, reloads[0].what))]
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
@@ -248,3 +239,55 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         found.append("erdma: the driver is loaded in its mode with the next boot: the RDMA core that runs is not the one that it is built "
                      "for")
     return found
+
+
+def options_text(letter: str) -> str:
+    return HEADER + "softdep erdma pre: ib_uverbs\noptions %s %s=%s\n" % (MODULE, PARAMETER, letter)
+
+
+def overruling(host: Host) -> List[Tuple[str, str]]:
+    """(place, letter) of files that modprobe reads after ours (by name), and of the kernel's command line, which comes last."""
+    later = [path for path in modprobe_files(host) if path.rpartition("/")[2] > OPTIONS_FILE.rpartition("/")[2]]
+    found = [(path, letter) for path in later for letter in letters_in(host.read(path) or "")]
+    for word in (host.line("/proc/cmdline") or "").split():
+        if word.startswith(MODULE + "."):
+            found += [("the kernel's command line", letter) for letter in _letters(word[len(MODULE) + 1:])]
+    return found
+
+
+def letters_in(text: str) -> List[str]:
+    """The last word of each ``options erdma`` line about the mode."""
+    return [letters[-1] for letters in (_letters(options) for options in _OPTION.findall(text)) if letters]
+
+
+def _letters(options: str) -> List[str]:
+    return ["Y" if (found.group(1) in _TRUE) else "N" for found in _VALUE.finditer(options)]
+
+
+def plan_loaded(loaded: bool, before: Optional[str], after: Optional[str], exchanged: bool) -> List[Change]:
+    """``before``/``after``: letters, None for a driver without modes. ``exchanged``: the loaded driver is not the one on disk."""
+    if not loaded:
+        return [loaded_module(NAME, MODULE, "without its driver the node has no eRDMA device", SOURCE, LOAD_SECONDS)]
+    if before == after and not exchanged:
+        return []
+    back = (COMES_BACK,) if exchanged else (load_command(before),)
+    ops = (run(("rmmod", MODULE), back, LOAD_SECONDS), run(("modprobe", MODULE), (("rmmod", MODULE),), LOAD_SECONDS))
+    what, why = "mode of the eRDMA driver", (
+        "nodes in another mode cannot talk RDMA to this one; the driver reads the mode at loading only, so every RDMA user is cut")
+    if exchanged:
+        what, why = "driver of eRDMA in use", "the loaded driver is not the one that the inventory wants; every RDMA user is cut"
+    return [Change(NAME, what, words(before), words(after), "reload", why, SOURCE, ops)]
+
+
+def load_command(letter: Optional[str]) -> Tuple[str, ...]:
+    """Words on modprobe's command line come after those of its files, and so win."""
+    return ("modprobe", MODULE) + (("%s=%s" % (PARAMETER, letter),) if letter is not None else ())
+
+
+def comes_back(letter: Optional[str]) -> Op:
+    """Stands first in a plan that exchanges the driver: does nothing, and its undo, the last of all, loads the old one again."""
+    return run(COMES_BACK, (load_command(letter),), LOAD_SECONDS)
+
+
+def words(letter: Optional[str]) -> str:
+    return "no modes" if letter is None else "%s=%s, %s" % (PARAMETER, letter, WORDS[letter])

@@ -6,16 +6,14 @@ into another order; what others wrote stays. Each front end is told in its own w
 chains say whether it is needed (``rules/packet_filter.py``).
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
 from ...observe.firewall import OWNERS, chains_owned, observe_firewall
-from ...rules.packet_filter import CLOSED, OPEN, UNKNOWN, Fate
+from ...rules.packet_filter import CLOSED, OPEN, UNKNOWN
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
-from . import firewalld as firewall_firewalld
-from . import nftables as firewall_nft
-from . import ufw as firewall_ufw
+from . import firewalld, nftables, ufw
 from .openings import ANYWHERE, Opening, bootstrap_interface, openings, worst
 
 NAME = "firewall"
@@ -38,10 +36,12 @@ class Desired(NamedTuple):
 
 
 class Observed(NamedTuple):
+    """Each front end's state is there where it runs."""
+
     facts: Dict[str, Any]
-    nftables: Optional[firewall_nft.NftState]
-    ufw: Optional[firewall_ufw.UfwState]
-    firewalld: Optional[firewall_firewalld.FirewalldState]
+    nftables: Optional[nftables.NftState]
+    ufw: Optional[ufw.UfwState]
+    firewalld: Optional[firewalld.FirewalldState]
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
@@ -56,8 +56,8 @@ def observe(host: Host, desired: Desired) -> Observed:
     facts = observe_firewall(host)
     runs = facts["runs"]
     return Observed(
-        facts, firewall_nft.observe(host) if "nftables" in runs else None, firewall_ufw.observe(host) if "ufw" in runs else None,
-        firewall_firewalld.observe(host, desired.openings) if "firewalld" in runs else None)
+        facts, nftables.observe(host) if "nftables" in runs else None, ufw.observe(host) if "ufw" in runs else None,
+        firewalld.observe(host, desired.openings) if "firewalld" in runs else None)
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -67,11 +67,11 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     for owner in _chosen(desired):
         chains = chains_owned(observed.facts, owner)
         if owner == "nftables" and observed.nftables is not None and chains is not None:
-            changes += firewall_nft.plan(NAME, desired.openings, chains, observed.nftables)
+            changes += nftables.plan(NAME, desired.openings, chains, observed.nftables)
         elif owner == "ufw" and observed.ufw is not None and chains is not None:
-            changes += firewall_ufw.plan(NAME, desired.openings, chains, observed.ufw)
+            changes += ufw.plan(NAME, desired.openings, chains, observed.ufw)
         elif owner == "firewalld" and observed.firewalld is not None:
-            changes += firewall_firewalld.plan(NAME, desired.openings, chains, observed.firewalld)
+            changes += firewalld.plan(NAME, desired.openings, chains, observed.firewalld)
     return changes
 
 
@@ -124,16 +124,12 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         said.append("firewall: firewall_backend is %s, and it does not run on this node" % desired.backend)
     if not desired.openings or desired.unknown:
         return said
-    fates = {owner: _fate(facts, owner, desired.openings) for owner in facts["runs"] if facts["chains"] is not None}
+    fates = {owner: worst(chains_owned(facts, owner) or [], desired.openings) for owner in facts["runs"] if facts["chains"] is not None}
     if facts["chains"] is not None and all(fate.status == OPEN for fate in fates.values()):
         return said + ["firewall: %s lets the cluster's nodes in" % " and ".join(facts["runs"])]
     said += ["firewall: whether %s lets the cluster's nodes in cannot be judged: %s" % (owner, fate.by)
              for owner, fate in sorted(fates.items()) if fate.status == UNKNOWN and owner not in _chosen(desired)]
     return said + _shared_zones(observed)
-
-
-def _fate(facts: Mapping[str, Any], owner: str, wanted: Sequence[Opening]) -> Fate:
-    return worst([chain for chain in facts["chains"] if chain["owner"] == owner], wanted)
 
 
 def _shared_zones(observed: Observed) -> List[str]:

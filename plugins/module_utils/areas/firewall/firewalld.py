@@ -13,12 +13,11 @@ from ...host.host import Host
 from ...rules.packet_filter import OPEN
 from ...types import Change, Op, run
 from ..common.files import HEADER, FileState, is_ours, observe_file, plan_file
-from .openings import Opening, worst
+from .openings import WHY, Opening, worst
 
 COMMAND = "firewall-cmd"
 RECORD = "/etc/railwright/firewalld-rules"
 SECONDS = 30.0
-WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
 SOURCE = "NCCL src/misc/socket.cc (port 0); firewalld.richlanguage(5); inventory: firewall_peers"
 PLACES: Tuple[Tuple[str, Tuple[str, ...]], ...] = (("at run time", ()), ("permanently", ("--permanent",)))
 Rule = Tuple[str, str]  # zone, rich rule

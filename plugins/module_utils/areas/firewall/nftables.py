@@ -15,12 +15,11 @@ from ...rules.packet_filter import OPEN, applies
 from ...types import Change, Op, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.units import DIRECTORY, Unit, UnitState, observe_unit, plan_unit
-from .openings import Opening, same, worst
+from .openings import WHY, Opening, same, worst
 
 SCRIPT = "/usr/local/libexec/railwright/firewall"
 RULES = "/etc/railwright/firewall.nft"
 UNIT = "railwright-firewall.service"
-WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
 SOURCE = "NCCL src/misc/socket.cc (port 0); nft(8); inventory: firewall_peers"
 # awk tells the table and the chain that a rule of ours is in; nft alone can only delete a rule by its number.
 SCRIPT_TEXT = "#!/bin/sh\n" + HEADER + r"""# usage: firewall load FILE | clear

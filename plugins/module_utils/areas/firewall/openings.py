@@ -15,6 +15,7 @@ from ...types import Identity
 
 ROCE_PORT = 4791  # IANA: roce; 4789 is VXLAN
 ANYWHERE = "0.0.0.0/0"
+WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
 
 
 class Opening(NamedTuple):
@@ -60,23 +61,15 @@ def openings(spec: Spec, identity: Identity) -> Tuple[Opening, ...]:
     groups = by_family(peers_of(spec))
     interface = bootstrap_interface(spec, identity)
     found = [Opening(interface, "tcp", 0, group) for group in groups] if interface is not None else []
-    return tuple(found + [Opening(rail, "udp", ROCE_PORT, group) for rail in software_rails(spec, identity) for group in groups])
-
-
-def software_rails(spec: Spec, identity: Identity) -> List[str]:
-    if spec.rdma_stack != "soft_roce":
-        return []
-    return sorted({target.netdev for target in match_rails(spec, identity)[0] if target.netdev is not None})
+    rails = {target.netdev for target in match_rails(spec, identity)[0] if target.netdev is not None}
+    software = sorted(rails) if spec.rdma_stack == "soft_roce" else []
+    return tuple(found + [Opening(rail, "udp", ROCE_PORT, group) for rail in software for group in groups])
 
 
 def worst(chains: Sequence[Mapping[str, Any]], wanted: Sequence[Opening]) -> Fate:
     """What is stopped before what cannot be judged; open when all of it comes in."""
     found = [fate(chains, opening.packets) for opening in wanted]
-    for status in (CLOSED, UNKNOWN):
-        for item in found:
-            if item.status == status:
-                return item
-    return Fate(OPEN, "")
+    return next((item for status in (CLOSED, UNKNOWN) for item in found if item.status == status), Fate(OPEN, ""))
 
 
 def same(conditions: Sequence[Mapping[str, Any]]) -> Tuple[Any, ...]:

@@ -12,41 +12,20 @@ from ...host.host import Host
 from ...observe.nftables import COMMENT
 from ...rules.packet_filter import OPEN
 from ...types import Change, run
-from .openings import Opening, same, worst
+from .openings import WHY, Opening, same, worst
 
 FILES = ("/etc/ufw/user.rules", "/etc/ufw/user6.rules")
 SETTINGS = "/etc/default/ufw"
 LIVE = ("ufw-user-input", "ufw6-user-input")
-WHY = "NCCL and MPI use TCP ports that the kernel hands out, so every one of them must be open between the cluster's nodes"
 SOURCE = "NCCL src/misc/socket.cc (port 0); ufw(8); inventory: firewall_peers"
-_TUPLE = re.compile(r"### tuple ### allow (tcp|udp) (any|[0-9]+) \S+ any (\S+) in_(\S+) comment=([0-9a-f]+)\Z")
+_TUPLE = re.compile(r"### tuple ### allow (tcp|udp) (any|[0-9]{1,5}) \S+ any (\S+) in_(\S+) comment=([0-9a-f]+)\Z")
 _MARK = COMMENT.encode().hex()
 
 
-class Entry(NamedTuple):
-    """One rule of ours."""
-
-    interface: str
-    protocol: str
-    port: int
-    source: str
-
-    def words(self) -> str:
-        return Opening(self.interface, self.protocol, self.port, (self.source,)).words()
-
-    def rule(self) -> Tuple[str, ...]:
-        port: Tuple[str, ...] = ("port", str(self.port)) if self.port else ()
-        return ("allow", "in", "on", self.interface, "proto", self.protocol, "from", self.source, "to", "any") + port
-
-    def add(self) -> Tuple[str, ...]:
-        return ("ufw", "prepend") + self.rule() + ("comment", COMMENT)
-
-    def delete(self) -> Tuple[str, ...]:
-        return ("ufw", "delete") + self.rule()
-
-
 class UfwState(NamedTuple):
-    entries: Tuple[Entry, ...]
+    """``entries``: the rules of ours, each with one source."""
+
+    entries: Tuple[Opening, ...]
     ipv6: bool
 
 
@@ -56,7 +35,7 @@ def observe(host: Host) -> UfwState:
     return UfwState(tuple(found), ipv6)
 
 
-def entry_of(text: str) -> Optional[Entry]:
+def entry_of(text: str) -> Optional[Opening]:
     found = _TUPLE.match(text.strip())
     if found is None or found.group(5) != _MARK:
         return None
@@ -64,7 +43,14 @@ def entry_of(text: str) -> Optional[Entry]:
         source = str(ipaddress.ip_network(found.group(3)))
     except ValueError:
         return None
-    return Entry(found.group(4), found.group(1), 0 if found.group(2) == "any" else int(found.group(2)), source)
+    return Opening(found.group(4), found.group(1), 0 if found.group(2) == "any" else int(found.group(2)), (source,))
+
+
+def rule(verb: str, entry: Opening) -> Tuple[str, ...]:
+    """The command that prepends or deletes a rule."""
+    port = ("port", str(entry.port)) if entry.port else ()
+    words = ("ufw", verb, "allow", "in", "on", entry.interface, "proto", entry.protocol, "from", entry.sources[0], "to", "any") + port
+    return words if verb == "delete" else words + ("comment", COMMENT)
 
 
 def plan(area: str, openings: Sequence[Opening], chains: Sequence[Mapping[str, Any]], state: UfwState) -> List[Change]:
@@ -72,24 +58,21 @@ def plan(area: str, openings: Sequence[Opening], chains: Sequence[Mapping[str, A
     mine = [opening for opening in openings if state.ipv6 or opening.family == "ipv4"]
     if not state.entries and worst(chains, mine).status == OPEN:
         return []
-    wanted = [Entry(opening.interface, opening.protocol, opening.port, source) for opening in mine for source in opening.sources]
+    wanted = [opening._replace(sources=(source,)) for opening in mine for source in opening.sources]
     missing = [entry for entry in wanted if entry not in state.entries]
     stale = [entry for entry in state.entries if entry not in wanted]
     # What comes first: a network that took the place of two must not leave a moment without either.
-    ops = [run(entry.add(), (entry.delete(),)) for entry in missing] + [run(entry.delete(), (entry.add(),)) for entry in stale]
+    ops = [run(rule("prepend", entry), (rule("delete", entry),)) for entry in missing]
+    ops += [run(rule("delete", entry), (rule("prepend", entry),)) for entry in stale]
     if ops:
         return [Change(area, "rules for the cluster's nodes in ufw", _words(state.entries) or None, _words(wanted), "none", WHY, SOURCE,
                        tuple(ops))]
-    if not _live(wanted, chains):
+    live: Set[Any] = {same(item["if"]) for chain in chains if chain["chain"] in LIVE for item in chain["rules"]}
+    if not all(same(entry.conditions()) in live for entry in wanted):
         return [Change(area, "ufw's rules loaded", False, True, "none", "they are in ufw's file, and no longer in the kernel", SOURCE,
                        (run(("ufw", "reload")),))]
     return []
 
 
-def _words(entries: Sequence[Entry]) -> List[str]:
+def _words(entries: Sequence[Opening]) -> List[str]:
     return sorted(entry.words() for entry in entries)
-
-
-def _live(wanted: Sequence[Entry], chains: Sequence[Mapping[str, Any]]) -> bool:
-    found: Set[Any] = {same(rule["if"]) for chain in chains if chain["chain"] in LIVE for rule in chain["rules"]}
-    return all(same(Opening(*entry[:3], sources=(entry.source,)).conditions()) in found for entry in wanted)

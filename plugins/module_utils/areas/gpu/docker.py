@@ -20,7 +20,6 @@ ENTRY: Dict[str, Any] = {"path": "nvidia-container-runtime", "args": []}  # as n
 RESTART = ("systemctl", "restart", UNIT)
 RESTART_SECONDS = 180.0
 WHY_RUNTIME = "docker run --runtime=nvidia gives a container the GPUs (containers_gpu: nvidia)"
-WHY_CDI = "docker takes CDI devices only with this feature, before %s" % DOCKER_CDI_DEFAULT
 RUNTIME_SOURCE = "NVIDIA (container toolkit: nvidia-ctk runtime configure)"
 
 
@@ -49,31 +48,35 @@ def settings_of(text: Optional[str]) -> Optional[Dict[str, Any]]:
 
 
 def plan_runtime(area: str, daemon: Daemon) -> List[Change]:
-    settings = settings_of(daemon.text)
-    if daemon.runtime is None or settings is None or _odd(settings, "runtimes"):
+    settings = _mergeable(daemon, "runtimes")
+    if daemon.runtime is None or settings is None:
         return []
     before = settings.get("runtimes", {}).get(RUNTIME)
-    known = before is not None and isinstance(before, dict) and bool(before.get("path"))
-    loaded = not daemon.active or RUNTIME in daemon.runtime.runtimes
-    if known and loaded:
+    known = isinstance(before, dict) and bool(before.get("path"))
+    if known and (not daemon.active or RUNTIME in daemon.runtime.runtimes):
         return []
     what = "runtime nvidia of docker"
     if known:  # written by somebody, and docker has not read it yet
         return [Change(area, what, "not loaded", "loaded", "restart", WHY_RUNTIME, RUNTIME_SOURCE, _restart())]
-    merged = _merged(settings, "runtimes", RUNTIME, ENTRY)
-    return [Change(area, what, before, ENTRY, "restart" if daemon.active else "none", WHY_RUNTIME, RUNTIME_SOURCE, _ops(daemon, merged))]
+    ops = _ops(daemon, settings, "runtimes", RUNTIME, ENTRY)
+    return [Change(area, what, before, ENTRY, "restart" if daemon.active else "none", WHY_RUNTIME, RUNTIME_SOURCE, ops)]
 
 
 def plan_cdi(area: str, daemon: Daemon) -> List[Change]:
-    settings = settings_of(daemon.text)
-    if daemon.runtime is None or settings is None or _odd(settings, "features") or not daemon.active or _has_cdi(daemon):
-        return []
-    if not at_least(daemon.runtime.daemon, CDI_SINCE["docker"]):
+    settings = _mergeable(daemon, "features")
+    if daemon.runtime is None or settings is None or not daemon.active or _has_cdi(daemon) or not at_least(
+            daemon.runtime.daemon, CDI_SINCE["docker"]):
         return []
     before = settings.get("features", {}).get("cdi")
-    merged = _merged(settings, "features", "cdi", True)
-    ops = _restart() if before is True else _ops(daemon, merged)
-    return [Change(area, "feature cdi of docker", "not loaded" if before is True else before, True, "restart", WHY_CDI, CDI_SOURCE, ops)]
+    ops = _restart() if before is True else _ops(daemon, settings, "features", "cdi", True)
+    return [Change(area, "feature cdi of docker", "not loaded" if before is True else before, True, "restart",
+                   "docker takes CDI devices only with this feature, before %s" % DOCKER_CDI_DEFAULT, CDI_SOURCE, ops)]
+
+
+def _mergeable(daemon: Daemon, section: str) -> Optional[Dict[str, Any]]:
+    """What daemon.json says, where a section of it can be put in."""
+    settings = settings_of(daemon.text)
+    return settings if settings is not None and isinstance(settings.get(section, {}), dict) else None
 
 
 def _has_cdi(daemon: Daemon) -> bool:
@@ -81,14 +84,10 @@ def _has_cdi(daemon: Daemon) -> bool:
     return daemon.runtime is not None and bool(daemon.runtime.cdi_directories)
 
 
-def _merged(settings: Dict[str, Any], section: str, key: str, value: Any) -> Dict[str, Any]:
-    """A new object: what was observed stays as it was."""
-    return dict(settings, **{section: dict(settings.get(section, {}), **{key: value})})
-
-
-def _ops(daemon: Daemon, settings: Dict[str, Any]) -> Tuple[Op, ...]:
+def _ops(daemon: Daemon, settings: Dict[str, Any], section: str, key: str, value: Any) -> Tuple[Op, ...]:
     """A roll back ends with the undo of the first: docker is restarted with its old file, also where it did not start with the new one."""
-    write = write_file(DAEMON_JSON, json.dumps(settings, indent=4) + "\n", 0o644 if daemon.mode is None else daemon.mode)
+    merged = dict(settings, **{section: dict(settings.get(section, {}), **{key: value})})
+    write = write_file(DAEMON_JSON, json.dumps(merged, indent=4) + "\n", 0o644 if daemon.mode is None else daemon.mode)
     if not daemon.active:
         return (write,)
     return (run(("systemctl", "is-active", UNIT), (RESTART,)), write) + _restart()
@@ -98,19 +97,14 @@ def _restart() -> Tuple[Op, ...]:
     return (run(RESTART, (("true",),), RESTART_SECONDS),)
 
 
-def _odd(settings: Dict[str, Any], section: str) -> bool:
-    return not isinstance(settings.get(section, {}), dict)
-
-
 def conflicts(area: str, way: str, daemon: Daemon) -> List[Problem]:
     """A file that cannot be merged with: docker itself would not start with it."""
     if daemon.runtime is None:
         return []
-    settings = settings_of(daemon.text)
-    if settings is None:
+    if settings_of(daemon.text) is None:
         return [Problem(area, DAEMON_JSON, "is no JSON object, so nothing can be put into it; docker itself refuses such a file")]
     section = "runtimes" if way == "nvidia" else "features"
-    if _odd(settings, section):
+    if _mergeable(daemon, section) is None:
         return [Problem(area, DAEMON_JSON, "%s is no JSON object, so nothing can be put into it" % section)]
     return []
 

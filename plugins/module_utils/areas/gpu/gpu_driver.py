@@ -5,27 +5,32 @@ A driver is in effect when three things agree: the packages, the module on disk 
 that is loaded. Packages are the playbook's; here the rest is planned. What only a reboot can do (nouveau holds the GPUs,
 or processes hold the old module) is one external change of class reboot, and nothing that would need the new module is
 started before it. In a container the module belongs to the machine below.
+
+A module goes only when nothing uses it. Daemons of NVIDIA's own are stopped and started again; every other process
+that has a GPU open makes a reboot the only way, because nobody but its owner may end it.
 """
 
+import os
 import re
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...catalogue.drivers import Wanted, find_branch, gpu_packages
-from ...catalogue.gpus import SOURCE as GPU_SOURCE
-from ...catalogue.gpus import hides_nvswitches, only_open, only_proprietary
+from ...catalogue import drivers
+from ...catalogue.drivers import GPUS_SOURCE, Wanted, gpu_packages
+from ...catalogue.platforms import system_of
 from ...catalogue.stacks import vendor_stack
+from ...formats import sysfs_values
+from ...formats.outside import is_digits
+from ...formats.text import first_of
 from ...host.host import Host
 from ...observe.gpu_driver import FABRICMANAGER, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
-from ...observe.package_state import Hold, held
-from ...observe.packages import all_installed
+from ...observe.modules import running_modules
+from ...observe.packages import Hold, all_installed, held
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import Change, Identity, Op, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.modules import load
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
-from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon
-from . import reload
-from .reload import MODULE, Loaded, stale_packages
+from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon, systemctl
 
 NAME = "gpu_driver"
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
@@ -39,16 +44,38 @@ StopWhenUnneeded=false
 [Service]
 ExecStartPost=-/usr/bin/nvidia-smi -pm 1
 """
-INITRAMFS = (("update-initramfs", ("update-initramfs", "-u", "-k", "all")), ("dracut", ("dracut", "--force", "--regenerate-all")))
-INITRAMFS_SECONDS = 1200.0
+INITRAMFS = (("update-initramfs", "-u", "-k", "all"), ("dracut", "--force", "--regenerate-all"))
 REBOOT = "reboot into the NVIDIA driver"
 LOADED = "NVIDIA driver loaded"
 SOURCE = "NVIDIA (driver installation guide)"
-FABRIC_WHY = "the NVSwitches carry no traffic until the fabric manager has set them up; it must have exactly the driver's version"
-FABRIC_SOURCE = "NVIDIA (Fabric Manager user guide)"
 PERSISTENCE_WHY = "without a process that keeps it awake the driver sets every GPU up anew for each job"
-PERSISTENCE_SOURCE = "NVIDIA (driver persistence)"
-_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]+)+)")
+MODULE = "nvidia"
+# The units that hold the driver and may be stopped for a moment, with the name that their process shows (15 characters).
+HOLDERS = (
+    ("nvidia-dcgm.service", "nv-hostengine"),
+    ("nvidia-fabricmanager.service", "nv-fabricmanage"),
+    ("nvidia-persistenced.service", "nvidia-persiste"),
+)
+LOAD_SECONDS = 180.0  # eight GPUs take 20 s; a firmware that does not answer takes longer
+# Which installed driver packages cannot stay beside the wanted ones. Ubuntu and older CUDA repositories have the branch in every package's
+# name, and two branches conflict; both flavours of the kernel module conflict everywhere. They are removed as planned changes, not as a
+# surprise of the package manager.
+_PREFIXES = ("nvidia-", "libnvidia-", "cuda-drivers-", "linux-modules-nvidia-", "linux-objects-nvidia-", "linux-signatures-nvidia-",
+             "xserver-xorg-video-nvidia-")
+_BRANCH = re.compile(r"-([4-9][0-9]{2})(?=-|\Z)")
+_PROPRIETARY = re.compile(
+    r"(?:nvidia-(?:dkms|kernel-source|driver)-[0-9]{3}(?:-server)?|nvidia-kernel-dkms|kmod-nvidia-latest-dkms|cuda-drivers(?:-[0-9]{3})?)\Z")
+_OPEN = re.compile(
+    r"(?:nvidia-(?:dkms|kernel-source|driver)-[0-9]{3}(?:-server)?-open|nvidia-open(?:-[0-9]{3})?|nvidia-kernel-open-dkms|"
+    r"nvidia-open-kernel-dkms|kmod-nvidia-open-dkms)\Z")
+
+
+class Loaded(NamedTuple):
+    """What stands on the loaded module."""
+
+    modules: Tuple[str, ...]  # that use it, directly or not: in the order in which they can go
+    units: Tuple[str, ...]  # of ours to stop, that are active
+    processes: Tuple[str, ...]  # everybody else's: "python3 (4711)"
 
 
 class Desired(NamedTuple):
@@ -91,23 +118,9 @@ def desired(spec: Spec, identity: Identity) -> Desired:
         reason = "gpu_driver_branch is not set; the NVIDIA driver is left as it is"
     stack = vendor_stack(spec, identity) if wanted is not None else None
     return Desired(
-        identity, wanted, reason, branch or "", spec["gpu_driver_flavour"], wanted_version(spec), wants_fabricmanager(spec, identity),
-        spec["gpu_driver_persistence"], not identity.has("container"), stack.meta if stack is not None else None)
-
-
-def wanted_version(spec: Spec) -> Optional[str]:
-    """The driver's version as /proc shows it. The distribution's packages have the version that they have, unless one is asked for."""
-    version = spec["gpu_driver_version"]
-    if version is None and spec["gpu_driver_source"] == "cuda_repository":
-        row = find_branch(spec["gpu_driver_branch"]) if spec["gpu_driver_branch"] is not None else None
-        version = row.version if row is not None else None
-    found = _VERSION.match(version) if version is not None else None
-    return found.group(1) if found is not None else None
-
-
-def wants_fabricmanager(spec: Spec, identity: Identity) -> bool:
-    asked = spec["gpu_driver_fabricmanager"]
-    return bool(identity.nvswitches) if asked is None else bool(asked)
+        identity, wanted, reason, branch or "", spec["gpu_driver_flavour"], drivers.wanted_driver(spec.as_dict()),
+        drivers.wants_fabricmanager(spec, identity), spec["gpu_driver_persistence"], not identity.has("container"),
+        stack.meta if stack is not None else None)
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -121,11 +134,15 @@ def observe(host: Host, desired: Desired) -> Observed:
     other = desired.live and loaded.version is not None and target is not None and loaded.version != target
     units = ((PERSISTENCED,) if desired.persistence else ()) + ((FABRICMANAGER,) if desired.fabricmanager else ())
     names = names_of(desired.wanted) + tuple(stale_packages(installed or {}, names_of(desired.wanted), desired.branch, desired.flavour))
+    standing = Loaded((), (), ())
+    if other:  # looks through every process: only where it matters
+        active = [row for row in HOLDERS if host.run(("systemctl", "is-active", row[0])).out.strip() == "active"]
+        processes = processes_with_gpus(host, [process for _unit, process in active])
+        standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(processes))
     return Observed(
         installed, held(host, identity, names), loaded, disk, bool(module_loaded(host, "nouveau")),
-        reload.observe_loaded(host) if other else Loaded((), (), ()),  # looks through every process: only where it matters
-        observe_file(host, BLACKLIST), observe_file(host, DROPIN), tuple(observe_daemon(host, unit) for unit in units),
-        next((command for tool, command in INITRAMFS if host.which(tool) is not None), None),
+        standing, observe_file(host, BLACKLIST), observe_file(host, DROPIN), tuple(observe_daemon(host, unit) for unit in units),
+        next((command for command in INITRAMFS if host.which(command[0]) is not None), None),
     )
 
 
@@ -133,7 +150,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     if desired.wanted is None or observed.installed is None:
         return []
     changes = package_changes(desired, observed)
-    rebuild = (run(observed.initramfs, seconds=INITRAMFS_SECONDS),) if observed.initramfs is not None and desired.live else ()
+    rebuild = (run(observed.initramfs, seconds=1200.0),) if observed.initramfs is not None and desired.live else ()
     changes += plan_file(NAME, observed.blacklist, BLACKLIST_TEXT, "nouveau would take the GPUs before the NVIDIA driver can, from the "
                          "initramfs on", SOURCE + ": disable nouveau", then=rebuild)
     module = module_changes(desired, observed, bool(changes))
@@ -157,18 +174,18 @@ def module_changes(desired: Desired, observed: Observed, packages: bool) -> List
     if not desired.live or (before is not None and before == target) or (target is None and not packages):
         return []
     if observed.nouveau and before is None:
-        return [Change(
-            NAME, REBOOT, "nouveau", target, "reboot", "nouveau drives the GPUs and lets go of them only at a reboot", SOURCE, ())]
+        why = "nouveau drives the GPUs and lets go of them only at a reboot"
+        return [Change(NAME, REBOOT, "nouveau", target, "reboot", why, SOURCE, ())]
     if before is None:
         return [Change(NAME, LOADED, None, target, "none", "nothing can use the GPUs without it", SOURCE,
-                       (load(MODULE, reload.LOAD_SECONDS),))]
+                       (load(MODULE, LOAD_SECONDS),))]
     if target is None:
         return []
     if observed.standing.processes:
-        return [Change(NAME, REBOOT, before, target, "reboot", "the older module stays loaded while processes use the GPUs: " + some(
-            observed.standing.processes), SOURCE, ())]
+        return [Change(NAME, REBOOT, before, target, "reboot", "the older module stays loaded while processes use the GPUs: " + first_of(
+            observed.standing.processes, 4), SOURCE, ())]
     why = "the loaded module is not of the installed version: new programs fail with a driver/library version mismatch"
-    return [Change(NAME, LOADED, before, target, "reload", why, SOURCE, reload.reload_ops(observed.standing))]
+    return [Change(NAME, LOADED, before, target, "reload", why, SOURCE, reload_ops(observed.standing))]
 
 
 def daemon_changes(desired: Desired, observed: Observed, *, waiting: bool) -> List[Change]:
@@ -176,19 +193,16 @@ def daemon_changes(desired: Desired, observed: Observed, *, waiting: bool) -> Li
     changes: List[Change] = []
     running = not waiting and (desired.live or observed.loaded.version is not None)
     for state in observed.daemons:
-        if state.unit == PERSISTENCED:
-            if desired.identity.platform.id == "ubuntu":
-                changes += plan_dropin(observed.dropin, state)
-            changes += plan_daemon(NAME, state, PERSISTENCE_WHY, PERSISTENCE_SOURCE, running=running)
-        else:
-            changes += plan_daemon(NAME, state, FABRIC_WHY, FABRIC_SOURCE, running=running)
+        if state.unit == PERSISTENCED and desired.identity.platform.id == "ubuntu":
+            again = (run(("systemctl", "restart", state.unit)),) if state.active else ()
+            changes += plan_file(NAME, observed.dropin, DROPIN_TEXT, PERSISTENCE_WHY + "; Ubuntu's unit starts it with "
+                                 "--no-persistence-mode", "Ubuntu (nvidia-persistenced.service)", then=(RELOAD,) + again,
+                                 disruption="restart" if again else "none")
+        why, source = (PERSISTENCE_WHY, "NVIDIA (driver persistence)") if state.unit == PERSISTENCED else (
+            "the NVSwitches carry no traffic until the fabric manager has set them up; it must have exactly the driver's version",
+            "NVIDIA (Fabric Manager user guide)")
+        changes += plan_daemon(NAME, state, why, source, running=running)
     return changes
-
-
-def plan_dropin(dropin: FileState, daemon: DaemonState) -> List[Change]:
-    again = (run(("systemctl", "restart", daemon.unit)),) if daemon.active else ()
-    return plan_file(NAME, dropin, DROPIN_TEXT, PERSISTENCE_WHY + "; Ubuntu's unit starts it with --no-persistence-mode",
-                     "Ubuntu (nvidia-persistenced.service)", then=(RELOAD,) + again, disruption="restart" if again else "none")
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -196,14 +210,14 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if desired.wanted is None:
         return []
     if not desired.wanted:
-        return [Problem(NAME, "gpu_driver_branch", "no packages of branch %s are known for %s (%s); allowed: another gpu_driver_source, or "
-                        "leave it unset" % (desired.branch, identity.platform.pretty or identity.platform.id, identity.arch))]
-    unfit = only_proprietary(identity.gpus) if desired.flavour == "open" else only_open(identity.gpus)
+        return [Problem(NAME, "gpu_driver_branch", "no packages of branch %s are known for %s; allowed: another gpu_driver_source, or "
+                        "leave it unset" % (desired.branch, system_of(identity)))]
+    unfit = drivers.only_proprietary(identity.gpus) if desired.flavour == "open" else drivers.only_open(identity.gpus)
     if not unfit:
         return []
     other = "proprietary" if desired.flavour == "open" else "open"
     return [Problem(NAME, "gpu_driver_flavour", "the %s kernel modules do not drive %s (%s); allowed on this node: %s" % (
-        desired.flavour, some(tuple("%s (%s)" % (gpu.pci, gpu.device_id) for gpu in unfit)), GPU_SOURCE, other))]
+        desired.flavour, first_of(["%s (%s)" % (gpu.pci, gpu.device_id) for gpu in unfit], 4), GPUS_SOURCE, other))]
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
@@ -231,12 +245,60 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         said.append("gpu_driver: this is a container, its kernel is the machine's below: the module is neither loaded nor judged")
     if desired.stack is not None and desired.stack not in (observed.installed or {}):
         said.append("gpu_driver: %s is not installed yet; a driver built before it needs nvidia-peermem built again" % desired.stack)
-    if not desired.fabricmanager and hides_nvswitches(desired.identity.gpus):
+    if not desired.fabricmanager and drivers.hides_nvswitches(desired.identity.gpus):
         said.append("gpu_driver: these GPUs sit on boards whose NVSwitches the PCI bus does not show; if this is one, set "
                     "gpu_driver_fabricmanager: true")
     return said
 
 
-def some(names: Tuple[str, ...]) -> str:
-    """The first few of a list that may be long."""
-    return ", ".join(names[:4]) + (" and %d more" % (len(names) - 4) if len(names) > 4 else "")
+def users_of(host: Host, module: str) -> List[str]:
+    """Modules on top of ``module``, uppermost first."""
+    running = running_modules(host) or {}
+    found: List[str] = []
+
+    def visit(name: str) -> None:
+        for user in running[name].users if name in running else ():
+            if user not in found:
+                visit(user)
+                found.append(user)
+
+    visit(module)
+    return found
+
+
+def processes_with_gpus(host: Host, without: Sequence[str]) -> List[str]:
+    """Processes that have a device of the driver open, but those called as in ``without``."""
+    found = []
+    for pid in host.listdir("/proc"):
+        if not is_digits(pid):
+            continue
+        directory = "/proc/%s/fd" % pid
+        if any((host.readlink("%s/%s" % (directory, fd)) or "").startswith("/dev/nvidia") for fd in host.listdir(directory)):
+            name = sysfs_values.token(host.line("/proc/%s/comm" % pid)) or "?"
+            if name not in without:
+                found.append("%s (%s)" % (name, os.path.basename(pid)))
+    return found
+
+
+def reload_ops(loaded: Loaded) -> Tuple[Op, ...]:
+    """Stop, unload, load what is on disk now, start again; each with its undo.
+
+    Not by modprobe -r: with nvidia_peermem it would take modules of the RDMA stack that nothing else uses.
+    """
+    gone = loaded.modules + (MODULE,)
+    back = gone[::-1]
+    ops = [systemctl("stop", unit, LOAD_SECONDS) for unit in loaded.units]
+    ops.append(run(("rmmod",) + gone, tuple(("modprobe", name) for name in back), LOAD_SECONDS))
+    ops += [load(name, LOAD_SECONDS) for name in back]
+    return tuple(ops + [systemctl("start", unit, LOAD_SECONDS) for unit in loaded.units[::-1]])
+
+
+def stale_packages(installed: Mapping[str, str], wanted: Sequence[str], branch: str, flavour: str) -> List[str]:
+    """Names of what must go before ``wanted`` can come."""
+    other = _PROPRIETARY if flavour == "open" else _OPEN
+    found = []
+    for name in sorted(installed):
+        own = _BRANCH.search(name) if name.startswith(_PREFIXES) else None
+        if name not in wanted and (other.match(name) or (own is not None and own.group(1) != branch)):
+            found.append(name)
+    return found

@@ -10,7 +10,7 @@ import re
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
-from ...observe.iommu import TABLES, command_line
+from ...observe.pci import TABLES, command_line
 from ...types import AT_BOOT, Change, Op, Problem, remove_file, run, write_file
 from ..common.files import HEADER, FileState, observe_file
 
@@ -107,10 +107,6 @@ def grub_text(words: Tuple[str, ...]) -> str:
     return HEADER + 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"\n' % " ".join(words)
 
 
-def record_text(words: Tuple[str, ...]) -> str:
-    return HEADER + "# What grubby added for us, one a line.\n" + "".join(word + "\n" for word in words)
-
-
 def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
     words = arguments(wanted, state)
     changes = _at_boot(area, state, needed(wanted, state), why) if state.loader is not None else []
@@ -124,7 +120,8 @@ def plan(area: str, wanted: Wanted, state: State, why: str) -> List[Change]:
 
 def _at_boot(area: str, state: State, need: Tuple[str, ...], why: str) -> List[Change]:
     """What our file and the boot loader's configuration say, where they do not agree with what is wanted."""
-    text = (grub_text if state.loader == "grub" else record_text)(need) if need else None
+    record = HEADER + "# What grubby added for us, one a line.\n" + "".join(word + "\n" for word in need)
+    text = (grub_text(need) if state.loader == "grub" else record) if need else None
     if state.file.text == text and ours(state) == need and all(word in state.boot for word in need):
         return []
     before = [word for word in ours(state) if word in state.boot]

@@ -6,7 +6,7 @@ device asks for. In a container modules belong to the machine below: the boot fi
 written, what is loaded is not judged (see ``notes``).
 """
 
-from typing import List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.inbox import package_of_module
 from ...host.host import Host
@@ -18,23 +18,13 @@ from ..common.modules import loaded_module
 
 NAME = "kernel_modules"
 BOOT_FILE = "/etc/modules-load.d/railwright.conf"
-MODPROBE_DIRS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
-HARDWARE = (
-    ("ib_core", "the RDMA core"),
-    ("ib_uverbs", "user space verbs: /dev/infiniband/uverbs*"),
-    ("rdma_ucm", "connection manager for user space: rping, perftest -R, UCX"),
-    ("ib_umad", "management datagrams: ibstat, ibdiagnet, opensm"),
-)
-IPOIB = ("ib_ipoib", "IP over InfiniBand: the rails have addresses")
-SOFT_ROCE = (
-    ("rdma_rxe", "software RoCE device"),
+USER_SPACE = (
     ("ib_uverbs", "user space verbs: /dev/infiniband/uverbs*"),
     ("rdma_ucm", "connection manager for user space: rping, perftest -R, UCX"),
 )
+HARDWARE = (("ib_core", "the RDMA core"), *USER_SPACE, ("ib_umad", "management datagrams: ibstat, ibdiagnet, opensm"))
+SOFT_ROCE = (("rdma_rxe", "software RoCE device"), *USER_SPACE)
 SOURCE = "rdma-core kernel-boot/modules (rdma.conf, infiniband.conf); modules-load.d(5)"
-
-
-FORBIDDING = ("/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true")
 
 
 class Module(NamedTuple):
@@ -66,7 +56,7 @@ class Observed(NamedTuple):
 def desired(spec: Spec, identity: Identity) -> Desired:
     rows = list(SOFT_ROCE if spec.rdma_stack == "soft_roce" else HARDWARE)
     if spec.fabric == "infiniband" and any(rail.address is not None for rail in spec.rails):
-        rows.append(IPOIB)
+        rows.append(("ib_ipoib", "IP over InfiniBand: the rails have addresses"))
     names = [name for name, _why in rows]
     rows += [(name, "rdma_stack_extra_modules") for name in spec["rdma_stack_extra_modules"] if canonical(name) not in names]
     return Desired(
@@ -94,10 +84,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = plan_file(NAME, observed.file, content, "modules that are loaded by hand are gone after a reboot", SOURCE)
     if not desired.live:
         return changes
-    for module in desired.modules:
-        if module.name not in observed.loaded:
-            changes.append(loaded_module(NAME, module.name, module.why, SOURCE))
-    return changes
+    return changes + [loaded_module(NAME, row.name, row.why, SOURCE) for row in desired.modules if row.name not in observed.loaded]
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
@@ -146,16 +133,20 @@ def built_in(host: Host, kernel: str, name: str) -> bool:
 def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
     """``blacklist NAME`` (systemd-modules-load obeys it) and ``install NAME /bin/false`` lines for wanted modules."""
     found: List[Tuple[str, str]] = []
-    seen: Set[str] = set()  # a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib
-    for directory in MODPROBE_DIRS:
-        for name in host.listdir(directory):
-            if not name.endswith(".conf") or name in seen:
-                continue
-            seen.add(name)
-            for line in (host.read("%s/%s" % (directory, name)) or "").splitlines():
-                words = line.split()
-                if len(words) < 2 or canonical(words[1]) not in wanted:
-                    continue
-                if words[0] == "blacklist" or (words[0] == "install" and words[-1] in FORBIDDING):
-                    found.append((canonical(words[1]), "%s/%s" % (directory, name)))
+    for path in modprobe_files(host):
+        for line in (host.read(path) or "").splitlines():
+            words = line.split()
+            never = words[:1] == ["install"] and words[-1] in ("/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true")
+            if len(words) > 1 and canonical(words[1]) in wanted and (words[0] == "blacklist" or never):
+                found.append((canonical(words[1]), path))
     return found
+
+
+def modprobe_files(host: Host) -> List[str]:
+    """What modprobe reads: a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib."""
+    paths: Dict[str, str] = {}
+    for directory in ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d"):
+        for name in host.listdir(directory):
+            if name.endswith(".conf"):
+                paths.setdefault(name, "%s/%s" % (directory, name))
+    return list(paths.values())

@@ -4,45 +4,34 @@
 The package is a step of the plan like any other, taken for the operator's sha256. What nobody asked for is never taken off: with
 ``aiacc_install: false`` an installed plugin stays, and the verdict aiacc.plugin says what it does. Which NCCL jobs load is looked
 at wherever profile erdma-aiacc is chosen, also where the site brings the plugin itself.
+
+Verdict ``aiacc.plugin``: with profile erdma-aiacc NCCL loads it, and nothing keeps NCCL from that; with any other profile it is not
+there, or turned off. ``aiacc.nccl``: every NCCL that a job can load is one that the plugin goes with. A node that has nothing of all
+this and whose profile asks for nothing gets no verdict.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ...catalogue.aiacc import (
-    LIBRARIES,
-    PACKAGE,
-    PATH,
-    PLUGIN,
-    PROFILE,
-    RANGE,
-    SOURCE,
-    VARIABLE,
-    AiaccPackage,
-    deep_words,
-    ending_of,
-    fits,
-    is_release,
-    package_of,
-    pypi_words,
-)
+from ...catalogue import aiacc
+from ...catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, AiaccPackage, deep_words, fits, pypi_words
 from ...catalogue.libnccl import PACKAGED, nccl_version
 from ...host.host import Host
 from ...observe.aiacc import AiaccState, observe_aiacc
 from ...observe.nccl_libraries import PACKAGE as FROM_PACKAGE
 from ...observe.nccl_libraries import LoadableNccl, Places, loadable_nccl, places_of
-from ...observe.package_state import Hold, held
-from ...observe.packages import all_installed
+from ...observe.packages import Hold, all_installed, held
+from ...rules.comparisons import Inspection, Where, decided, verdict
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, run
+from ...types import Change, Identity, Problem, Verdict, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.package_changes import change_class, hold_conflicts, missing_database, package_change
 
 NAME = "aiacc"
 LD_CONF = "/etc/ld.so.conf.d/railwright-aiacc.conf"
+OFF = "none"
+CONF = "/etc/nccl.conf"
 LDCONFIG = run(("ldconfig",))
-WHY = "NCCL loads it in place of its own transport, which AIACC has made for eRDMA"
-WHY_PATH = "NCCL asks the loader for %s, and the loader does not look into %s by itself" % (PLUGIN, LIBRARIES)
-WHY_CACHE = "the loader's cache is made anew, so that NCCL finds the plugin"
+WHY_PATH = "NCCL asks the loader for %s, and the loader does not look into %s by itself" % (aiacc.PLUGIN, LIBRARIES)
 
 
 class Desired(NamedTuple):
@@ -67,7 +56,7 @@ class Observed(NamedTuple):
 
 def desired(spec: Spec, identity: Identity) -> Desired:
     install = bool(spec["aiacc_install"])
-    package = package_of(spec, identity.platform.package_manager) if install else None
+    package = aiacc.package_of(spec, identity.platform.package_manager) if install else None
     own = (spec["nccl_conf_path"], spec["nccl_profile_path"])
     packaged = spec["nccl_install"] in PACKAGED and bool(identity.gpus)
     return Desired(identity, spec["nccl_profile"] == PROFILE, install, package, own, packaged, places_of(spec))
@@ -88,27 +77,25 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     state = observed.state
     if not desired.install or desired.package is None or state is None or observed.installed is None:
         return []
-    changes = _package(desired, desired.package, observed.installed.get(PACKAGE))
+    changes: List[Change] = []
+    there, version = observed.installed.get(PACKAGE), desired.package.version
+    if there is None or not aiacc.is_release(there, version):
+        changes.append(package_change(
+            NAME, PACKAGE, there, version, "NCCL loads it in place of its own transport, which AIACC has made for eRDMA", aiacc.SOURCE,
+            change_class(there, version, desired.identity.platform.family, "none")))
     if not state.searched or (observed.conf.text is not None and not observed.conf.foreign):
         changes += plan_file(NAME, observed.conf, HEADER + LIBRARIES + "\n", WHY_PATH, "ALI (AIACC), ldconfig(8)", then=(LDCONFIG,))
     if PATH not in state.plugins:
-        changes.append(Change(NAME, "%s in the loader's cache" % PATH, None, True, "none", WHY_CACHE, "ldconfig(8)", (LDCONFIG,)))
+        changes.append(Change(NAME, "%s in the loader's cache" % PATH, None, True, "none", "the loader's cache is made anew, so that NCCL "
+                              "finds the plugin", "ldconfig(8)", (LDCONFIG,)))
     return changes
-
-
-def _package(desired: Desired, package: AiaccPackage, found: Optional[str]) -> List[Change]:
-    if found is not None and is_release(found, package.version):
-        return []
-    family = desired.identity.platform.family
-    disruption = change_class(found, package.version, family, "none")
-    return [package_change(NAME, PACKAGE, found, package.version, WHY, SOURCE, disruption)]
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     found = _nccl_to_come(spec, identity) if desired.profile else []
     if not desired.install:
         return found
-    ending, package = ending_of(identity.platform.package_manager), desired.package
+    ending, package = aiacc.ending_of(identity.platform.package_manager), desired.package
     if package is None or ending is None:
         return [*found, Problem(NAME, "aiacc_install", "there is a deb and an rpm of %s, and this node has %s; allowed: false" % (
             PACKAGE, identity.platform.package_manager))]
@@ -138,16 +125,15 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if observed.installed is None:
         return [missing_database(NAME, desired.identity.platform.package_manager)]
     found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
-    found += [unfit(row) for row in observed.libraries
-              if fits(row.version) is False and not (desired.packaged and row.origin == FROM_PACKAGE)]
+    found += [Problem(NAME, "NCCL %s" % row.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose "
+                      "rdma_nccl_profile erdma-native" % (row.version, PACKAGE, RANGE))
+              for row in observed.libraries if fits(row.version) is False and not (desired.packaged and row.origin == FROM_PACKAGE)]
     if observed.state is not None:
-        found += _of_plugins(desired, observed.state) + _of_settings(desired, observed.state)
+        # Of a file that no area of ours writes. Ours loses the variable in the same apply.
+        found += _of_plugins(desired, observed.state) + [
+            Problem(NAME, path, "sets %s=%s: NCCL loads AIACC's plugin only while that is not set; take the line out" % (VARIABLE, value))
+            for path, value in observed.state.settings if path not in desired.own_files]
     return found
-
-
-def unfit(library: LoadableNccl) -> Problem:
-    return Problem(NAME, "NCCL %s" % library.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose "
-                   "rdma_nccl_profile erdma-native" % (library.version, PACKAGE, RANGE))
 
 
 def _of_plugins(desired: Desired, state: AiaccState) -> List[Problem]:
@@ -163,13 +149,6 @@ def _of_plugins(desired: Desired, state: AiaccState) -> List[Problem]:
     return []
 
 
-def _of_settings(desired: Desired, state: AiaccState) -> List[Problem]:
-    """Of a file that no area of ours writes. Ours loses the variable in the same apply."""
-    return [
-        Problem(NAME, path, "sets %s=%s: NCCL loads AIACC's plugin only while that is not set; take the line out" % (VARIABLE, value))
-        for path, value in state.settings if path not in desired.own_files]
-
-
 def notes(desired: Desired, observed: Observed) -> List[str]:
     state = observed.state
     if state is None:
@@ -181,3 +160,85 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         found.append("aiacc: %s does not say which NCCL it is" % ", ".join(row.path for row in observed.libraries if row.version is None))
     found += ["aiacc: " + pypi_words(*row) for row in state.pypi]
     return found
+
+
+def judge_aiacc(seen: Inspection) -> List[Verdict]:
+    node, spec, facts = seen.node, seen.spec, seen.facts
+    found: Optional[Mapping[str, Any]] = facts.get("aiacc")
+    wanted = spec["nccl_profile"] == PROFILE
+    verdicts = _nccl(node, facts.get("nccl_libraries")) if wanted else []
+    if wanted:
+        verdicts.append(_loaded(node, found))
+    elif found is not None and found["owner"] == PACKAGE:
+        verdicts.append(_turned_off(node, spec, found))
+    return verdicts + (_relatives(node, found) if found is not None else [])
+
+
+def _nccl(node: str, libraries: Optional[List[Mapping[str, Any]]]) -> List[Verdict]:
+    """One verdict a library; containers bring their own, which nobody sees here."""
+    if not libraries:
+        where = Where(node, None, None, "NCCL")
+        return [verdict("aiacc.nccl", where, "skipped", RANGE, None, "no NCCL is on this node: jobs bring one of %s of their own" % RANGE)]
+    verdicts: List[Verdict] = []
+    for row in libraries:
+        path, version, good = row["path"], row["version"], fits(row["version"])
+        verdicts.append(decided(
+            "aiacc.nccl", Where(node, None, None, "NCCL %s" % path),
+            (good is None, "unknown", RANGE, None, "%s does not say which NCCL it is" % path),
+            (good, "pass", RANGE, version, "%s goes with NCCL %s" % (PACKAGE, version)),
+            (True, "fail", RANGE, version, "%s (%s) is NCCL %s, and %s goes with %s" % (path, row["origin"], version, PACKAGE, RANGE))))
+    return verdicts
+
+
+def _loaded(node: str, found: Optional[Mapping[str, Any]]) -> Verdict:
+    plugins = list(found["plugins"]) if found is not None else []
+    reason = _hindrance(found, plugins)
+    return decided(
+        "aiacc.plugin", Where(node, None, None, "libnccl-net.so"),
+        (reason, "fail", PATH, plugins[0] if plugins else None, reason or ""),
+        (True, "pass", PATH, PATH, "NCCL finds AIACC's plugin, and %s is set nowhere" % VARIABLE))
+
+
+def _hindrance(found: Optional[Mapping[str, Any]], plugins: List[str]) -> Optional[str]:
+    if found is None or not found["file"]:
+        return "AIACC's plugin is not on this node: NCCL uses its own transport"
+    if found["owner"] != PACKAGE:
+        return "%s belongs to %s and not to %s" % (PATH, found["owner"] or "no package", PACKAGE)
+    if PATH not in plugins:
+        return "the loader does not know %s: %s" % (PATH, "ldconfig has not run since it came" if found["searched"] else (
+            "%s is not in its path" % LIBRARIES))
+    if plugins[0] != PATH:
+        return "the loader finds %s before %s" % (plugins[0], PATH)
+    settings: Dict[str, str] = found["settings"]
+    if settings:
+        return "%s: NCCL then does not load AIACC's plugin" % ", ".join(
+            "%s sets %s=%s" % (path, VARIABLE, settings[path]) for path in sorted(settings))
+    return None
+
+
+def _turned_off(node: str, spec: Spec, found: Mapping[str, Any]) -> Verdict:
+    """NCCL's own file reaches every job; what login shells and PAM set reaches some of them, and wins there."""
+    where = Where(node, None, None, "libnccl-net.so")
+    settings: Dict[str, str] = dict(found["settings"])
+    conf = settings.pop(CONF, None)
+    against = ["%s sets it to %s" % (path, value) for path, value in sorted(settings.items()) if value != OFF]
+    why = "; ".join(against) or ("nccl.conf sets it to %s" % conf if conf else "nccl.conf does not set it")
+    return decided(
+        "aiacc.plugin", where,
+        (PATH not in found["plugins"], "pass", None, None, "AIACC's plugin is in %s, where the loader does not find it" % LIBRARIES),
+        (conf == OFF and not against, "pass", OFF, conf, "AIACC's plugin is installed and does nothing: %s=%s" % (VARIABLE, OFF)),
+        (True, "fail", OFF, conf, "AIACC's plugin (%s) takes the place of NCCL's own transport, which rdma_nccl_profile %s sets up: only "
+                                  "%s=%s keeps it out, and %s" % (PATH, spec["nccl_profile"], VARIABLE, OFF, why)))
+
+
+def _relatives(node: str, found: Mapping[str, Any]) -> List[Verdict]:
+    verdicts: List[Verdict] = []
+    deep = found["deepnccl"]
+    if deep is not None:
+        where = Where(node, None, None, "DeepNCCL")
+        verdicts.append(verdict("aiacc.nccl", where, "warn", None, deep["package"], deep_words(deep["package"], tuple(deep["backups"]))))
+    for row in found["pypi"]:
+        where = Where(node, None, None, "%s in %s" % (row["name"], row["directory"]))
+        verdicts.append(verdict("aiacc.plugin", where, "warn", None, row["version"], pypi_words(
+            row["name"], row["version"], row["directory"])))
+    return verdicts

@@ -15,7 +15,7 @@ profile has one. Some profiles want neither: their plugin finds devices by itsel
 
 import re
 import shlex
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats.nccl_conf import KEPT_BYTES, conf_variables
 from ...host.host import Host
@@ -31,8 +31,6 @@ HCA = "NCCL_IB_HCA"
 SOCKET = "NCCL_SOCKET_IFNAME"
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 PLAIN = re.compile(r"[A-Za-z0-9_.,:=^/@%+-]+")
-WHY_CONF = "the only carrier of NCCL's variables that reaches systemd units and mpirun"
-WHY_PROFILE = "NCCL's variables for login shells; what a user exports wins"
 SOURCE = "NCCL 2.30.7 src/misc/param.cc"
 WHY_SHOWN = {
     HCA: "NCCL is to use the rails' HCAs and no others",
@@ -86,13 +84,15 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     variables = variables_of(desired, observed)
-    return (_plan_one(observed.conf, conf_text(variables), WHY_CONF) + _plan_one(observed.profile, profile_text(variables), WHY_PROFILE))
+    return _plan_one(
+        observed.conf, conf_text(variables), "the only carrier of NCCL's variables that reaches systemd units and mpirun") + _plan_one(
+        observed.profile, profile_text(variables), "NCCL's variables for login shells; what a user exports wins")
 
 
 def variables_of(desired: Desired, observed: Observed) -> List[Tuple[str, str]]:
     """What both files are to hold, in their order."""
     variables = dict(desired.variables)
-    kept = kept_hca(observed.conf) if desired.unknown else None
+    kept = _kept(observed.conf, HCA) if desired.unknown else None
     if kept is not None:
         variables[HCA] = kept
     decision = gid_index.decide(desired.gid, observed.gid)
@@ -124,24 +124,15 @@ def _shown(row: str) -> Optional[str]:
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     derived = spec["nccl_derived"]
-    found: List[Problem] = []
-    for name, value in sorted(derived["variables"].items()):
-        reason = fault(name, value)
-        if reason is not None:
-            found.append(Problem(NAME, name, reason))
-    if HCA in derived["adds"] and len(derived["hcas"]) == 1:
-        found.extend(_shape_problems(derived["hcas"][0], identity))
+    faults = [(name, fault(name, value)) for name, value in sorted(derived["variables"].items())]
+    found = [Problem(NAME, name, reason) for name, reason in faults if reason is not None]
+    for shape, devices in derived["hcas"] if HCA in derived["adds"] and len(derived["hcas"]) == 1 else ():
+        present = [hca.name for hca in identity.hcas]
+        gone = ", ".join(device for device in devices if device not in present)
+        if gone:
+            found.append(Problem(NAME, HCA, "the list of shape %s names %s, which this node does not have (it has %s); name the host's "
+                                 "rails, or nccl_overrides.%s" % (shape, gone, ", ".join(present) or "none", HCA)))
     return found + (_socket_problems(spec, identity) if SOCKET in derived["adds"] else [])
-
-
-def _shape_problems(shape: Any, identity: Identity) -> List[Problem]:
-    name, devices = shape
-    present = [hca.name for hca in identity.hcas]
-    gone = [device for device in devices if device not in present]
-    if not gone:
-        return []
-    return [Problem(NAME, HCA, "the list of shape %s names %s, which this node does not have (it has %s); name the host's rails, or "
-                    "nccl_overrides.%s" % (name, ", ".join(gone), ", ".join(present) or "none", HCA))]
 
 
 def _socket_problems(spec: Spec, identity: Identity) -> List[Problem]:
@@ -161,7 +152,8 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     values, sources = dict(desired.variables), dict(desired.files)
     found = [Problem(NAME, name, "%s is not on this node: it is %s. Bring it, or leave it out with nccl_overrides: {%s: null}" % (
         values[name], sources[name], name)) for name in observed.missing if name in sources]
-    return found + gid_index.as_problems(gid_index.decide(desired.gid, observed.gid))
+    return found + [
+        Problem(NAME, GID_INDEX, text) for text in gid_index.decide(desired.gid, observed.gid).problems]
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
@@ -171,7 +163,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     said += ["nccl: " + text for text in gid_index.decide(desired.gid, observed.gid).notes]
     if not desired.unknown:
         return said
-    kept = kept_hca(observed.conf)
+    kept = _kept(observed.conf, HCA)
     return said + ["nccl: no RDMA device on %s at the moment; %s %s" % (
         ", ".join(desired.unknown), HCA, "is left out" if kept is None else "stays as it is: %s" % kept)]
 
@@ -194,11 +186,6 @@ def hca_ports(spec: Spec, identity: Identity) -> Tuple[List[str], Tuple[str, ...
         else:
             devices.append("%s:%d" % (target.hca.name, target.port or 1))
     return devices, tuple(unknown)
-
-
-def kept_hca(conf: FileState) -> Optional[str]:
-    """The device list in a nccl.conf of ours."""
-    return _kept(conf, HCA)
 
 
 def _kept(conf: FileState, name: str) -> Optional[str]:

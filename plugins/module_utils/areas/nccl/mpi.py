@@ -7,61 +7,34 @@ vendor's is used where it lies, and MPICH and HPC-X go beside it. HPC-X is put i
 of a plan; what unpacks it is.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from functools import partial
+from typing import List
 
-from ...catalogue.drivers import Wanted
 from ...catalogue.mpi import TITLE, VENDORS_OPENMPI, hpcx_artifact, mpi_packages, vendors_openmpi
-from ...host.host import Host
-from ...observe.package_state import Hold, held
-from ...observe.packages import all_installed
+from ...catalogue.platforms import system_of
+from ...catalogue.stacks import marked
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem
-from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages
-from ..stack.stack_packages import marked
+from ...types import Identity, Problem
+from ..common.pinned_packages import Desired, Observed, forbidden, observe, plan_pinned
 
 NAME = "mpi"
+__all__ = ["NAME", "conflicts", "desired", "notes", "observe", "plan", "problems"]
 KEY = "mpi_install"
 ELSE = "use mpi_install: none (theirs is found in /usr/mpi/gcc), mpich or hpcx"
-
-
-class Desired(NamedTuple):
-    """``wanted`` None: nothing is wanted."""
-
-    identity: Identity
-    wanted: Optional[Tuple[Wanted, ...]]
-    install: str
-
-
-class Observed(NamedTuple):
-    installed: Optional[Dict[str, str]]
-    holds: Tuple[Hold, ...]
+plan = partial(plan_pinned, NAME)
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
     return Desired(identity, mpi_packages(spec, identity), spec[KEY])
 
 
-def observe(host: Host, desired: Desired) -> Observed:
-    if desired.wanted is None:
-        return Observed(None, ())
-    return Observed(all_installed(host, desired.identity), held(host, desired.identity, names_of(desired.wanted)))
-
-
-def plan(desired: Desired, observed: Observed) -> List[Change]:
-    """Programs that run keep the libraries that they have open: another version disturbs nobody."""
-    if desired.wanted is None or observed.installed is None:
-        return []
-    return plan_packages(NAME, desired.wanted, observed.installed, desired.identity.platform.family)
-
-
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
-    system = "%s (%s)" % (identity.platform.pretty or identity.platform.id, identity.arch)
     if desired.wanted == ():
         return [Problem(NAME, KEY, "no packages of %s are known for %s; install one and name it in mpi_prefix" % (
-            TITLE[desired.install], system))]
+            TITLE[desired.install], system_of(identity)))]
     if desired.install == "hpcx" and hpcx_artifact(identity.platform, identity.arch) is None:
         return [Problem(NAME, KEY, "the catalogue has no HPC-X for %s; use openmpi or mpich, or unpack one and name it in mpi_prefix" % (
-            system))]
+            system_of(identity)))]
     vendors = vendors_openmpi(spec, identity) if desired.install == "openmpi" else None
     if vendors is not None:
         return [Problem(NAME, KEY, "%s brings an Open MPI of its own, and the distribution's does not go beside it; %s" % (vendors, ELSE))]
@@ -70,15 +43,11 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """A vendor's Open MPI, whoever brought it; packages that must change and are held."""
-    if desired.wanted is None:
-        return []
-    if observed.installed is None:
-        return [missing_database(NAME, desired.identity.platform.package_manager)]
-    theirs = observed.installed.get(VENDORS_OPENMPI)
+    theirs = (observed.installed or {}).get(VENDORS_OPENMPI)
     if desired.install == "openmpi" and theirs is not None and marked(theirs):
         return [Problem(NAME, KEY, "package %s %s of a vendor's stack is installed, and the distribution's does not go beside it; %s" % (
             VENDORS_OPENMPI, theirs, ELSE))]
-    return hold_conflicts(NAME, plan(desired, observed), observed.holds)
+    return forbidden(NAME, desired, observed)
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:

@@ -13,7 +13,7 @@ from ...formats.sysfs_values import integer
 from ...host.host import Host
 from ...observe.nics import interface_rows
 from ..common.files import FileState, observe_file
-from . import foreign_routes, route_metrics, routes
+from . import routes
 from .managers import ifupdown, ini, netplan, networkd, nm
 from .model import TABLES, LinkState, Observed, RailWish, StaleRule, UnitState
 
@@ -30,14 +30,16 @@ def observe(host: Host, rails: Sequence[RailWish]) -> Observed:
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
     addresses = interface_rows(host) or {}
     rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
-    systemd = systemd_version(host) if "networkctl" in tools else 0
+    # ``networkctl --version`` begins with ``systemd 252 (…)``.
+    words = host.run(("networkctl", "--version")).out.split() if "networkctl" in tools else []
+    systemd = int(words[1]) if len(words) > 1 and words[0] == "systemd" and is_digits(words[1]) else 0
     ranked = any(rail.metric is not None for rail in rails)
     return Observed(
         {rail.netdev: observe_link(host, rail, addresses.get(rail.netdev, {}), rules) for rail in rails},
         observe_units(host, UNITS), observe_files(host), tools, systemd >= RELOAD_SINCE,
         next((path for path in WAIT_ONLINE if host.exists(path)), None), stale_rules(rails, rules, addresses),
-        connected=route_metrics.parse(_json(host, route_metrics.QUERY)) if ranked else (),
-        networkd_metrics=systemd >= route_metrics.NETWORKD_SINCE,
+        connected=routes.parse_connected(_json(host, routes.CONNECTED_QUERY)) if ranked else (),
+        networkd_metrics=systemd >= routes.NETWORKD_SINCE,
     )
 
 
@@ -51,21 +53,12 @@ def observe_units(host: Host, names: Sequence[str]) -> Dict[str, UnitState]:
     return units
 
 
-def systemd_version(host: Host) -> int:
-    """``networkctl --version`` begins with ``systemd 252 (…)``; 0 when it does not answer."""
-    words = host.run(("networkctl", "--version")).out.split()
-    return int(words[1]) if len(words) > 1 and words[0] == "systemd" and is_digits(words[1]) else 0
-
-
 def observe_files(host: Host) -> Dict[str, FileState]:
     found = ifupdown.observe_files(host)
-    for directory in networkd.DIRECTORIES:
-        found += _below(host, directory, ".network")
-    for directory in nm.DIRECTORIES:
-        found += _below(host, directory, "")
+    for directories, suffix in ((networkd.DIRECTORIES, ".network"), (nm.DIRECTORIES, ""), (netplan.DIRECTORIES, ".yaml")):
+        for directory in directories:
+            found += _below(host, directory, suffix)
     found += [state for state in _below(host, nm.IFCFG_DIRECTORY, "") if state.path.rpartition("/")[2].startswith("ifcfg-")]
-    for directory in netplan.DIRECTORIES:
-        found += _below(host, directory, ".yaml")
     found += [observe_file(host, "%s/%s" % (directory, netplan.DROP_IN)) for directory in netplan.drop_in_directories(
         host.listdir(networkd.DIRECTORY))]
     found += [state for state in _below(host, UDEV_DIRECTORY, ".rules") if "railwright" in state.path]
@@ -75,20 +68,21 @@ def observe_files(host: Host) -> Dict[str, FileState]:
 def observe_link(host: Host, rail: RailWish, row: Dict[str, Any], rules: Rules) -> LinkState:
     base = "/sys/class/net/" + rail.netdev
     ifindex = host.line(base + "/ifindex")
+    addresses = _global_addresses(row)
     networkd_state = _assignments(host.read("/run/systemd/netif/links/%s" % ifindex) if ifindex else None)
     device = ini.parse(host.read("/run/NetworkManager/devices/%s" % ifindex) or "") if ifindex else []
     return LinkState(
         ifindex, bool((integer(host.line(base + "/flags")) or 0) & IFF_UP), host.line(base + "/carrier") == "1",
-        integer(host.line(base + "/mtu")) or None, _max_mtu(row), host.line(base + "/mode"),
+        integer(host.line(base + "/mtu")) or None, whole(row.get("max_mtu"), 1), host.line(base + "/mode"),
         _assignments(host.read(base + "/uevent")).get("DEVTYPE"),
-        tuple(_cidr(item) for item in _global_addresses(row)),
-        tuple(_cidr(item) for item in _global_addresses(row) if _lacks_broadcast(item)),
+        tuple(map(_cidr, addresses)),
+        tuple(_cidr(item) for item in addresses if item.get("family") == "inet" and item["prefixlen"] <= 30 and "broadcast" not in item),
         tuple(" ".join(route) for route in observe_routes(host, rail, rules)),
         networkd_state.get("NETWORK_FILE"),
         ini.value(device, "device", "managed") == "true", ini.value(device, "device", "connection-uuid"), ipv6_off(host, rail.netdev),
-        foreign_routes.parse(_json(host, foreign_routes.query(rail.netdev)), TABLES),
-        tuple((_cidr(item), str(item["metric"])) for item in _global_addresses(row) if isinstance(item.get("metric"), int)),
-        tuple(_cidr(item) for item in _global_addresses(row) if item.get("noprefixroute") is True),
+        routes.parse_foreign(_json(host, routes.foreign_query(rail.netdev)), TABLES),
+        tuple((_cidr(item), str(item["metric"])) for item in addresses if isinstance(item.get("metric"), int)),
+        tuple(_cidr(item) for item in addresses if item.get("noprefixroute") is True),
     )
 
 
@@ -145,14 +139,6 @@ def _has_address(item: Dict[str, Any]) -> bool:
     if not isinstance(address, str) or not _is_address(address) or not isinstance(length, int):
         return False
     return 0 <= length <= ipaddress.ip_address(address).max_prefixlen
-
-
-def _lacks_broadcast(item: Dict[str, Any]) -> bool:
-    return item.get("family") == "inet" and item["prefixlen"] <= 30 and "broadcast" not in item
-
-
-def _max_mtu(row: Dict[str, Any]) -> Optional[int]:
-    return whole(row.get("max_mtu"), 1)  # 0: the driver does not say
 
 
 def _json(host: Host, argv: Tuple[str, ...]) -> Any:

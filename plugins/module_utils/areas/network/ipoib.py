@@ -8,6 +8,7 @@ here they are set on the live interface.
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from ...formats.sysfs_values import integer
 from ...host.host import Host
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
@@ -27,12 +28,13 @@ class Desired(NamedTuple):
     missing: Tuple[RailTarget, ...]  # without an IPoIB interface yet
 
 
-class Observed(NamedTuple):
-    """Per interface: mode, MTU and whether it is up."""
+class Link(NamedTuple):
+    mode: Optional[str]
+    mtu: Optional[int]
+    up: bool
 
-    modes: Dict[str, Optional[str]]
-    mtus: Dict[str, Optional[str]]
-    up: Dict[str, bool]
+
+Observed = Dict[str, Link]  # by interface
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
@@ -44,14 +46,12 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    base = "/sys/class/net/"
-    names = [rail.netdev for rail in desired.rails]
-    flags = {name: host.line(base + name + "/flags") for name in names}
-    return Observed(
-        {name: host.line(base + name + "/mode") for name in names},
-        {name: host.line(base + name + "/mtu") for name in names},
-        {name: (flag or "").startswith("0x") and bool(int(flag or "0", 16) & 1) for name, flag in flags.items()},  # IFF_UP
-    )
+    found = {}
+    for rail in desired.rails:
+        base = "/sys/class/net/%s/" % rail.netdev
+        up = bool((integer(host.line(base + "flags")) or 0) & 1)  # IFF_UP
+        found[rail.netdev] = Link(host.line(base + "mode"), integer(host.line(base + "mtu")), up)
+    return found
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -61,20 +61,19 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         (load("ib_ipoib"),), rail=item.rail.name,
     ) for item in desired.missing]
     for rail in desired.rails:
-        mtu = observed.mtus[rail.netdev]
+        mode, mtu, up = observed[rail.netdev]
         if mtu is None:
             continue  # the interface went away since it was matched; the checks say so
-        disruption = "management" if rail.management else "link" if observed.up[rail.netdev] else "none"
-        mode = observed.modes[rail.netdev]
+        disruption = "management" if rail.management else "link" if up else "none"
         switch = mode is not None and mode != rail.mode
         if switch and rail.mode is not None:
             changes.append(rail_change(NAME, "mode", rail, mode, rail.mode, disruption, WHY_MODE, SOURCE,
                                        (set_value("/sys/class/net/%s/mode" % rail.netdev, rail.mode),)))
-        if mtu != str(rail.mtu):
-            changes.append(network.mtu_change(NAME, rail, int(mtu), disruption))
+        if mtu != rail.mtu:
+            changes.append(network.mtu_change(NAME, rail, mtu, disruption))
         elif switch:
             # The kernel sets the MTU back with the mode, so it is set again after it; no difference of its own to show.
-            ops = changes[-1].ops + (run(("ip", "link", "set", "dev", rail.netdev, "mtu", mtu), (("true",),)),)
+            ops = changes[-1].ops + (run(("ip", "link", "set", "dev", rail.netdev, "mtu", str(mtu)), (("true",),)),)
             changes[-1] = changes[-1]._replace(ops=ops)
     return changes
 
@@ -85,7 +84,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
         Problem(NAME, rail.label, "the driver of %s has no connected mode; set network_ipoib_mode: datagram and an rdma_mtu of at most "
                 "%d" % (rail.netdev, MAX_MTU["datagram"]))
         for rail in desired.rails
-        if rail.mode == "connected" and observed.modes[rail.netdev] is None and observed.mtus[rail.netdev] is not None
+        if rail.mode == "connected" and observed[rail.netdev].mode is None and observed[rail.netdev].mtu is not None
     ]
 
 

@@ -66,7 +66,7 @@ class LinkState(NamedTuple):
     nm_managed: bool
     nm_uuid: Optional[str]
     ipv6_off: Optional[str] = None  # what keeps the kernel from taking an IPv6 address
-    foreign: Tuple[Tuple[str, ...], ...] = ()  # IPv4 routes of others, as foreign_routes.py writes them
+    foreign: Tuple[Tuple[str, ...], ...] = ()  # IPv4 routes of others, as routes.py writes them
     metrics: Tuple[Tuple[str, str], ...] = ()  # (address, metric of its subnet's route) where a manager or DHCP gave it one
     loose: Tuple[str, ...] = ()  # addresses whose subnet's route is not the kernel's (noprefixroute: NetworkManager adds it)
 
@@ -131,8 +131,6 @@ class Observed(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """One file of a backend as it should be."""
-
     content: str
     mode: int
 

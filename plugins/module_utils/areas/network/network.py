@@ -2,7 +2,7 @@
 """The rails' interfaces: MTU, address, routes and link, now and after a reboot.
 
 Now: ``ip`` on the live interface. After a reboot: a file of whichever manager owns the
-interface (``backends/``). What an interface carries decides how much a change disturbs:
+interface (``managers/``). What an interface carries decides how much a change disturbs:
 ``management`` on the interface that the controller comes in by, ``link`` on one that is
 up and has an address (or is meant to have none), else nothing: no traffic is cut.
 
@@ -13,20 +13,17 @@ and its live MTU, which the mode bounds.
 """
 
 import ipaddress
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...host.host import Host
+from ...observe.arp import who_has
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Rail, Spec
 from ...types import Change, Identity, Nic, Op, Problem, heaviest, run
-from . import duplicates, evidence, persistent
-from . import route_metrics as metrics
-from .foreign_routes import put_back, reachable
-from .manager import fights, owner
+from . import evidence, persistent, routes
 from .managers import nm
 from .model import LinkState, Observed, RailWish, rail_change, recorded_addresses
-from .persistent import Owned, carrying
-from .routes import add_argv, add_rule, del_rule, extra_routes, missing_routes, route_words, wanted_routes
+from .persistent import Owned, carrying, fights, owner
 
 NAME = "network"
 SOURCE = "inventory: rdma_rails, rdma_mtu"
@@ -47,15 +44,12 @@ class Desired(NamedTuple):
 def desired(spec: Spec, identity: Identity) -> Desired:
     targets, _problems = match_rails(spec, identity)
     manage = bool(spec["network_manage_addresses"])
-    rails = tuple(wish(target, target.nic, spec, identity) for target in targets if target.nic is not None and wants_netdev(spec, target))
+    # RDMA over InfiniBand needs no IP; without an address the IPoIB interface is nobody's business.
+    rails = tuple(wish(target, target.nic, spec, identity) for target in targets
+                  if target.nic is not None and (spec.fabric != "infiniband" or target.rail.address is not None))
     names = [rail.netdev for rail in rails]
     others = tuple(nic for nic in identity.nics if nic.name not in names and nic.kind != "loopback")
     return Desired(rails, spec["network_backend"], manage, others)
-
-
-def wants_netdev(spec: Spec, target: RailTarget) -> bool:
-    """RDMA over InfiniBand needs no IP; without an address the IPoIB interface is nobody's business."""
-    return spec.fabric != "infiniband" or target.rail.address is not None
 
 
 def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> RailWish:
@@ -75,13 +69,13 @@ def route_metric(spec: Spec, rail: Rail, nic: Nic, identity: Identity) -> Option
     """Only together with a table of the rail's own: what leaves from its address would go by the other interface otherwise."""
     if spec.fabric != "erdma" or rail.address is None or nic.management or not spec["network_manage_addresses"]:
         return None
-    if spec["network_source_routing"] == "false" or not metrics.kernel_can(identity.kernel):
+    if spec["network_source_routing"] == "false" or not routes.kernel_can(identity.kernel):
         return None
     return spec["erdma_route_metric"] or None
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    return duplicates.observe(host, desired.rails, evidence.observe(host, desired.rails))
+    return observe_holders(host, desired.rails, evidence.observe(host, desired.rails))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -106,8 +100,8 @@ def owners(desired: Desired, observed: Observed) -> List[Owned]:
     for rail in desired.rails:
         backend, why = owner(rail, desired.backend, observed)
         if backend is not None:
-            known = groups.get(backend)
-            groups[backend] = Owned(backend, (known.rails if known else ()) + (rail,), known.why if known else why)
+            known = groups.setdefault(backend, Owned(backend, (), why))
+            groups[backend] = known._replace(rails=known.rails + (rail,))
     return [groups[backend] for backend in sorted(groups)]
 
 
@@ -118,7 +112,9 @@ def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> Lis
     if rail.kind != "infiniband" and link.mtu != rail.mtu:
         changes.append(mtu_change(NAME, rail, link.mtu, disruption))
     if not link.up:
-        changes.append(link_change(rail))
+        device = ("ip", "link", "set", "dev", rail.netdev)
+        changes.append(rail_change(NAME, "link", rail, "down", "up", "management" if rail.management else "none",
+                                   "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),)))
     if rail.address in link.bare:
         changes.append(broadcast_change(rail, link, disruption))
     stale = [address for address in recorded if address != rail.address and address in link.addresses]
@@ -129,11 +125,12 @@ def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> Lis
         after = ([rail.address] if rail.address is not None else []) + kept
         changes.append(rail_change(NAME, "address", rail, ", ".join(link.addresses) or None, ", ".join(after) or None,
                                    disruption, WHY_ADDRESS, SOURCE, address_ops(rail, stale, link, found)))
-    if route_words(found) != route_words(wanted_routes(rail)):
-        ops = missing_routes(rail, found) if moving else extra_routes(rail, found) + missing_routes(rail, found)
-        changes.append(rail_change(NAME, "route", rail, route_words(found) or None, route_words(wanted_routes(rail)) or None,
-                                   disruption, WHY_ROUTE, "inventory: rdma_rails (gateway), network_source_routing", ops))
-    return changes + metrics.changes(rail, observed, disruption)
+    words, wanted = routes.route_words(found), routes.route_words(routes.wanted_routes(rail))
+    if words != wanted:
+        ops = routes.missing_routes(rail, found) if moving else routes.extra_routes(rail, found) + routes.missing_routes(rail, found)
+        changes.append(rail_change(NAME, "route", rail, words or None, wanted or None, disruption, WHY_ROUTE,
+                                   "inventory: rdma_rails (gateway), network_source_routing", ops))
+    return changes + routes.metric_changes(rail, observed, disruption)
 
 
 def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
@@ -143,15 +140,9 @@ def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
     management = [nic.netdev for nic in desired.rails if nic.management] + [nic.name for nic in desired.others if nic.management]
     classes = ["none" if rule.netdev is None else "management" if rule.netdev in management else "link" for rule in observed.stale_rules]
     rules = [(rule.address, str(rule.table)) for rule in observed.stale_rules]
-    ops = tuple(run(del_rule(*rule), (add_rule(*rule),)) for rule in rules)
+    ops = tuple(run(routes.del_rule(*rule), (routes.add_rule(*rule),)) for rule in rules)
     return [Change(NAME, "rules of rails that are gone", ["from %s lookup %s" % rule for rule in rules], None, heaviest(classes),
                    "no rail of this host has this table any more", "inventory: rdma_rails", ops)]
-
-
-def link_change(rail: RailWish) -> Change:
-    device = ("ip", "link", "set", "dev", rail.netdev)
-    return rail_change(NAME, "link", rail, "down", "up", "management" if rail.management else "none",
-                       "a rail that is down has no GID", SOURCE, (run((*device, "up"), ((*device, "down"),)),))
 
 
 def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Change:
@@ -162,10 +153,10 @@ def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Ch
 
 def foreign_ops(rail: RailWish, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
     """(first, last) around a change that may take off the last address. The first is undone last: it puts back all routes of others."""
-    back = tuple(put_back(rail.netdev, words) for words in link.foreign)
+    back = tuple(routes.put_back(rail.netdev, words) for words in link.foreign)
     if not back:
         return (), ()
-    kept = tuple(run(put_back(rail.netdev, words), (("true",),)) for words in reachable(link.foreign, rail.address))
+    kept = tuple(run(routes.put_back(rail.netdev, words), (("true",),)) for words in routes.reachable(link.foreign, rail.address))
     return (run(("true",), back),), kept
 
 
@@ -179,19 +170,19 @@ def address_ops(rail: RailWish, stale: List[str], link: LinkState, found: List[T
     device, present = ("dev", rail.netdev), link.addresses
     first, last = foreign_ops(rail, link) if stale else ((), ())
     # The default route after its subnet's: the kernel takes no gateway that it cannot reach yet.
-    staying = [route for route in wanted_routes(rail) if route in found and route[0] != "from"]
-    back = tuple(add_argv(rail, route) for route in staying)
-    ops = list(first) + list(extra_routes(rail, found))
+    staying = [route for route in routes.wanted_routes(rail) if route in found and route[0] != "from"]
+    back = tuple(routes.add_argv(rail, route) for route in staying)
+    ops = list(first) + list(routes.extra_routes(rail, found))
     metrics = dict(link.metrics)
     ops += [run(("ip", "addr", "del", address, *device), (add_address(address, rail.netdev, metrics.get(address)), *back))
             for address in stale]
     if rail.address is not None and rail.address not in present:
-        host_part = str(ipaddress.ip_interface(rail.address).ip)
+        host_part = bare_address(rail.address)
         # flush and not del: it is no error when the address never got there, and it takes off this address alone.
         undo: Tuple[str, ...] = ("ip", "addr", "flush", *device, "to", host_part)
-        if any(str(ipaddress.ip_interface(address).ip) == host_part for address in present):
+        if host_part in map(bare_address, present):
             undo = ("ip", "addr", "del", rail.address, *device)  # the same address with another prefix is not ours
-        ops.append(run(add_address(rail.address, rail.netdev, own_metric(rail)), (undo,)))
+        ops.append(run(add_address(rail.address, rail.netdev, rail.metric), (undo,)))
     return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
 
 
@@ -202,25 +193,21 @@ def broadcast_change(rail: RailWish, link: LinkState, disruption: str) -> Change
     device = ("dev", rail.netdev)
     ops = (
         run(("ip", "addr", "del", address, *device), (("ip", "addr", "replace", address, *device),)),
-        run(add_address(address, rail.netdev, own_metric(rail)), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
+        run(add_address(address, rail.netdev, rail.metric), (("ip", "addr", "flush", *device, "to", address.partition("/")[0]),)),
     )
     return rail_change(NAME, "broadcast address", rail, None, "of " + address, disruption,
                        "managers add addresses with one, and networkd 252 hangs on the same address without it", "seen: systemd 252",
                        first + ops + last)
 
 
-def own_metric(rail: RailWish) -> Optional[str]:
-    return None if rail.metric is None else str(rail.metric)
-
-
-def add_address(address: str, netdev: str, metric: Optional[str] = None) -> Tuple[str, ...]:
+def add_address(address: str, netdev: str, metric: Optional[object] = None) -> Tuple[str, ...]:
     """With its broadcast address, as every manager adds it, and in an undo with the metric that it had.
 
     networkd 252 takes the same address without one for another, fails with ERANGE and then
     answers nobody (seen with Debian 12's; an address with its broadcast it adopts).
     """
     broadcast: Tuple[str, ...] = () if ":" in address else ("broadcast", "+")
-    own_metric: Tuple[str, ...] = () if metric is None else ("metric", metric)
+    own_metric: Tuple[str, ...] = () if metric is None else ("metric", str(metric))
     return ("ip", "addr", "replace", address, *broadcast, *own_metric, "dev", netdev)
 
 
@@ -244,7 +231,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
             messages.append("%s cannot have its IPv6 address: %s" % (rail.netdev, link.ipv6_off))
         if desired.manage_addresses:
             backend, why = owner(rail, desired.backend, observed)
-            messages += metrics.conflicts(rail, desired.rails, observed)
+            messages += routes.metric_conflicts(rail, desired.rails, observed)
             if backend is None:
                 messages.append("nothing on this node can configure %s: %s" % (rail.netdev, why))
             else:
@@ -252,4 +239,39 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
             if backend == nm.NAME and link.ifindex is not None and not link.nm_managed:
                 messages.append("NetworkManager is told to leave %s unmanaged; manage it, or set network_backend" % rail.netdev)
         found += [Problem(NAME, rail.label, message) for message in messages]
-    return found + duplicates.conflicts(desired.rails, observed)
+    return found + held_addresses(desired.rails, observed)
+
+
+# Is an address free before it is set? Once it is taken twice, both holders lose packets at random and nobody says why. Asked are only
+# the addresses that are not set yet, on interfaces that are up and have a link: a plan of a node that is as it should be asks nothing.
+# What cannot be asked (a link that is still down, IPoIB) is judged by ``rail.duplicate`` of validate afterwards.
+HELD = ("address %s of %s is already held by another device on %s: MAC %s answers for it; "
+        "take it off there, or give the rail another one")
+
+
+def observe_holders(host: Host, rails: Sequence[RailWish], observed: Observed) -> Observed:
+    """With the MACs of others that answer for the address which a rail is to get."""
+    wanted = {rail.netdev: [bare_address(rail.address)] for rail in rails
+              if rail.address is not None and _to_come(rail.address, observed.link(rail))}
+    answers = who_has(host, wanted)
+    found = [(netdev, mac) for netdev in sorted(answers) for macs in (answers[netdev] or {}).values() for mac in macs]
+    return observed._replace(holders=tuple(found))
+
+
+def _to_come(address: str, link: LinkState) -> bool:
+    """An address that is there with another prefix has long been in use here."""
+    return link.up and link.carrier and bare_address(address) not in map(bare_address, link.addresses)
+
+
+def bare_address(cidr: str) -> str:
+    return str(ipaddress.ip_interface(cidr).ip)
+
+
+def held_addresses(rails: Sequence[RailWish], observed: Observed) -> List[Problem]:
+    found: List[Problem] = []
+    for rail in rails:
+        macs = ", ".join(mac for netdev, mac in observed.holders if netdev == rail.netdev)
+        if rail.address is not None and macs:
+            held = (bare_address(rail.address), rail.rail, rail.netdev, macs)
+            found.append(Problem(NAME, rail.label, HELD % held))
+    return found

@@ -1,15 +1,105 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must be on disk and enabled so that the rails come back after a reboot."""
+"""Which manager owns a rail's interface, and what must be on disk and enabled so that the rails come back after a reboot. Pure.
+
+First what names this very interface, then what the node runs. Two managers on one
+interface are reported, never resolved: each would take the other's settings away.
+"""
 
 import re
-from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...types import AT_BOOT, FILE, Change, Nic, Op, Subject, heaviest, run, write_file
 from ..common.files import HEADER, is_ours, plan_file, removed_file
 from ..common.units import enabled_unit, running_unit, systemctl
 from .evidence import UDEV_DIRECTORY
 from .managers import ifupdown, netplan, networkd, nm
-from .model import Observed, RailWish, Wanted, by_name
+from .model import LinkState, Observed, RailWish, by_name
+
+
+class Claim(NamedTuple):
+    backend: str
+    evidence: str
+
+
+def owner(rail: RailWish, preference: str, observed: Observed) -> Tuple[Optional[str], str]:
+    """The backend for a rail and why; None when the node has nothing that could do it."""
+    if preference != "auto":
+        reason = unusable(preference, observed)
+        return (None, reason) if reason else (preference, "network_backend says so")
+    found = claims(rail, observed)
+    if found:
+        return found[0].backend, found[0].evidence
+    return node_manager(observed.link(rail), observed)
+
+
+def claims(rail: RailWish, observed: Observed) -> List[Claim]:
+    """What names this interface, the surest first."""
+    link = observed.link(rail)
+    found: List[Claim] = []
+    if "ifquery" in observed.tools:
+        found += [Claim(ifupdown.NAME, "%s has a stanza for it" % state.path)
+                  for state in ifupdown.sources(observed) if rail.netdev in ifupdown.interfaces(state.text or "")]
+    if observed.active(networkd.UNIT) and link.networkd_file:
+        by_netplan = networkd.NETPLAN_MARK in link.networkd_file
+        found.append(Claim(netplan.NAME if by_netplan else networkd.NAME, "networkd configures it by %s" % link.networkd_file))
+    if observed.active(nm.UNIT) and link.nm_managed:
+        found += _nm_claims(link, observed)
+    return found
+
+
+def _nm_claims(link: LinkState, observed: Observed) -> List[Claim]:
+    """NetworkManager manages every interface that it was not told to leave; what it does with it decides."""
+    active = [profile for profile in nm.profiles(observed) if profile.uuid is not None and profile.uuid == link.nm_uuid]
+    if any(profile.external for profile in active):
+        return []
+    if active and nm.NETPLAN_PREFIX in active[0].path:
+        return [Claim(netplan.NAME, "NetworkManager configures it by %s" % active[0].path)]
+    if all(profile.generated for profile in active) and has_netplan(observed):
+        return []  # no settings of its own: netplan is where this node's are
+    return [Claim(nm.NAME, "NetworkManager manages it" + (" by %s" % active[0].path if active else ""))]
+
+
+def has_netplan(observed: Observed) -> bool:
+    return "netplan" in observed.tools and bool(netplan.yaml_files(observed))
+
+
+def node_manager(link: LinkState, observed: Observed) -> Tuple[Optional[str], str]:
+    """The manager for an interface that nobody has yet: the one that the node runs."""
+    if has_netplan(observed):
+        return netplan.NAME, "%s configures the node" % netplan.yaml_files(observed)[0]
+    if observed.active(networkd.UNIT) or observed.unit(networkd.UNIT).enabled == "enabled":
+        return networkd.NAME, "systemd-networkd is enabled or running"
+    if "ifquery" in observed.tools and observed.unit(ifupdown.UNIT).enabled == "enabled":
+        return ifupdown.NAME, "networking.service is enabled"
+    if unusable(networkd.NAME, observed) is None and not link.nm_managed:
+        return networkd.NAME, "systemd-networkd is installed"
+    if unusable(nm.NAME, observed) is None:
+        return nm.NAME, "NetworkManager is running"
+    if unusable(ifupdown.NAME, observed) is None:
+        return ifupdown.NAME, "ifupdown is installed"
+    return None, "no manager was found: none of systemd-networkd, ifupdown, NetworkManager and netplan is installed (and not masked)"
+
+
+def unusable(backend: str, observed: Observed) -> Optional[str]:
+    """Why a backend cannot be used on this node; None when it can."""
+    if backend == networkd.NAME:
+        state = observed.unit(networkd.UNIT).load
+        return None if state == "loaded" else "%s is %s" % (networkd.UNIT, state or "unknown to systemd")
+    if backend == nm.NAME:
+        if not observed.active(nm.UNIT):
+            return "%s is not running" % nm.UNIT
+        return None if "nmcli" in observed.tools else "nmcli is not installed"
+    if backend == netplan.NAME:
+        if "netplan" not in observed.tools:
+            return "netplan is not installed"
+        return None if observed.active(nm.UNIT) else unusable(networkd.NAME, observed)
+    return None if "ifquery" in observed.tools else "ifupdown is not installed"
+
+
+def fights(rail: RailWish, backend: str, observed: Observed) -> List[str]:
+    return ["%s is to be configured by %s, but %s; take it away from one of them (network_backend says which one to keep)" % (
+        rail.netdev, backend, claim.evidence) for claim in claims(rail, observed) if claim.backend != backend]
+
 
 AREA = "network"
 MODULES = {networkd.NAME: networkd, ifupdown.NAME: ifupdown, nm.NAME: nm, netplan.NAME: netplan}
@@ -44,23 +134,16 @@ def carrying(rail: RailWish, observed: Observed) -> str:
     return "link" if link.up and (link.addresses or rail.address is None) else "none"
 
 
-def wanted_files(owned: Sequence[Owned], observed: Observed) -> Dict[str, Tuple[Wanted, Owned]]:
-    found: Dict[str, Tuple[Wanted, Owned]] = {}
-    for group in owned:
-        for path, wanted in MODULES[group.backend].files(group.rails, observed).items():
-            rails = tuple(rail for rail in group.rails if group.backend == netplan.NAME or MODULES[group.backend].path(rail) == path)
-            found[path] = (wanted, Owned(group.backend, rails, group.why))
-    return found
-
-
 def file_changes(owned: Sequence[Owned], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """Files of ours that should not be there any more, then those that should."""
-    wanted = wanted_files(owned, observed)
+    wanted = {path: (content, group) for group in owned for path, content in MODULES[group.backend].files(group.rails, observed).items()}
     changes = stale_files(set(wanted), reached_over([rail for group in owned for rail in group.rails], others), observed)
     for path in sorted(wanted):
         content, group = wanted[path]
-        then = MODULES[group.backend].tell(group.rails, observed)
-        disruption = heaviest([carrying(rail, observed) for rail in group.rails]) if then else "none"
+        manager = MODULES[group.backend]
+        rails = tuple(rail for rail in group.rails if group.backend == netplan.NAME or manager.path(rail) == path)
+        then = manager.tell(rails, observed)
+        disruption = heaviest([carrying(rail, observed) for rail in rails]) if then else "none"
         changes += plan_file(AREA, observed.state(path), content.content, WHY_FILE % (group.backend, group.why), SOURCES[group.backend],
                              content.mode, then, disruption)
     return changes
@@ -126,7 +209,8 @@ def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observe
     It leaves interfaces without a .network file alone. One that has a file so far unused
     would be taken over, so that is told apart: ``management`` when it is that NIC.
     """
-    rails = tuple(rail for group in owned for rail in group.rails if uses_networkd(group, observed))
+    rails = tuple(rail for group in owned for rail in group.rails if group.backend == networkd.NAME or (
+        group.backend == netplan.NAME and netplan.renderer(group.rails, observed) == "networkd"))
     if not rails or observed.active(networkd.UNIT):
         return []
     classes = [carrying(rail, observed) for rail in rails]
@@ -139,24 +223,15 @@ def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observe
     return [change._replace(disruption=heaviest(classes), ops=ops)]
 
 
-def uses_networkd(group: Owned, observed: Observed) -> bool:
-    if group.backend == netplan.NAME:
-        return netplan.renderer(group.rails, observed) == "networkd"
-    return group.backend == networkd.NAME
-
-
 def udev_changes(rails: Sequence[RailWish], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """For interfaces that somebody else configures: their MTU by a udev rule, whoever that is."""
     paths = {"%s/70-railwright-%s.rules" % (UDEV_DIRECTORY, rail.rail): rail for rail in rails}
     changes = stale_files(set(paths), reached_over(rails, others), observed)
     for path in sorted(paths):
-        changes += plan_file(AREA, observed.state(path), udev_text(paths[path]),
+        text = HEADER + 'SUBSYSTEM=="net", ACTION=="add", %s, ATTR{mtu}="%d"\n' % (udev_match(paths[path]), paths[path].mtu)
+        changes += plan_file(AREA, observed.state(path), text,
                              "network_manage_addresses is off: the MTU is set when the device appears, whichever manager has it", "udev(7)")
     return changes
-
-
-def udev_text(rail: RailWish) -> str:
-    return HEADER + 'SUBSYSTEM=="net", ACTION=="add", %s, ATTR{mtu}="%d"\n' % (udev_match(rail), rail.mtu)
 
 
 def udev_match(rail: RailWish) -> str:

@@ -115,11 +115,8 @@ def link_of(target: RailTarget, nic: Nic) -> RxeLink:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    parents: Dict[str, str] = {}
-    for name in host.listdir("/sys/class/infiniband"):
-        parent = host.line("/sys/class/infiniband/%s/parent" % name)  # only rxe has it
-        if parent is not None:
-            parents[name] = parent
+    found = {name: host.line("/sys/class/infiniband/%s/parent" % name) for name in host.listdir("/sys/class/infiniband")}
+    parents = {name: parent for name, parent in found.items() if parent is not None}  # only rxe has one
     return Observed(parents, observe_file(host, SCRIPT), {link.name: observe_unit(host, unit_of(link)) for link in desired.links})
 
 

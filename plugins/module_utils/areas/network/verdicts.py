@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on a rail's interface and on the device that must be there: rail.mtu, rail.address, rail.device. Pure."""
 
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...rules.comparisons import Inspection, Where, equal, no_expectation, unreadable, verdict
 from ...rules.path_mtu import netdev_facts, port_facts, same_address
@@ -15,12 +15,8 @@ WRONG_MTU = ("eRDMA needs exactly 8500 with jumbo frames and 1400 without: with 
 
 def judge_interfaces(seen: Inspection) -> List[Verdict]:
     """MTU and address of every rail that has a device; of one without, ``rail.device`` says all."""
-    verdicts: List[Verdict] = []
-    for target in seen.targets:
-        where = place_of(seen, target)
-        if where is not None:
-            verdicts += [_netdev_mtu(where, seen.spec, target, seen.facts), _address(where, target, seen.facts)]
-    return verdicts
+    return [judged for target, where, _port in ports_of(seen)
+            for judged in (_netdev_mtu(where, seen.spec, target, seen.facts), _address(where, target, seen.facts))]
 
 
 def judge_soft_roce(seen: Inspection) -> List[Verdict]:
@@ -28,11 +24,14 @@ def judge_soft_roce(seen: Inspection) -> List[Verdict]:
     return judge_devices(seen) if seen.spec.rdma_stack == "soft_roce" else []
 
 
-def place_of(seen: Inspection, target: RailTarget) -> Optional[Where]:
-    """Where a rail's port is; None where it has no device, or one that the facts do not show."""
-    if target.hca is None or port_facts(seen.facts, target.hca.name, target.port) is None:
-        return None
-    return Where(seen.node, target.hca.name, target.port, target.label)
+def ports_of(seen: Inspection) -> List[Tuple[RailTarget, Where, Dict[str, Any]]]:
+    """Each rail with its place and its port's facts; without those that have no device, or one that the facts do not show."""
+    found = []
+    for target in seen.targets:
+        port = port_facts(seen.facts, target.hca.name, target.port) if target.hca is not None else None
+        if target.hca is not None and port is not None:
+            found.append((target, Where(seen.node, target.hca.name, target.port, target.label), port))
+    return found
 
 
 def judge_devices(seen: Inspection) -> List[Verdict]:
@@ -57,7 +56,7 @@ def _device(seen: Inspection, target: RailTarget, wanted: str) -> Verdict:
     if target.hca is None:
         return _gone(seen.node, seen.spec, target)
     where, found = Where(seen.node, target.hca.name, target.port, target.label), "%s port %s" % (target.hca.name, target.port)
-    if place_of(seen, target) is None:
+    if port_facts(seen.facts, target.hca.name, target.port) is None:
         return unreadable("rail.device", where, found, "the port")
     return verdict("rail.device", where, "pass", wanted, found, "is %s" % found)
 

@@ -1,30 +1,51 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One part of a NIC's QoS at a time: whether it fits the profile, what it was, what it becomes, and what takes the change back. Pure.
 
-What was read before is the undo, in the words of the tool that makes the change.
+The verdict and the plan ask the same functions whether it fits, so they cannot disagree. What was read before is the undo, in the
+words of the tool that makes the change.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ...catalogue.qos import QosProfile, dscp_of
+from ...observe.qos import WITHOUT_DCB
+from ...observe.qos_dcb import OBJECTS
 from ...types import Op, run, set_value
-from . import fit
-from .settings import (
-    CONFIGFS_READY,
-    DCB,
-    MKDIR,
-    MLNX_QOS,
-    RUN,
-    TABLE,
-    NicWish,
-    Setting,
-    buffers_argv,
-    entries,
-    ets_argv,
-    force,
-    map_argv,
-    pfc_argv,
-    settings_of,
-)
+from . import settings
+from .settings import DCB, MLNX_QOS, NicWish, entries
+
+CONGESTED = 3  # both ECN bits set: what a switch writes when it marks a packet
+CELL = 512  # NICs round buffers down to whole cells, which are smaller than this (mlx5: port_buff_cell_sz)
+DCB_PARTS = tuple(part for part, _object in OBJECTS)
+
+
+def marks(profile: QosProfile, tc: Optional[int]) -> bool:
+    """Whether a traffic class has the profile's DSCP. The ECN bits are free: NICs set them on what may be marked."""
+    return tc is not None and 0 <= tc <= 255 and dscp_of(tc) == profile.dscp and tc & 3 != CONGESTED
+
+
+def trusts_dscp(trust: Optional[str]) -> bool:
+    """The first selector that applies decides."""
+    return trust is not None and trust.split()[:1] == ["dscp"]
+
+
+def priorities_of(nic: Mapping[str, Any], dscp: int) -> Optional[List[int]]:
+    pairs = nic.get("dscp_priority")
+    return None if pairs is None else [pair[1] for pair in pairs if pair[0] == dscp]
+
+
+def shares(profile: QosProfile, ets: Mapping[str, Any]) -> bool:
+    """Each priority with a share has it of its own, which it does only in a traffic class of its own that shares by ETS."""
+    return all(ets["percent"][tc] == share and ets["tsa"][tc] == "ets" and ets["tc"].count(tc) == 1
+               for tc, share in zip(ets["tc"], profile.ets) if share)
+
+
+def without_dcb(nic: Mapping[str, Any]) -> Optional[str]:
+    """Why there is nothing to judge on a software device: the interface below it has no DCB either. None where there is."""
+    if any(nic.get(part) is not None for part in DCB_PARTS):
+        return None
+    return WITHOUT_DCB.get(str(nic.get("driver")))
+
 
 Argv = Tuple[str, ...]
 NOTHING = (("true",),)  # a module that is loaded and a file system that is mounted disturb nobody; others may have begun to use them
@@ -77,9 +98,9 @@ def fits(part: str, nic: NicWish, told: Mapping[str, Any]) -> bool:
 
 
 def before(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
-    if part == "dscp_priority":
-        return _map_words(nic, told)
-    return told.get(part)
+    if part != "dscp_priority" or told.get(part) is None:
+        return told.get(part)
+    return {str(dscp): priorities_of(told, dscp) or [] for dscp, _priority in entries(nic.profile)}
 
 
 def after(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
@@ -99,118 +120,78 @@ def after(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
 def ops_of(part: str, nic: NicWish, tool: str, seen: Seen) -> Tuple[Op, ...]:
     """The settings of a part as ops with their undo; what is there already (a directory, a mount) is left out."""
     found: List[Op] = []
-    made: Tuple[Setting, ...] = (force(nic),) if part == "forced_tc" else settings_of(part, nic, {part: tool})
-    for setting in made:
-        if setting.kind == MKDIR:
+    for setting in settings.effects(part, nic, tool):
+        if setting.kind == settings.MKDIR:
             if not seen.cm_device:
                 # -p: a device that this apply made anew has started the NIC's boot unit, which may be quicker.
                 found.append(run(("mkdir", "-p", setting.path), (("rmdir", setting.path),)))
-        elif setting.kind != RUN:
-            found.append(set_value(setting.path, setting.content, _forced_back(seen) if part == "forced_tc" else None))
-        elif setting.argv not in CONFIGFS_READY:
+        elif setting.kind != settings.RUN:
+            undo = None
+            if part == "forced_tc":  # the file does not take what it prints ("Global tclass=106"): a number sets it, and -1 takes it off
+                forced = seen.told["forced_tc"]
+                undo = "%d" % forced[0] if forced and seen.forced_global else "tclass=-1"
+            found.append(set_value(setting.path, setting.content, undo))
+        elif setting.argv not in settings.CONFIGFS_READY:
             found.append(run(setting.argv, _UNDO[part](nic, tool, seen)))
         elif not seen.cm_mounted:
             found.append(run(setting.argv, NOTHING))
     return tuple(found)
 
 
-def _map_words(nic: NicWish, told: Mapping[str, Any]) -> Optional[Dict[str, List[int]]]:
-    if told.get("dscp_priority") is None:
-        return None
-    return {str(dscp): fit.priorities_of(told, dscp) or [] for dscp, _priority in entries(nic.profile)}
-
-
-def _map_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
-    return all(fit.priorities_of(told, dscp) == [priority] for dscp, priority in entries(nic.profile))
-
-
-def _ecn_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
-    return all(nic.profile.priority in told["ecn"][point] for point in ("np", "rp"))
-
-
 def _forced_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
     """Not asked for: what is forced only must not break the chain."""
     forced = told["forced_tc"] or []
-    return forced == [nic.profile.tc] if nic.force_tc else all(fit.marks(nic.profile, tc) for tc in forced)
+    return forced == [nic.profile.tc] if nic.force_tc else all(marks(nic.profile, tc) for tc in forced)
 
 
 _FITS: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]] = {
     "dcbx": lambda nic, told: told["dcbx"] == "host",
-    "trust": lambda nic, told: fit.trusts_dscp(told["trust"]),
+    "trust": lambda nic, told: trusts_dscp(told["trust"]),
     "pfc": lambda nic, told: sorted(told["pfc"]) == sorted(nic.profile.lossless),
-    "dscp_priority": _map_fits,
-    "ets": lambda nic, told: fit.shares(nic.profile, told["ets"]),
-    "buffers": lambda nic, told: fit.buffered(nic.buffers[0], nic.buffers[1], told["buffers"]),
-    "ecn": _ecn_fits,
+    "dscp_priority": lambda nic, told: all(priorities_of(told, dscp) == [priority] for dscp, priority in entries(nic.profile)),
+    "ets": lambda nic, told: shares(nic.profile, told["ets"]),
+    "buffers": lambda nic, told: list(told["buffers"]["of_priority"]) == list(nic.buffers[1]) and all(
+        0 <= size - now < CELL for size, now in zip(nic.buffers[0], told["buffers"]["bytes"])),
+    "ecn": lambda nic, told: all(nic.profile.priority in told["ecn"][point] for point in ("np", "rp")),
     "cnp": lambda nic, told: told["cnp"] == after("cnp", nic, told),
     "rdma_cm": lambda nic, told: told["rdma_cm"] == after("rdma_cm", nic, told),
     "forced_tc": _forced_fits,
 }
 
 
-def _dcbx_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
-    if tool == MLNX_QOS:
-        return ((MLNX_QOS, "-i", nic.netdev, "-d", "fw"),)
-    return ((DCB, "dcbx", "set", "dev", nic.netdev) + (seen.dcbx_flags or ("lld-managed", "ieee")),)
-
-
-def _trust_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
-    """``none`` is an order without selectors."""
-    trust = seen.told["trust"]
-    if tool == MLNX_QOS:
-        return ((MLNX_QOS, "-i", nic.netdev, "--trust", "pcp"),)
-    return ((DCB, "apptrust", "set", "dev", nic.netdev, "order") + tuple(word for word in trust.split() if word != "none"),)
-
-
-def _pfc_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
-    return (pfc_argv(nic.netdev, tool, seen.told["pfc"]),)
-
-
 def _map_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     """An entry that was alone is put in the place of ours; several come back beside it. Ours goes where it was not."""
     commands: List[Argv] = []
     for dscp, priority in entries(nic.profile):
-        old = fit.priorities_of(seen.told, dscp) or []
+        old = priorities_of(seen.told, dscp) or []
         if old == [priority]:
             continue
         if len(old) == 1:
-            commands.append(map_argv(nic.netdev, tool, [(dscp, old[0])]))
+            commands.append(settings.map_argv(nic.netdev, tool, [(dscp, old[0])]))
             continue
         gone = [number for number in old if number != priority]
         if gone and tool != MLNX_QOS:
             commands.append((DCB, "app", "add", "dev", nic.netdev, "dscp-prio") + tuple("%d:%d" % (dscp, number) for number in gone))
         if priority not in old:
-            commands.append(_delete(nic.netdev, tool, dscp, priority))
+            commands.append((MLNX_QOS, "-i", nic.netdev, "--dscp2prio", "del,%d,%d" % (dscp, priority)) if tool == MLNX_QOS else (
+                DCB, "app", "del", "dev", nic.netdev, "dscp-prio", "%d:%d" % (dscp, priority)))
     return tuple(commands) or NOTHING
 
 
-def _delete(netdev: str, tool: str, dscp: int, priority: int) -> Argv:
-    if tool == MLNX_QOS:
-        return (MLNX_QOS, "-i", netdev, "--dscp2prio", "del,%d,%d" % (dscp, priority))
-    return (DCB, "app", "del", "dev", netdev, "dscp-prio", "%d:%d" % (dscp, priority))
-
-
-def _ets_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
-    ets = seen.told["ets"]
-    return (ets_argv(nic.netdev, tool, ets["tc"], ets["tsa"], ets["percent"]),)
-
-
-def _buffers_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
-    buffers = seen.told["buffers"]
-    return (buffers_argv(nic.netdev, tool, buffers["bytes"], buffers["of_priority"]),)
-
-
 _UNDO: Dict[str, Callable[[NicWish, str, Seen], Tuple[Argv, ...]]] = {
-    "dcbx": _dcbx_back, "trust": _trust_back, "pfc": _pfc_back, "dscp_priority": _map_back, "ets": _ets_back, "buffers": _buffers_back,
+    "dcbx": lambda nic, tool, seen: (settings.dcbx_argv(nic.netdev, tool, seen.dcbx_flags or ("lld-managed", "ieee")),),
+    # ``none`` is an order without selectors.
+    "trust": lambda nic, tool, seen: (
+        settings.trust_argv(nic.netdev, tool, [word for word in seen.told["trust"].split() if word != "none"]),),
+    "pfc": lambda nic, tool, seen: (settings.pfc_argv(nic.netdev, tool, seen.told["pfc"]),),
+    "dscp_priority": _map_back,
+    "ets": lambda nic, tool, seen: (settings.ets_argv(nic.netdev, tool, *(seen.told["ets"][key] for key in ("tc", "tsa", "percent"))),),
+    "buffers": lambda nic, tool, seen: (
+        settings.buffers_argv(nic.netdev, tool, *(seen.told["buffers"][key] for key in ("bytes", "of_priority"))),),
 }
 
 
-def _forced_back(seen: Seen) -> str:
-    """The file does not take what it prints ("Global tclass=106"): a number sets it, and -1 takes it off."""
-    forced = seen.told["forced_tc"]
-    return "%d" % forced[0] if forced and seen.forced_global else "tclass=-1"
-
-
-def unset_parts(nic: NicWish, told: Mapping[str, Any], tools: Mapping[str, str], wanted: Sequence[str]) -> List[str]:
+def unset_parts(nic: NicWish, tools: Mapping[str, str]) -> List[str]:
     """What the inventory wants and nothing on this node sets. mlx5's trust comes with the entries of its table."""
-    return [part for part in wanted if part not in tools or (part == "trust" and tools[part] == TABLE and "dscp_priority" not in tools)]
+    return [part for part in settings.wanted_parts(nic)
+            if part not in tools or (part == "trust" and tools[part] == settings.TABLE and "dscp_priority" not in tools)]

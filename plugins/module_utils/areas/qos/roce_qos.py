@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The host's side of lossless RoCE: every NIC of every rail as the inventory's QoS profile says.
 
-What is read is ``observe/qos.py``'s, what fits is ``fit.py``'s: plan, facts and verdict are one. What sets a NIC from scratch is
+What is read is ``observe/qos.py``'s, what fits is ``parts.py``'s: plan, facts and verdict are one. What sets a NIC from scratch is
 ``settings.py``'s. A part that nothing on the node can set, or read back, is left out with a note. A software device rides an
 interface: where that has DCB it is set, and RDMA-CM's default is the kernel's own for any device.
 """
@@ -11,19 +11,57 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from ...catalogue.qos import QosProfile, site_profile
 from ...host.host import Host
 from ...observe.qos import CONFIGFS, SOFTWARE, observe_lldpad, observe_nic
+from ...observe.qos_dcb import MLNX_TOOL, dcbx_flags
 from ...observe.qos_dcb import TOOL as DCB_TOOL
-from ...observe.qos_dcb import dcbx_flags
-from ...observe.qos_mlnx import TOOL as MLNX_TOOL
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
-from ...types import INTERFACE, Change, Hca, Identity, Nic, Problem, Subject
+from ...types import INTERFACE, Change, Hca, Identity, Problem, Subject
+from ..common.units import systemctl
 from ..network import evidence, network, rxe
 from ..network.model import RailWish
 from ..network.persistent import carrying
-from . import lldpad as qos_lldpad
 from .boot import BootNic, BootState, boot_changes, observe_boot
 from .parts import WORDS, Seen, after, before, fits, ops_of, unset_parts
-from .settings import PARTS, TABLE, NicWish, cm_device, forced_path, settings, settings_of, tools_of
+from .settings import PARTS, NicWish, cm_device, forced_path, settings, settings_of, tools_of
+
+# lldpad, the daemon that speaks DCBX for the host: it writes what the switch says over what was set, so it stops, now and at boot.
+LLDPAD_UNITS = ("lldpad.socket", "lldpad.service")  # the socket first: it would start the service again
+LLDPAD_ENABLED = ("enabled", "enabled-runtime")
+WHY_LLDPAD = "it takes what the switch says by LLDP and writes it over trust, PFC and ETS of every interface"
+
+
+class Lldpad(NamedTuple):
+    """``listens``: its socket is there, whoever started it."""
+
+    listens: bool
+    active: Tuple[str, ...] = ()
+    enabled: Tuple[str, ...] = ()
+
+
+def observe_units_of_lldpad(host: Host) -> Lldpad:
+    units = evidence.observe_units(host, LLDPAD_UNITS)
+    return Lldpad(bool(observe_lldpad(host)), tuple(name for name, unit in units.items() if unit.active in ("active", "activating")),
+                  tuple(name for name, unit in units.items() if unit.enabled in LLDPAD_ENABLED))
+
+
+def plan_lldpad(area: str, state: Lldpad) -> List[Change]:
+    if not state.active and not state.enabled:
+        return []
+    ops = [systemctl("stop", name) for name in state.active] + [systemctl("disable", name) for name in state.enabled]
+    before = ", ".join(["%s active" % name for name in state.active] + ["%s enabled" % name for name in state.enabled])
+    return [Change(area, "lldpad stopped", before, "stopped and disabled", "restart", WHY_LLDPAD, "inventory: roce_qos_dcbx; lldpad(8)",
+                   tuple(ops))]
+
+
+def lldpad_conflicts(area: str, state: Lldpad, taken: bool) -> List[Problem]:
+    """``taken``: the inventory gives DCBX to the host, so that lldpad goes."""
+    if state.listens and not taken:
+        return [Problem(area, "lldpad", "runs, and %s. Set roce_qos_dcbx: host, or roce_qos_manage: false if the switch is to decide"
+                        % WHY_LLDPAD)]
+    if state.listens and not state.active:
+        return [Problem(area, "lldpad", "runs, and neither %s did start it; stop whatever starts it" % " nor ".join(LLDPAD_UNITS))]
+    return []
+
 
 NAME = "roce_qos"
 
@@ -50,7 +88,7 @@ class Observed(NamedTuple):
 
     nics: Mapping[Tuple[str, str], Seen]
     present: Tuple[str, ...]
-    lldpad: qos_lldpad.State
+    lldpad: Lldpad
     boot: Optional[BootState]
 
 
@@ -91,24 +129,19 @@ def places_of(target: RailTarget, spec: Spec, identity: Identity, profile: QosPr
 def device_of(target: RailTarget, spec: Spec, identity: Identity) -> Optional[Tuple[Hca, int]]:
     """The rail's device and port. Soft-RoCE's is known before the rxe area makes it."""
     if spec.rdma_stack == "soft_roce" and target.nic is not None:
-        return soft_device(target, target.nic, identity), 1
+        name = rxe.link_of(target, target.nic).name
+        ports = (target.nic.name,)
+        known = next((hca for hca in identity.hcas if hca.name == name), None)
+        return known or Hca(name, None, None, SOFTWARE[0], ports, (1,), (), "Ethernet", ports), 1
     if target.hca is None or target.port is None:
         return None
     return target.hca, target.port
 
 
-def soft_device(target: RailTarget, nic: Nic, identity: Identity) -> Hca:
-    name = rxe.link_of(target, nic).name
-    for hca in identity.hcas:
-        if hca.name == name:
-            return hca
-    return Hca(name, None, None, SOFTWARE[0], (nic.name,), (1,), (), "Ethernet", (nic.name,))
-
-
 def observe(host: Host, desired: Desired) -> Observed:
     present = tuple(tool for tool in (DCB_TOOL, MLNX_TOOL) if host.which(tool) is not None)
     if desired.identity is None or not desired.places:
-        return Observed({}, present, qos_lldpad.ABSENT, observe_boot(host, ()) if desired.boot else None)
+        return Observed({}, present, Lldpad(False), observe_boot(host, ()) if desired.boot else None)
     links = evidence.observe(host, [place.rail for place in desired.places])
     seen: Dict[Tuple[str, str], Seen] = {}
     for nic, hca, rail in desired.places:
@@ -118,7 +151,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         seen[nic.netdev, nic.hca] = Seen(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)),
                                          "_ip" not in text.partition("\n")[0], carrying(rail, links))
     boot = observe_boot(host, boot_nics(desired, seen, present))
-    return Observed(seen, present, qos_lldpad.observe(host, bool(observe_lldpad(host))), boot)
+    return Observed(seen, present, observe_units_of_lldpad(host), boot)
 
 
 def boot_nics(desired: Desired, seen: Mapping[Tuple[str, str], Seen], present: Sequence[str]) -> List[BootNic]:
@@ -132,7 +165,7 @@ def boot_nics(desired: Desired, seen: Mapping[Tuple[str, str], Seen], present: S
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes: List[Change] = []
     if desired.dcbx_host and has_dcb(observed):
-        changes += qos_lldpad.plan(NAME, observed.lldpad)
+        changes += plan_lldpad(NAME, observed.lldpad)
     for place in desired.places:
         nic = place.nic
         seen = observed.nics[nic.netdev, nic.hca]
@@ -151,8 +184,6 @@ def has_dcb(observed: Observed) -> bool:
 def differs(part: str, nic: NicWish, tool: str, seen: Seen) -> bool:
     if part in ("rdma_cm", "forced_tc"):  # these are the port's, whichever member of a bond carries the traffic
         return nic.first and not fits(part, nic, seen.told) and not (part == "forced_tc" and by_address(nic, seen))
-    if part == "trust" and tool == TABLE:
-        return False  # the entries of the DSCP map are mlx5's trust
     return bool(settings_of(part, nic, {part: tool})) and not fits(part, nic, seen.told)
 
 
@@ -173,7 +204,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Another owner of DCBX, where the inventory leaves it in place, or nothing of systemd's starts it."""
     found: List[Problem] = []
     if has_dcb(observed):
-        found += qos_lldpad.conflicts(NAME, observed.lldpad, desired.dcbx_host)
+        found += lldpad_conflicts(NAME, observed.lldpad, desired.dcbx_host)
     for place in desired.places:
         nic = place.nic
         seen = observed.nics[nic.netdev, nic.hca]
@@ -191,7 +222,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         seen = observed.nics[nic.netdev, nic.hca]
         tools = tools_of(nic, seen.told, desired.backend, observed.present)
         reasons: Dict[str, List[str]] = {}
-        for part in unset_parts(nic, seen.told, tools, wanted_parts(nic)):
+        for part in unset_parts(nic, tools):
             reason = (seen.told.get("missing") or {}).get(part) or "roce_qos_backend is %s, and that cannot set it here" % desired.backend
             reasons.setdefault(reason, []).append(WORDS[part].what)
         said += ["%s: %s left alone: %s" % (nic.label, ", ".join(names), reason) for reason, names in reasons.items()]
@@ -199,9 +230,3 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
             said.append("%s: rules by address in %s put another class on some queue pairs; they are not railwright's to take off" % (
                 nic.label, forced_path(nic)))
     return said
-
-
-def wanted_parts(nic: NicWish) -> List[str]:
-    """What the inventory asks for. A driver without an override forces nothing, so that part is missed only where it is asked for."""
-    asked = {"dcbx": nic.dcbx_host, "ets": bool(nic.profile.ets), "buffers": bool(nic.buffers[0]), "forced_tc": nic.force_tc}
-    return [part for part in PARTS if asked.get(part, True)]

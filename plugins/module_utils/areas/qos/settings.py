@@ -51,30 +51,27 @@ class NicWish(NamedTuple):
     force_tc: bool
 
 
-def run(*argv: str) -> Setting:
-    return Setting(RUN, argv, "", "")
-
-
 def value(path: str, content: str) -> Setting:
     return Setting(VALUE, (), path, content)
 
 
-def directory(path: str) -> Setting:
-    return Setting(MKDIR, (), path, "")
-
-
 def settings(nic: NicWish, tools: Mapping[str, str]) -> Tuple[Setting, ...]:
     """Everything, in order. ``tools``: part -> who sets it; a part without a tool is left out."""
-    found: List[Setting] = []
-    for part in PARTS:
-        found += settings_of(part, nic, tools)
-    return tuple(found)
+    return tuple(setting for part in PARTS for setting in settings_of(part, nic, tools))
 
 
 def settings_of(part: str, nic: NicWish, tools: Mapping[str, str]) -> Tuple[Setting, ...]:
     """One part's; empty when the inventory leaves it alone, or nothing on the node can set it."""
     tool = tools.get(part)
-    return () if tool is None else _MAKERS[part](nic, tool)
+    if tool is None or part not in wanted_parts(nic) or (part == "trust" and tool == TABLE):
+        return ()
+    return effects(part, nic, tool)
+
+
+def wanted_parts(nic: NicWish) -> List[str]:
+    """What the inventory asks for. A driver without an override forces nothing, so that part is missed only where it is asked for."""
+    asked = {"dcbx": nic.dcbx_host, "ets": bool(nic.profile.ets), "buffers": bool(nic.buffers[0]), "forced_tc": nic.force_tc}
+    return [part for part in PARTS if asked.get(part, True)]
 
 
 def tools_of(nic: NicWish, told: Mapping[str, Any], backend: str, present: Sequence[str]) -> Dict[str, str]:
@@ -106,22 +103,37 @@ def _dcb_tool(part: str, nic: NicWish, source: str, backend: str, present: Seque
     return DCB
 
 
-def _dcbx(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    if not nic.dcbx_host:
-        return ()
+def effects(part: str, nic: NicWish, tool: str) -> Tuple[Setting, ...]:
+    """What sets a part, whether the inventory asks for it or not."""
+    if part in _COMMANDS:
+        return (Setting(RUN, _COMMANDS[part](nic, tool), "", ""),)
+    profile, sysfs = nic.profile, "%s/%s/ecn" % (CLASS_NET, nic.netdev)
+    if part == "ecn":  # marks are answered and CNPs heeded on this priority; other priorities stay as they are
+        return tuple(value("%s/roce_%s/enable/%d" % (sysfs, point, profile.priority), "1") for point in ("np", "rp"))
+    if part == "cnp":
+        debug = "%s/%s/cc_params" % (DEBUGFS, nic.pci)
+        dscp, priority = (debug + "/np_cnp_dscp", debug + "/np_cnp_prio") if tool == DEBUG else (
+            sysfs + "/roce_np/cnp_dscp", sysfs + "/roce_np/cnp_802p_prio")
+        return value(dscp, "%d" % profile.cnp_dscp), value(priority, "%d" % profile.cnp_priority)
+    if part == "forced_tc":
+        return (value(forced_path(nic), "%d" % profile.tc),)
+    port = "%s/ports/%d" % (cm_device(nic), nic.port)
+    return tuple(Setting(RUN, argv, "", "") for argv in CONFIGFS_READY) + (
+        Setting(MKDIR, (), cm_device(nic), ""), value(port + "/default_roce_mode", ROCE_MODE),
+        value(port + "/default_roce_tos", "%d" % profile.rdma_cm_tos))
+
+
+def dcbx_argv(netdev: str, tool: str, flags: Sequence[str]) -> Tuple[str, ...]:
     if tool == MLNX_QOS:
-        return (run(MLNX_QOS, "-i", nic.netdev, "-d", "os"),)
-    return (run(DCB, "dcbx", "set", "dev", nic.netdev, "host", "ieee"),)
+        return (MLNX_QOS, "-i", netdev, "-d", "os" if "host" in flags else "fw")
+    return (DCB, "dcbx", "set", "dev", netdev, *flags)
 
 
-def _trust(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
+def trust_argv(netdev: str, tool: str, order: Sequence[str]) -> Tuple[str, ...]:
+    """``order``: the selectors, the first that applies decides."""
     if tool == MLNX_QOS:
-        return (run(MLNX_QOS, "-i", nic.netdev, "--trust", "dscp"),)
-    return () if tool == TABLE else (run(DCB, "apptrust", "set", "dev", nic.netdev, "order", "dscp"),)
-
-
-def _pfc(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    return (run(*pfc_argv(nic.netdev, tool, nic.profile.lossless)),)
+        return (MLNX_QOS, "-i", netdev, "--trust", "dscp" if "dscp" in order[:1] else "pcp")
+    return (DCB, "apptrust", "set", "dev", netdev, "order", *order)
 
 
 def pfc_argv(netdev: str, tool: str, lossless: Sequence[int]) -> Tuple[str, ...]:
@@ -135,24 +147,11 @@ def entries(profile: QosProfile) -> Tuple[Tuple[int, int], ...]:
     return ((profile.dscp, profile.priority), (profile.cnp_dscp, profile.cnp_priority))
 
 
-def _map(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    return (run(*map_argv(nic.netdev, tool, entries(nic.profile))),)
-
-
 def map_argv(netdev: str, tool: str, pairs: Sequence[Tuple[int, int]]) -> Tuple[str, ...]:
     """``replace`` adds the entry and takes away others of that DSCP. It exits 0 whatever happens: only reading back tells."""
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev) + tuple(word for pair in pairs for word in ("--dscp2prio", "set,%d,%d" % pair))
     return (DCB, "app", "replace", "dev", netdev, "dscp-prio") + tuple("%d:%d" % pair for pair in pairs)
-
-
-def _ets(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    """A traffic class for each priority; one with a share shares by ETS, the others are strict, as CNPs must be."""
-    shares = nic.profile.ets
-    if not shares:
-        return ()
-    kinds = ["ets" if share else "strict" for share in shares]
-    return (run(*ets_argv(nic.netdev, tool, list(range(PRIORITIES)), kinds, shares)),)
 
 
 def ets_argv(netdev: str, tool: str, classes: Sequence[int], kinds: Sequence[str], percents: Sequence[int]) -> Tuple[str, ...]:
@@ -162,54 +161,18 @@ def ets_argv(netdev: str, tool: str, classes: Sequence[int], kinds: Sequence[str
         bound = list(percents)  # as it was: a class that is strict for now may keep the percents that it had
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "-p", csv(classes), "-s", ",".join(kinds), "-t", csv(bound))
-    return ((DCB, "ets", "set", "dev", netdev, "prio-tc") + numbered(classes) + ("tc-tsa",) + numbered(kinds)
-            + ("tc-bw",) + numbered(bound))
-
-
-def _buffers(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    sizes, places = nic.buffers
-    return (run(*buffers_argv(nic.netdev, tool, sizes, places)),) if sizes else ()
+    return (DCB, "ets", "set", "dev", netdev, "prio-tc", *numbered(classes), "tc-tsa", *numbered(kinds), "tc-bw", *numbered(bound))
 
 
 def buffers_argv(netdev: str, tool: str, sizes: Sequence[int], places: Sequence[int]) -> Tuple[str, ...]:
     if tool == MLNX_QOS:
         return (MLNX_QOS, "-i", netdev, "--prio2buffer", csv(places), "--buffer_size", csv(sizes))
-    return (DCB, "buffer", "set", "dev", netdev, "prio-buffer") + numbered(places) + ("buffer-size",) + numbered(sizes)
-
-
-def _ecn(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    """Marks are answered and CNPs heeded on this priority; other priorities stay as they are."""
-    return tuple(value("%s/%s/ecn/roce_%s/enable/%d" % (CLASS_NET, nic.netdev, point, nic.profile.priority), "1") for point in ("np", "rp"))
-
-
-def _cnp(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    if tool == DEBUG:
-        root = "%s/%s/cc_params" % (DEBUGFS, nic.pci)
-        places = root + "/np_cnp_dscp", root + "/np_cnp_prio"
-    else:
-        root = "%s/%s/ecn/roce_np" % (CLASS_NET, nic.netdev)
-        places = root + "/cnp_dscp", root + "/cnp_802p_prio"
-    return value(places[0], "%d" % nic.profile.cnp_dscp), value(places[1], "%d" % nic.profile.cnp_priority)
+    return (DCB, "buffer", "set", "dev", netdev, "prio-buffer", *numbered(places), "buffer-size", *numbered(sizes))
 
 
 def cm_device(nic: NicWish) -> str:
     """RDMA-CM has no defaults for a device until somebody makes this directory."""
     return "%s/%s" % (CONFIGFS, nic.hca)
-
-
-def _rdma_cm(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    port = "%s/ports/%d" % (cm_device(nic), nic.port)
-    return tuple(run(*argv) for argv in CONFIGFS_READY) + (
-        directory(cm_device(nic)), value(port + "/default_roce_mode", ROCE_MODE),
-        value(port + "/default_roce_tos", "%d" % nic.profile.rdma_cm_tos))
-
-
-def _forced(nic: NicWish, tool: str) -> Tuple[Setting, ...]:
-    return (force(nic),) if nic.force_tc else ()
-
-
-def force(nic: NicWish) -> Setting:
-    return value(forced_path(nic), "%d" % nic.profile.tc)
 
 
 def forced_path(nic: NicWish) -> str:
@@ -225,7 +188,13 @@ def numbered(values: Sequence[Any]) -> Tuple[str, ...]:
     return tuple("%d:%s" % pair for pair in enumerate(values))
 
 
-_MAKERS: Dict[str, Callable[[NicWish, str], Tuple[Setting, ...]]] = {
-    "dcbx": _dcbx, "trust": _trust, "pfc": _pfc, "dscp_priority": _map, "ets": _ets, "buffers": _buffers, "ecn": _ecn, "cnp": _cnp,
-    "rdma_cm": _rdma_cm, "forced_tc": _forced,
+_COMMANDS: Dict[str, Callable[[NicWish, str], Tuple[str, ...]]] = {
+    "dcbx": lambda nic, tool: dcbx_argv(nic.netdev, tool, ("host", "ieee")),
+    "trust": lambda nic, tool: trust_argv(nic.netdev, tool, ("dscp",)),
+    "pfc": lambda nic, tool: pfc_argv(nic.netdev, tool, nic.profile.lossless),
+    "dscp_priority": lambda nic, tool: map_argv(nic.netdev, tool, entries(nic.profile)),
+    # A traffic class for each priority; one with a share shares by ETS, the others are strict, as CNPs must be.
+    "ets": lambda nic, tool: ets_argv(
+        nic.netdev, tool, range(PRIORITIES), ["ets" if share else "strict" for share in nic.profile.ets], nic.profile.ets),
+    "buffers": lambda nic, tool: buffers_argv(nic.netdev, tool, *nic.buffers),
 }

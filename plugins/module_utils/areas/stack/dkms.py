@@ -9,7 +9,7 @@ build. The stack comes first, since the GPU driver's peer memory module is built
 
 import re
 import warnings
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.drivers import gpu_packages
@@ -21,13 +21,13 @@ from ...observe.boot import Boot, observe_boot
 from ...observe.dkms import ADDED, BROKEN, ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, SOURCES, Build, builds_for, dkms_builds
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
-from ...observe.stack_modules import CORE, FOREIGN_PATH
+from ...observe.stack import CORE, FOREIGN_PATH
 from ...spec.model import Spec
-from ...types import Change, Identity, Op, Problem, run
+from ...types import Change, Identity, Op, Problem
+from ..common.dkms import dkms_install, dkms_remove
 from ..kernel.kernel_guard import guard_problems
 
 NAME = "dkms"
-SECONDS = 1800.0  # DOCA's modules on a slow virtual machine
 SOURCE = "dkms(8); AZ (check_dkms_status: installed for the running kernel, else the tail of make.log)"
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
 # In the order of building: each set may need the symbols of the one before. nv_peer_mem is for area gpudirect, which knows if it is wanted.
@@ -36,8 +36,6 @@ SETS = (
     ("GDRCopy", GDRCOPY, "it copies to and from GPU memory without the driver's help, and is gone without its module"),
     ("eRDMA", ERDMA, "eRDMA has no other driver in the OFED mode"),
 )
-_EXCLUSIVE = "BUILD_EXCLUSIVE_KERNEL"
-LONGEST_KERNEL = 64  # what uname(2) has room for
 
 
 class Desired(NamedTuple):
@@ -102,8 +100,8 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 
 def _meant_for(host: Host, build: Build, kernel: str) -> bool:
-    pattern = key_values(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version))).get(_EXCLUSIVE)
-    if pattern is None or len(kernel) > LONGEST_KERNEL or not _is_plain(pattern):
+    pattern = key_values(host.read("%s/%s-%s/dkms.conf" % (SOURCES, build.module, build.version))).get("BUILD_EXCLUSIVE_KERNEL")
+    if pattern is None or len(kernel) > 64 or not _is_plain(pattern):  # uname(2) has room for 64
         return True
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -120,7 +118,7 @@ def _is_plain(pattern: str) -> bool:
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
-    changes = [_removed(desired, observed)] if _leftover(desired, observed) else []
+    changes = _removed(desired, observed)
     for group in module_sets(desired, observed):
         wrong = [build for build in group.builds if build.state != INSTALLED]
         if not wrong and group.pending is None:
@@ -129,7 +127,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         after = {build.module: "%s, %s" % (build.version, INSTALLED) for build in group.builds} if group.pending is None else group.pending
         # Before the packages have come it is for their scripts to build (no ops: not apply's to make); after them for us, if they did not.
         ready = group.pending is None and not desired.awaited
-        ops = [op for build in wrong for op in _install(build, desired.kernel)] if ready else []
+        ops = [_install(build, desired.kernel) for build in wrong] if ready else []
         what = "modules of the %s built for %s" % (group.title, desired.kernel)
         changes.append(Change(NAME, what, before, after, "none", group.why, SOURCE, tuple(ops)))
     return changes
@@ -140,16 +138,17 @@ def module_sets(desired: Desired, observed: Observed) -> List[ModuleSet]:
         return []
     found: List[ModuleSet] = []
     stack = desired.stack
+    rows = _rows(desired, observed, STACK_MODULES.__contains__)
     if stack is not None:
         pending = None if stack_installed(stack, observed.installed, desired.identity) else "%s %s" % (stack.name, stack.release)
-        found.append(ModuleSet(stack.name + " stack", _rows(desired, observed, STACK_MODULES.__contains__), pending,
-                               "the stack's modules are built for one kernel and missing under every other"))
+        why = "the stack's modules are built for one kernel and missing under every other"
+        found.append(ModuleSet(stack.name + " stack", rows, pending, why))
     elif desired.kept:
-        found.append(ModuleSet("stack that is there", _rows(desired, observed, STACK_MODULES.__contains__), None,
-                               "it stays, and its modules are missing under every kernel that they were not built for"))
+        why = "it stays, and its modules are missing under every kernel that they were not built for"
+        found.append(ModuleSet("stack that is there", rows, None, why))
     for title, pattern, why in SETS:
-        rows = _rows(desired, observed, pattern.match)
-        found.append(ModuleSet(title, rows, _gpu_pending(desired, observed) if title == "GPU driver" else None, why))
+        pending = _gpu_pending(desired, observed) if title == "GPU driver" else None
+        found.append(ModuleSet(title, _rows(desired, observed, pattern.match), pending, why))
     return found
 
 
@@ -175,56 +174,40 @@ def _rows(desired: Desired, observed: Observed, belongs: Any) -> Tuple[Build, ..
     """The newest registered version of each module of a set, for the running kernel; ADDED where it was built for others only."""
     kernel = desired.kernel
     rows: List[Build] = []
-    for module in _ordered({build.module for build in observed.builds if belongs(build.module)}):
+    core = [names[0] for names in DKMS.values()]  # of a stack, before what is built against it
+    modules = {build.module for build in observed.builds if belongs(build.module)}
+    for module in sorted(modules, key=lambda name: (name not in core, name)):
         versions = {build.version for build in observed.builds if build.module == module and (module, build.version) not in observed.unfit}
         if not versions:
             continue
-        newest = max(versions, key=cmp_to_key(_by_version))
+        newest = max(versions, key=cmp_to_key(partial(compare, family="debian")))  # no epoch in them, so both rules agree
         gone = [build for build in observed.builds if build[:3] == (module, newest, None) and build.state == BROKEN]
         here = [build for build in builds_for(observed.builds, kernel, module) if build.version == newest]
         rows.append((gone or here or [Build(module, newest, None, None, ADDED)])[0])
     return tuple(rows)
 
 
-def _by_version(one: str, other: str) -> int:
-    return compare(one, other, "debian")  # DKMS's own versions have no epoch, so both rules agree on them
-
-
-def _ordered(modules: Any) -> List[str]:
-    """The core of the stack before what is built against it."""
-    core = [names[0] for names in DKMS.values()]
-    return sorted(modules, key=lambda name: (name not in core, name))
-
-
-def _install(build: Build, kernel: str) -> List[Op]:
-    """``dkms install`` builds first where that is needed; --force where DKMS takes it for installed and the files are gone.
+def _install(build: Build, kernel: str) -> Op:
+    """--force where DKMS takes it for installed and the files are gone.
 
     eRDMA's driver always by force: the kernel may have one of that name, and DKMS does not replace it where neither has a version.
     """
-    which = ("%s/%s" % (build.module, build.version), "-k", kernel)
     force = ("--force",) if build.state == BROKEN or ERDMA.match(build.module) else ()
-    return [run(("dkms", "install") + which + force, (("dkms", "uninstall") + which,), SECONDS)]
+    return dkms_install("%s/%s" % (build.module, build.version), kernel, *force)
 
 
-def _leftover(desired: Desired, observed: Observed) -> List[Build]:
+def _removed(desired: Desired, observed: Observed) -> List[Change]:
     """Modules of a vendor's stack that stay registered where none is wanted."""
     if desired.stack is not None or desired.kept or not desired.live:
         return []
-    return [build for build in observed.builds if build.module in STACK_MODULES and (build.kernel is not None or build.state == ADDED)]
-
-
-def _removed(desired: Desired, observed: Observed) -> Change:
-    builds = _leftover(desired, observed)
+    builds = [build for build in observed.builds if build.module in STACK_MODULES and (build.kernel is not None or build.state == ADDED)]
     ops: List[Op] = []
     for module, version in sorted({(build.module, build.version) for build in builds}):
         kernels = [build.kernel for build in builds if (build.module, build.version, build.state) == (module, version, INSTALLED)]
-        name = "%s/%s" % (module, version)
-        undo: List[Tuple[str, ...]] = [("dkms", "add", name)]
-        undo += [("dkms", "install", name, "-k", str(kernel)) for kernel in kernels]
-        ops.append(run(("dkms", "remove", name, "--all"), tuple(undo), SECONDS))
+        ops.append(dkms_remove("%s/%s" % (module, version), kernels))
     before = {build.module: "%s, %s" % (build.version, build.state) for build in builds}
-    return Change(NAME, "modules of a vendor's stack removed", before, None, "none",
-                  "the next boot would load them in place of the kernel's own, with libraries that do not fit", SOURCE, tuple(ops))
+    return [Change(NAME, "modules of a vendor's stack removed", before, None, "none", "the next boot would load them in place of the "
+                   "kernel's own, with libraries that do not fit", SOURCE, tuple(ops))] if builds else []
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:

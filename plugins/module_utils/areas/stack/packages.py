@@ -4,23 +4,28 @@
 The changes carry no ops: ansible.builtin.apt and dnf make them, in the roles, after
 rdma_packages has proved that they can. Only what the stack asks for by name is planned;
 dependencies are the package manager's.
+
+A stack is left cleanly before another one comes: everything of the old vendor's own family
+goes, and with it every package of an inbox name whose version bears the vendor's mark; those
+that the node wants come back as the distribution's.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+import fnmatch
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...catalogue import erdma
-from ...catalogue.inbox import inbox_packages
+from ...catalogue.inbox import RENAMED, Package, inbox_packages
 from ...catalogue.repositories import wants_erdma_repository
-from ...catalogue.stacks import VendorStack, stack_problem, vendor_stack
+from ...catalogue.stacks import PROFILES, VENDOR_STACKS, VendorStack, marked, stack_problem, vendor_stack
+from ...formats.versions import GLOB
 from ...host.host import Host
-from ...observe.package_state import VERSIONLOCK, Hold, held
-from ...observe.packages import all_installed
+from ...observe.packages import VERSIONLOCK, Hold, all_installed, held
 from ...spec.model import Spec
 from ...types import PRESENT, Change, Identity, Problem
-from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, package_change, plan_packages
+from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, package_change, plan_packages, plan_removals
 from ..kernel import kernel_modules
+from ..kernel.kernel_guard import headers_package
 from . import repositories
-from .stack_packages import Leaving, build_path, headers_package, in_the_way, leaving, other_stack
 
 NAME = "packages"
 PROVIDERS = "/etc/libibverbs.d"  # one file a provider, in every distribution's packages
@@ -31,30 +36,21 @@ TOOLS = (
     ("modprobe", {"debian": "kmod", "redhat": "kmod", "suse": "kmod"}, "loading kernel modules"),
     ("ping", {"debian": "iputils-ping", "redhat": "iputils", "suse": "iputils"}, "full-size pings with DF on every rail"),
 )
-
-
 VERSIONLOCK_PACKAGE = "python3-dnf-plugin-versionlock"
+VERSIONLOCK_SETTINGS = VERSIONLOCK["dnf"][0].replace(".list", ".conf")
+# Meta packages tell the vendors apart (PROFILES); the kernel packages and scripts have the same names in both.
+SHARED = ("mlnx-ofed-kernel-dkms", "mlnx-ofed-kernel-utils", "mlnx-ofed-kernel-modules", "mlnx-ofa_kernel*", "kmod-mlnx-ofa_kernel*",
+          "ofed-scripts")
 LEAVING = ("inbox", "doca", "mlnx_ofed")
 UNINSTALL_WHY = "the node leaves the stack that this package belongs to"
 NO_PROVIDER = "the installed one has no provider for eRDMA; Alibaba's repository has one that has"
 
 
-class Package(NamedTuple):
-    """One wanted package. ``tool``/``module``/``path``: wanted only where that is missing. ``service``: another version restarts one."""
+class Leaving(NamedTuple):
+    """What of an old stack must go: ``removed`` for good, ``replaced`` by the distribution's package of the same name."""
 
-    name: str
-    version: Optional[str]  # exact or a glob; None: any
-    why: str
-    source: str
-    tool: Optional[str]
-    module: Optional[str]
-    service: bool
-    path: Optional[str] = None
-    supplied: bool = False  # Alibaba's repository has it: where eRDMA's provider is missing, the installed one is the wrong one
-
-    @property
-    def disruption(self) -> str:
-        return "restart" if self.service else "none"
+    removed: Tuple[str, ...]
+    replaced: Tuple[str, ...]
 
 
 class Desired(NamedTuple):
@@ -82,7 +78,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     pins: Dict[str, str] = spec["rdma_stack_pins"]
     rows = wanted_packages(spec, identity)
     known = [row.name for row in rows]
-    rows += [package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
+    rows += [Package(name, "rdma_stack_pins", "inventory") for name in sorted(pins) if name not in known]
     vendor = vendor_stack(spec, identity)
     rows = [row._replace(version=pins.get(row.name, row.version)) for row in rows]
     return Desired(
@@ -97,18 +93,18 @@ def wanted_packages(spec: Spec, identity: Identity) -> List[Package]:
     vendor = vendor_stack(spec, identity)
     rows = stack_rows(spec, identity, vendor)
     if spec["network_opensm"]:
-        rows.append(package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
-    rows += [package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
+        rows.append(Package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
+    rows += [Package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [
-        package(names[platform.family], why, "file lists of the distributions", tool=tool)
+        Package(names[platform.family], why, "file lists of the distributions", tool=tool)
         for tool, names, why in TOOLS if platform.family in names
     ]
     if platform.package_manager == "dnf" and repositories.holds_wanted(repositories.desired(spec, identity)):
-        rows.append(package(VERSIONLOCK_PACKAGE, "holds packages at their versions: dnf has no other way", "dnf-plugins-core",
-                            path=VERSIONLOCK["dnf"][0].replace(".list", ".conf")))
+        rows.append(Package(VERSIONLOCK_PACKAGE, "holds packages at their versions: dnf has no other way", "dnf-plugins-core",
+                            path=VERSIONLOCK_SETTINGS))
     if not identity.has("container"):
         rows += [
-            package(module.package, "carries the kernel module " + module.name, "inbox catalogue", module=module.name)
+            Package(module.package, "carries the kernel module " + module.name, "inbox catalogue", module=module.name)
             for module in kernel_modules.desired(spec, identity).modules if module.package is not None
         ]
     return rows
@@ -119,35 +115,24 @@ def stack_rows(spec: Spec, identity: Identity, vendor: Optional[VendorStack]) ->
     if vendor is not None:
         return vendor_rows(spec, identity, vendor)
     if wants_erdma_repository(spec, identity):
-        return [package(row.name, row.why, row.source, units=row.units)._replace(supplied=row.supplied)
-                for row in erdma.packages_of(identity.platform)]
-    rows = inbox_packages(identity.platform, software_only=spec.rdma_stack == "soft_roce")
-    return [package(row.name, row.why, row.source, units=row.units) for row in rows]
+        return list(erdma.packages_of(identity.platform))
+    return list(inbox_packages(identity.platform, software_only=spec.rdma_stack == "soft_roce"))
 
 
 def vendor_rows(spec: Spec, identity: Identity, vendor: VendorStack) -> List[Package]:
     """Headers and dkms first (not in a container: its kernel is not its own), then the meta package, which brings the rest."""
     rows: List[Package] = []
-    headers = headers_package(identity)
+    headers = headers_package(identity.platform, identity.kernel)
     if vendor.dkms and not identity.has("container"):
         if headers is not None and spec["kernel_version"] is None:  # the pinned kernel's come with it (area kernel)
-            rows.append(package(headers, "DKMS builds the stack's modules against the running kernel's headers", vendor.source,
-                                path=build_path(identity)))
-        rows.append(package("dkms", "builds the stack's kernel modules", vendor.source))
+            rows.append(Package(headers, "DKMS builds the stack's modules against the running kernel's headers", vendor.source,
+                                path="/lib/modules/%s/build" % identity.kernel))
+        rows.append(Package("dkms", "builds the stack's kernel modules", vendor.source))
     if spec["rdma_stack_offline_package"]:
-        row = package("doca-host", "rdma_stack_offline_package: the vendor's repository as one package", "NVIDIA (DOCA-Host)")
-        rows.append(row._replace(version=vendor.version))
-    meta = package(vendor.meta, "the %s stack, release %s" % (vendor.name, vendor.release), vendor.source, units=(vendor.unit,))
-    return rows + [meta._replace(version=vendor.version)]
-
-
-def package(
-    name: str, why: str, source: str, tool: Optional[str] = None, module: Optional[str] = None, units: Sequence[str] = (),
-    path: Optional[str] = None,
-) -> Package:
-    """A wanted package without a version. Of its units, services run all the time; templates and targets do not."""
-    service = any(unit.endswith(".service") and "@" not in unit for unit in units)
-    return Package(name, None, why, source, tool, module, service, path)
+        rows.append(Package("doca-host", "rdma_stack_offline_package: the vendor's repository as one package", "NVIDIA (DOCA-Host)",
+                            version=vendor.version))
+    why = "the %s stack, release %s" % (vendor.name, vendor.release)
+    return rows + [Package(vendor.meta, why, vendor.source, units=(vendor.unit,), version=vendor.version)]
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -171,10 +156,12 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     family = desired.identity.platform.family
     left = leaving(desired.vendor, observed.installed, stack_names(desired)) if desired.leave else Leaving((), ())
     blocking = in_the_way(desired.vendor, desired.identity, observed.installed)
-    changes = [_removal(desired, observed, name, "reload", UNINSTALL_WHY) for name in left.removed]
-    changes += [_removal(desired, observed, name, "restart", "the vendor's package has the same files") for name in blocking
-                if name not in left.removed]
-    rows = [_asked(row, desired, observed) for row in desired.packages if not needless(row, observed, left)]
+    source = desired.vendor.source if desired.vendor is not None else "domain B3 (uninstall before another stack is installed)"
+    changes = plan_removals(NAME, left.removed, observed.installed, UNINSTALL_WHY, source, "reload")
+    changes += plan_removals(NAME, [name for name in blocking if name not in left.removed], observed.installed,
+                             "the vendor's package has the same files", source, "restart")
+    rows = [row._replace(version=row.version or observed.candidates.get(row.name)) if desired.latest else row
+            for row in desired.packages if not needless(row, observed, left)]
     for row in rows:
         if row.name in left.replaced and row.version is None and not any(change.package == row.name for change in changes):
             changes.append(package_change(NAME, row.name, observed.installed[row.name], PRESENT,
@@ -193,19 +180,6 @@ def wrong_one(row: Package, observed: Observed) -> bool:
 def stack_names(desired: Desired) -> Tuple[str, ...]:
     """What a stack may have brought: not the tools of ours that come with any system (iproute2, kmod), which stay as they are."""
     return tuple(row.name for row in desired.packages if row.tool is None and row.module is None)
-
-
-def _asked(row: Package, desired: Desired, observed: Observed) -> Package:
-    """The row with the version that is wanted of it now; a meta package that replaces inbox packages restarts what uses them."""
-    version = row.version
-    if version is None and desired.latest:
-        version = observed.candidates.get(row.name)
-    return row._replace(version=version)
-
-
-def _removal(desired: Desired, observed: Observed, name: str, disruption: str, why: str) -> Change:
-    source = desired.vendor.source if desired.vendor is not None else "domain B3 (uninstall before another stack is installed)"
-    return package_change(NAME, name, (observed.installed or {}).get(name), None, why, source, disruption)
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -255,3 +229,37 @@ def needless(row: Package, observed: Observed, left: Leaving) -> bool:
     if row.path is not None:
         return row.path in observed.paths
     return row.module is not None and (observed.modules is None or row.module in observed.modules)
+
+
+def leaving(vendor: Optional[VendorStack], installed: Mapping[str, str], wanted: Sequence[str]) -> Leaving:
+    """What must go before the wanted stack (None: the distribution's) can come. ``wanted``: names that the node is to have."""
+    if other_stack(vendor, installed, wanted) is None:
+        return Leaving((), ())
+    family = _matching(installed, [glob for row in VENDOR_STACKS for glob in row.family])
+    gone = [name for name in sorted(installed) if name in family or marked(installed[name])]
+    if vendor is not None:
+        return Leaving(tuple(gone), ())
+    # perftest and others bear no mark, and the vendor's depend on its libraries: every inbox name is asked of the distribution again.
+    back = tuple(name for name in sorted(installed) if name in wanted and (name in gone or name not in family))
+    return Leaving(tuple(name for name in gone if name not in back), back)
+
+
+def in_the_way(vendor: Optional[VendorStack], identity: Identity, installed: Mapping[str, str]) -> Tuple[str, ...]:
+    """Inbox packages whose files the vendor has in a package of another name (librdmacm1t64), on a node that moves there."""
+    if vendor is None or identity.platform.family != "debian" or vendor.meta in installed:
+        return ()
+    return tuple(new for _old, (new, _releases) in sorted(RENAMED.items()) if new in installed and not marked(installed[new]))
+
+
+def other_stack(vendor: Optional[VendorStack], installed: Mapping[str, str], wanted: Sequence[str]) -> Optional[str]:
+    """The package that tells that a stack is installed which is not the wanted one."""
+    own = vendor.name if vendor is not None else ""
+    found = [meta for name, metas in PROFILES.items() if name != own for meta in metas if meta in installed]
+    if vendor is None:
+        found += sorted(_matching(installed, SHARED))
+        found += [name for name in wanted if name in installed and marked(installed[name])]
+    return "%s %s" % (found[0], installed[found[0]]) if found else None
+
+
+def _matching(names: Mapping[str, str], globs: Sequence[str]) -> Set[str]:
+    return {name for glob in set(globs) for name in (fnmatch.filter(names, glob) if GLOB.search(glob) else [glob]) if name in names}

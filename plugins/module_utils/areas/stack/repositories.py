@@ -16,8 +16,17 @@ from ...catalogue.stacks import stack_problem, vendor_stack
 from ...formats.openpgp import extract, fingerprints
 from ...host.host import Host
 from ...observe.package_locks import lock_holder
-from ...observe.package_state import CONFIGURE, LOCK_BEGIN, LOCK_END, VERSIONLOCK, Unfinished, cannot_finish, unfinished, without_ours
-from ...observe.packages import all_installed
+from ...observe.packages import (
+    CONFIGURE,
+    LOCK_BEGIN,
+    LOCK_END,
+    VERSIONLOCK,
+    Unfinished,
+    all_installed,
+    cannot_finish,
+    unfinished,
+    without_ours,
+)
 from ...spec.model import Spec
 from ...types import AT_BOOT, KEYRING, Change, Identity, Op, Problem, Subject, run, write_file
 from ..common.files import FileState, forget_file, observe_file, plan_file, removed_file
@@ -27,8 +36,6 @@ from .repository_files import Held
 NAME = "repositories"
 MANAGERS = ("apt", "dnf")
 UNWANTED = {"erdma": "erdma_repository: false"}  # what to say instead, where it is not the stack or the GPU driver
-KERNEL_PREF, CUDA_PREF, NCCL_PREF = (
-    "%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, name) for name in ("kernel", "cuda-hold", "nccl-hold"))
 # linux-system-roles/hpc locks these before it installs drivers.
 DNF_KERNEL = (
     "kernel", "kernel-core", "kernel-modules", "kernel-modules-core", "kernel-modules-extra", "kernel-devel", "kernel-devel-matched",
@@ -39,16 +46,12 @@ _VERSIONED = re.compile(r"-[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
 REPAIR = run(CONFIGURE, seconds=3600.0)
 # apt takes no order while dpkg's journal is there; any command that writes merges it, and this one changes nothing else.
 MERGE = run(("dpkg", "--set-selections"))
-WHY_KEY = "packages are only taken from this repository when they are signed by this key"
-WHY_REPOSITORY = "packages of the pinned release come from here"
-WHY_PINS = "a repository must not bring packages that another one is responsible for"
-WHY_KERNEL = "rdma_stack_kernel_hold: an update of the kernel would leave the driver stack without modules"
-WHY_CUDA = "cuda_hold: CUDA stays at the pinned version when the system is updated"
-WHY_NCCL = "nccl_hold: NCCL stays at the pinned version when the system is updated"
-WHY_STALE = "this node does not want that repository any more"
-WHY_STREAM = "dnf takes packages of this module from the enabled stream only"
 WHY_REPAIR = "an earlier run of dpkg was interrupted; nothing can be installed before it is finished"
-WHY_STUCK = "an earlier run of dpkg was interrupted, and what dpkg cannot finish alone the package step has to bring"
+WHY_STALE = "this node does not want that repository any more"
+# What is held: (name of apt's file, why, source) of kernel, CUDA and NCCL.
+HOLDS = (("kernel", "rdma_stack_kernel_hold: an update of the kernel would leave the driver stack without modules", "LSR"),
+         ("cuda-hold", "cuda_hold: CUDA stays at the pinned version when the system is updated", "AZ"),
+         ("nccl-hold", "nccl_hold: NCCL stays at the pinned version when the system is updated", "AZ"))
 
 
 class Desired(NamedTuple):
@@ -97,8 +100,13 @@ def observe(host: Host, desired: Desired) -> Observed:
     names = [row.name for row in desired.repositories]
     keyrings = [text.keyring_path(manager, name) for name in names]
     mark = ("RPM-GPG-KEY-" if manager == "dnf" else "") + text.PREFIX
-    paths = set(_wanted_files(desired, ())) | set(_own_files(host, manager)) | ({KERNEL_PREF, CUDA_PREF, NCCL_PREF} if apt else set())
+    directories = [text.DEFINITIONS[manager]] + ([text.PREFERENCES] if apt else [])
+    own = {"%s/%s" % (place, name) for place in directories for name in host.listdir(place) if name.startswith(text.PREFIX)}
+    paths = set(_wanted_files(desired, ())) | own | ({_preferences_of(name) for name, _why, _source in HOLDS} if apt else set())
     kept = [text.KEYRINGS[manager] + "/" + name for name in host.listdir(text.KEYRINGS[manager]) if name.startswith(mark)]
+    # What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it.
+    left = unfinished(host) if apt else Unfinished((), False)
+    interrupted = left.any and lock_holder(host, "apt") is None
     return Observed(
         {name: host.read_bytes(path) for name, path in zip(names, keyrings)},
         {name: host.read_bytes(text.STAGED % name) for name in names},
@@ -108,18 +116,10 @@ def observe(host: Host, desired: Desired) -> Observed:
         tuple(_foreign(host, desired)),
         _installed_kernels(host, desired) if desired.kernel_hold else (),
         (host.read(VERSIONLOCK["dnf"][0]) or "") if manager == "dnf" else "",
-        _interrupted(host) if apt else Unfinished((), False),
+        left._replace(stuck=cannot_finish(host, left)) if interrupted else Unfinished((), False),
         {row.stream: text.enabled_stream(host.read(text.MODULES % row.stream.partition(":")[0]) or "")
          for row in desired.repositories if row.stream is not None},
     )
-
-
-def _interrupted(host: Host) -> Unfinished:
-    """What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it."""
-    left = unfinished(host)
-    if not left.any or lock_holder(host, "apt") is not None:
-        return Unfinished((), False)
-    return left._replace(stuck=cannot_finish(host, left))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -132,7 +132,13 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     for path, (content, why, source) in wanted.items():
         changes += plan_file(NAME, observed.files.get(path, FileState(path, None, None)), content, why, source)
     if desired.manager == "dnf":
-        changes += _plan_streams(observed) + _plan_locks(desired, observed)
+        for stream, enabled in observed.streams.items():
+            name, _colon, release = stream.partition(":")
+            if enabled != release:  # dnf hides the packages of every stream but the enabled one
+                changes.append(Change(NAME, "module stream of " + name, enabled, release, "none", "dnf takes packages of this module from "
+                                      "the enabled stream only", "NVIDIA (driver guide)",
+                                      (write_file(text.MODULES % name, text.module_file(stream)),)))
+        changes += _plan_locks(desired, observed)
     for path, state in observed.files.items():
         if path not in wanted:
             changes += forget_file(NAME, state, WHY_STALE, "inventory")
@@ -166,10 +172,6 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
         for name, path in observed.foreign]
 
 
-def notes(desired: Desired, observed: Observed) -> List[str]:
-    return []
-
-
 def fingerprint_key(name: str) -> str:
     """The inventory key that vouches for a repository's signing key."""
     return (name if name in ("cuda", "erdma") else "rdma_stack") + "_repository_fingerprint"
@@ -187,21 +189,18 @@ def _wanted_files(desired: Desired, kernels: Tuple[Held, ...]) -> Dict[str, Tupl
     for row in desired.repositories:
         pins = text.preferences(row) if desired.manager == "apt" else None
         if pins is not None:
-            wanted["%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, row.name)] = (pins, WHY_PINS, row.source)
+            wanted[_preferences_of(row.name)] = (
+                pins, "a repository must not bring packages that another one is responsible for", row.source)
         path = text.definition_path(desired.manager, row.name)
-        wanted[path] = (text.definition(desired.manager, row), WHY_REPOSITORY, row.source)
-    if desired.manager == "apt" and kernels:
-        wanted[KERNEL_PREF] = (text.apt_holds(kernels), WHY_KERNEL, "LSR")
-    if desired.manager == "apt" and desired.cuda:
-        wanted[CUDA_PREF] = (text.apt_holds(desired.cuda), WHY_CUDA, "AZ")
-    if desired.manager == "apt" and desired.nccl:
-        wanted[NCCL_PREF] = (text.apt_holds(desired.nccl), WHY_NCCL, "AZ")
+        wanted[path] = (text.definition(desired.manager, row), "packages of the pinned release come from here", row.source)
+    for (name, why, source), held in zip(HOLDS, (kernels, desired.cuda, desired.nccl)):
+        if desired.manager == "apt" and held:
+            wanted[_preferences_of(name)] = (text.apt_holds(held), why, source)
     return wanted
 
 
-def _own_files(host: Host, manager: str) -> List[str]:
-    directories = [text.DEFINITIONS[manager]] + ([text.PREFERENCES] if manager == "apt" else [])
-    return ["%s/%s" % (place, name) for place in directories for name in host.listdir(place) if name.startswith(text.PREFIX)]
+def _preferences_of(name: str) -> str:
+    return "%s/%s%s.pref" % (text.PREFERENCES, text.PREFIX, name)
 
 
 def _foreign(host: Host, desired: Desired) -> List[Tuple[str, str]]:
@@ -237,7 +236,8 @@ def _plan_repair(left: Unfinished) -> List[Change]:
         found["/var/lib/dpkg/updates"] = "not merged"
     if left.stuck:
         # The package step finishes it: which version is missing is its to say. apt alone (--fix-broken) would rather remove the stack.
-        return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_STUCK, "apt-get(8)", (MERGE,) if left.journal else ())]
+        return [Change(NAME, "interrupted dpkg", found, None, "repair", "an earlier run of dpkg was interrupted, and what dpkg cannot "
+                       "finish alone the package step has to bring", "apt-get(8)", (MERGE,) if left.journal else ())]
     return [Change(NAME, "interrupted dpkg", found, None, "repair", WHY_REPAIR, "dpkg(1), --configure --pending", (REPAIR,))]
 
 
@@ -254,37 +254,19 @@ def _plan_key(manager: str, repository: Repository, observed: Observed) -> List[
     # Without the key there is nothing to write; the command's failure says what is missing (the proof before it says it better).
     ops.append(write_file(path, key) if key is not None else run(("test", "-s", (text.STAGED % repository.name) + " (the pinned key)")))
     before = list(there) if observed.keyrings.get(repository.name) is not None else None
-    return [Change(NAME, "signing key of repository " + repository.name, before, [repository.fingerprint], "none", WHY_KEY,
-                   repository.source, tuple(ops), Subject(KEYRING, repository.name))]
-
-
-def _plan_streams(observed: Observed) -> List[Change]:
-    """dnf hides the packages of every stream but the enabled one."""
-    changes: List[Change] = []
-    for stream, enabled in observed.streams.items():
-        name, _colon, wanted = stream.partition(":")
-        if enabled != wanted:
-            changes.append(Change(NAME, "module stream of " + name, enabled, wanted, "none", WHY_STREAM, "NVIDIA (driver guide)",
-                                  (write_file(text.MODULES % name, text.module_file(stream)),)))
-    return changes
+    return [Change(NAME, "signing key of repository " + repository.name, before, [repository.fingerprint], "none",
+                   "packages are only taken from this repository when they are signed by this key", repository.source,
+                   tuple(ops), Subject(KEYRING, repository.name))]
 
 
 def _plan_locks(desired: Desired, observed: Observed) -> List[Change]:
     """Our block in the version locks; other people's lines stay as they are."""
     path = VERSIONLOCK["dnf"][0]
     lines = text.dnf_locks(observed.kernels + desired.cuda + desired.nccl)
-    others = without_ours(observed.locks)
-    block = "\n".join([LOCK_BEGIN] + lines + [LOCK_END, ""]) if lines else ""
-    content = others + block
+    content = without_ours(observed.locks) + ("\n".join([LOCK_BEGIN] + lines + [LOCK_END, ""]) if lines else "")
     if content == observed.locks:
         return []
-    held = ((observed.kernels, WHY_KERNEL), (desired.cuda, WHY_CUDA), (desired.nccl, WHY_NCCL))
-    why = "; ".join(why for rows, why in held if rows) or "nothing is held any more"
-    return [Change(NAME, "version locks in " + path, _block_of(observed.locks), lines or None, "none", why, "LSR (versionlock)",
-                   (write_file(path, content),), when=AT_BOOT)]
-
-
-def _block_of(locks: str) -> Optional[List[str]]:
-    if LOCK_BEGIN not in locks:
-        return None
-    return locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0].splitlines()
+    before = observed.locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0].splitlines()
+    whys = [why for (_name, why, _source), rows in zip(HOLDS, (observed.kernels, desired.cuda, desired.nccl)) if rows]
+    return [Change(NAME, "version locks in " + path, before if LOCK_BEGIN in observed.locks else None, lines or None, "none",
+                   "; ".join(whys) or "nothing is held any more", "LSR (versionlock)", (write_file(path, content),), when=AT_BOOT)]

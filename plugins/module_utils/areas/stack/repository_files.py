@@ -6,6 +6,7 @@ packages. Conflicts between repositories are settled in files of ours, never in 
 distribution: apt by preferences, dnf by excludepkgs and priority of our own definition.
 """
 
+import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.repositories import Repository
@@ -19,6 +20,7 @@ PREFERENCES = "/etc/apt/preferences.d"
 # apt_preferences(5): below 0 never; 1000 wins over newer ones that are not installed, above it over an installed one too.
 NEVER, KEEP, HOLD = -1, 1000, 1001
 MODULES = "/etc/dnf/modules.d/%s.module"  # where dnf keeps which stream of a module is enabled
+_WEB, _FILE = re.compile(r"\Ahttps?://"), re.compile(r"\Afile:(//)?")
 
 
 class Held(NamedTuple):
@@ -38,11 +40,9 @@ def definition_path(manager: str, name: str) -> str:
 
 
 def definition(manager: str, repository: Repository) -> str:
-    return _dnf_definition(repository) if manager == "dnf" else _apt_definition(repository)
-
-
-def _apt_definition(repository: Repository) -> str:
-    """deb822 (sources.list(5)): known to every apt since 1.1."""
+    if manager == "dnf":
+        return _dnf_definition(repository)
+    # deb822 (sources.list(5)): known to every apt since 1.1.
     lines = ["# " + repository.purpose, "Types: deb", "URIs: " + repository.url]
     lines += ["Suites: ./"] if repository.flat else ["Suites: " + repository.suite, "Components: main"]
     if repository.architectures:  # apt asks for no index that the vendor has not
@@ -65,18 +65,13 @@ def _dnf_definition(repository: Repository) -> str:
 
 def preferences(repository: Repository) -> Optional[str]:
     """What apt may and may not take from this repository; None where nothing needs saying."""
-    pin = _pin(repository)
+    host = repository.url.split("/")[2] if "://" in repository.url else ""
+    pin = "release l=" + repository.label if repository.label else 'origin "%s"' % host
     blocks = [_block(glob, pin, NEVER) for glob in repository.excludes]
     blocks += [_block(" ".join(row.packages), "version " + row.version, KEEP) for row in repository.pins]
     if repository.priority is not None:
         blocks.append(_block(" ".join(repository.supplies) or "*", pin, repository.priority))
     return HEADER + "\n".join(blocks) if blocks else None
-
-
-def _pin(repository: Repository) -> str:
-    if repository.label:
-        return "release l=" + repository.label
-    return 'origin "%s"' % (repository.url.split("/")[2] if "://" in repository.url else "")
 
 
 def _block(package: str, pin: str, priority: int) -> str:
@@ -106,22 +101,16 @@ def dnf_locks(held: Sequence[Held]) -> List[str]:
 
 def urls_in(path: str, text: str) -> List[str]:
     """The URLs of repositories that a file of apt or dnf defines and does not switch off."""
-    if path.endswith(".repo"):
-        return [url for section in text.split("[")[1:] for url in _repo_urls(section)]
-    if path.endswith(".sources"):
-        return [url for stanza in text.split("\n\n") for url in _deb822_urls(stanza)]
-    rows = [line.split() for line in text.splitlines() if line.startswith("deb ")]
-    return [word for row in rows for word in row if "://" in word or word.startswith("file:/")]
-
-
-def _repo_urls(section: str) -> List[str]:
-    values = _pairs(section, "=")
-    return values.get("baseurl", "").replace(",", " ").split() if values.get("enabled", "1") not in ("0", "no", "false") else []
-
-
-def _deb822_urls(stanza: str) -> List[str]:
-    values = _pairs(stanza, ":")
-    return values.get("uris", "").split() if values.get("enabled", "yes").lower() not in ("no", "false", "0") else []
+    if not path.endswith((".repo", ".sources")):
+        rows = [line.split() for line in text.splitlines() if line.startswith("deb ")]
+        return [word for row in rows for word in row if "://" in word or word.startswith("file:/")]
+    dnf = path.endswith(".repo")
+    found: List[str] = []
+    for section in text.split("[")[1:] if dnf else text.split("\n\n"):
+        values = _pairs(section, "=" if dnf else ":")
+        if values.get("enabled", "yes").lower() not in ("0", "no", "false"):
+            found += values.get("baseurl", "").replace(",", " ").split() if dnf else values.get("uris", "").split()
+    return found
 
 
 def _pairs(text: str, joint: str) -> Dict[str, str]:
@@ -130,16 +119,11 @@ def _pairs(text: str, joint: str) -> Dict[str, str]:
 
 
 def same_place(one: str, other: str) -> bool:
-    return _place(one) == _place(other)
-
-
-def _place(url: str) -> str:
     """http and https lead to the same repository; so do ``…/x86_64``, ``…/x86_64/`` and ``…/x86_64/./``."""
-    place = url.strip().replace("$basearch", "x86_64")
-    for scheme in ("https://", "http://", "file://", "file:"):
-        if place.startswith(scheme):
-            place = ("" if scheme.startswith("http") else "file:") + place[len(scheme):]
-            break
-    while place.endswith(("/", "/.")):
-        place = place[:-1]
-    return place
+    places = []
+    for url in (one, other):
+        place = _WEB.sub("", _FILE.sub("file:", url.strip().replace("$basearch", "x86_64")))
+        while place.endswith(("/", "/.")):
+            place = place[:-1]
+        places.append(place)
+    return places[0] == places[1]

@@ -2,32 +2,34 @@
 """The stack's own kernel modules are the ones that run, and openibd brings them up at boot.
 
 Installing or upgrading a stack puts new modules on disk; the old ones run on until openibd restarts or the node reboots. Which ones
-run is told by the kernel (``observe/stack_modules``). A restart cuts every RDMA user, so it is a class of its own: ``reload``,
+run is told by the kernel (``observe/stack``). A restart cuts every RDMA user, so it is a class of its own: ``reload``,
 ``storage`` where file systems are mounted over RDMA, ``management`` where the node is reached over such an HCA.
 """
 
 import re
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
-from ...catalogue.stacks import VENDOR_STACKS, VendorStack, keeps_stack, vendor_stack
+from ...catalogue.stacks import NVIDIA_DRIVERS, VENDOR_STACKS, VendorStack, keeps_stack, vendor_stack
+from ...formats import sysfs_values
+from ...formats.text import first_of
 from ...host.host import Host
 from ...observe.dkms import INSTALLED, dkms_builds
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
-from ...observe.stack_modules import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
+from ...observe.stack import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
 from ...observe.storage import RdmaStorage, rdma_storage
+from ...rules.gpudirect import MODULES as PEER_MODULES
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem
+from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
 from ..common.units import RELOAD, enabled_unit
-from . import stack_reload
 from .dkms import STACK_MODULES, stack_installed
 
 NAME = "stack"
 DROPIN = "/etc/systemd/system/openibd.service.d/railwright.conf"
-RESTART_SINCE = 244  # systemd: before it a oneshot service with Restart= does not load at all
-NVIDIA_VENDOR, NETWORK = "0x15b3", "0x02"
+UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late")
+RESTART_SECONDS = 600.0  # sixteen functions, each loads its firmware pages
 SOURCE = "NVIDIA (openibd restart after an installation)"
 DROPIN_SOURCE = "AZ (openibd races udev at boot)"
 
@@ -70,11 +72,14 @@ def observe(host: Host, desired: Desired) -> Observed:
     path = module_path(host, kernel, CORE)
     waiting = not installed or (path is not None and FOREIGN_PATH.search(path) is not None)
     nics = _nics(host)
+    builds = [build for build in dkms_builds(host) if build.module in STACK_MODULES]
+    built = {build.module for build in builds if (build.kernel, build.state) == (kernel, INSTALLED)}
+    systemd = re.match(r"systemd ([0-9]{1,18})", host.run(("systemctl", "--version"), 10.0).out) if stack is not None else None
     return Observed(
         observe_modules(host, kernel), bool(nics), any(host.readlink(nic + "/driver") is None for nic in nics), installed,
-        _building(host, kernel), tuple(rdma_storage(host)), stack_reload.loaded_peermem(host),
-        stack_reload.has_unit(host, unit), stack_reload.is_enabled(host, unit), dropin, _systemd(host) if stack is not None else None,
-        _image(host, desired, path, installed) if stack is None or waiting else None)
+        any(build.module not in built for build in builds), tuple(rdma_storage(host)), loaded_peermem(host),
+        has_unit(host, unit), is_enabled(host, unit), dropin,
+        int(systemd.group(1)) if systemd else None, _image(host, desired, path, installed) if stack is None or waiting else None)
 
 
 def _image(host: Host, desired: Desired, path: Optional[str], installed: bool) -> Optional[str]:
@@ -89,20 +94,8 @@ def _image(host: Host, desired: Desired, path: Optional[str], installed: bool) -
 def _nics(host: Host) -> List[str]:
     """Network controllers of NVIDIA's: not other functions of a BlueField, nor virtual functions, which may well wait for a guest."""
     paths = ["/sys/bus/pci/devices/" + name for name in host.listdir("/sys/bus/pci/devices")]
-    return [
-        path for path in paths if host.line(path + "/vendor") == NVIDIA_VENDOR and (host.line(path + "/class") or "").startswith(NETWORK)
-        and host.readlink(path + "/physfn") is None]
-
-
-def _building(host: Host, kernel: str) -> bool:
-    builds = [build for build in dkms_builds(host) if build.module in STACK_MODULES]
-    built = {build.module for build in builds if (build.kernel, build.state) == (kernel, INSTALLED)}
-    return any(build.module not in built for build in builds)
-
-
-def _systemd(host: Host) -> Optional[int]:
-    found = re.match(r"systemd ([0-9]{1,18})", host.run(("systemctl", "--version"), 10.0).out)
-    return int(found.group(1)) if found else None
+    return [path for path in paths if host.line(path + "/vendor") == "0x15b3" and (host.line(path + "/class") or "").startswith("0x02")
+            and host.readlink(path + "/physfn") is None]
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -121,20 +114,17 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 def dropin_text(systemd: Optional[int]) -> str:
     text = HEADER + "[Unit]\nWants=systemd-udev-settle.service\nAfter=systemd-udev-settle.service\n"
-    if systemd is not None and systemd >= RESTART_SINCE:
+    if systemd is not None and systemd >= 244:  # before it a oneshot service with Restart= does not load at all
         text += "\n[Service]\nRestart=on-failure\nRestartSec=5\n"
     return text
 
 
 def _in_use(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
     """The wanted modules are loaded, and they are those on disk."""
-    if not needs_reload(observed):
-        return []
-    before = state_of(observed, stack.name)
-    return stack_reload.plan_reload(NAME, desired.identity, stack, desired.reboot, observed, before, SOURCE)
+    return _plan_reload(desired, stack, observed) if needs_reload(observed) else []
 
 
-def needs_reload(observed: Any) -> bool:
+def needs_reload(observed: Observed) -> bool:
     """Also when packages or builds are still to come and old modules run: the plan must hold what the new ones will need."""
     loaded = [module for module in observed.modules if module.loaded is not None]
     if not observed.installed:
@@ -144,7 +134,7 @@ def needs_reload(observed: Any) -> bool:
     return observed.unbound or any(module.stale and module.foreign for module in loaded)
 
 
-def state_of(observed: Any, package_name: Optional[str]) -> str:
+def state_of(observed: Observed, package_name: Optional[str]) -> str:
     """What runs, in words: ``inbox``, ``doca 25.10-1.7.1; on disk 25.10-2.4.1``, ``not loaded``."""
     core = next((module for module in observed.modules if module.loaded is not None), None)
     if core is None or core.loaded is None:
@@ -188,3 +178,45 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     if not observed.hardware and observed.installed:
         found.append("stack: no NVIDIA NIC on this node; only loaded modules of %s are looked at" % desired.stack.name)
     return found
+
+
+def _plan_reload(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
+    """Who would notice, what has to let go first, and how. The heaviest class that applies: management over storage over reload."""
+    what, before, after = "kernel modules of %s in use" % stack.name, state_of(observed, stack.name), "%s %s" % (stack.name, stack.release)
+    if desired.reboot or (not observed.unit and observed.installed):
+        why = "rdma_stack_activation: the new modules come into use by a reboot" if desired.reboot else \
+            "%s is not on this node, so only a reboot brings them in" % stack.unit
+        return [Change(NAME, what, before, after, "reboot", why, SOURCE, ())]
+    disruption = "storage" if observed.storage else "reload"
+    why = "the loaded modules are not the stack's on disk; a restart cuts every RDMA user"
+    if observed.storage:
+        why += "; in use over RDMA: " + first_of(["%s %s" % (item.kind, item.where) for item in observed.storage], 3)
+    management = [nic.name for nic in desired.identity.nics if nic.management and nic.driver in NVIDIA_DRIVERS]
+    if management:
+        disruption, why = "management", "%s; the node is reached over %s, which goes down meanwhile" % (why, first_of(management, 3))
+    ops: List[Op] = []
+    if observed.peermem is not None:
+        ops.append(run(("modprobe", "-r", observed.peermem[0]), (("modprobe", observed.peermem[0]),)))
+    # The packages stay whatever becomes of the rest of the transaction, so there is no way back to the modules before.
+    ops.append(run(("systemctl", "restart", stack.unit), (("true",),), RESTART_SECONDS))
+    return [Change(NAME, what, before, after, disruption, why, SOURCE, tuple(ops))]
+
+
+def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:
+    """The peer memory module that is loaded, with its reference count: memory that is registered right now."""
+    name = next((name for name in PEER_MODULES.values() if host.exists("/sys/module/" + name)), None)
+    return None if name is None else (name, sysfs_values.integer(host.line("/sys/module/%s/refcnt" % name)) or 0)
+
+
+def has_unit(host: Host, unit: str) -> bool:
+    """From a package, or made by systemd of the old init script."""
+    return any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES)
+
+
+def is_enabled(host: Host, unit: str) -> bool:
+    """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
+    base = UNIT_DIRECTORIES[0]
+    targets = [name for name in host.listdir(base) if name.endswith((".wants", ".requires"))]
+    if any(host.readlink("%s/%s/%s" % (base, name, unit)) is not None for name in targets):
+        return True
+    return has_unit(host, unit) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"

@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ...catalogue.stacks import DKMS, keeps_stack, stack_of, vendor_stack
 from ...observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
-from ...observe.stack_modules import INBOX, UNKNOWN
-from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...observe.stack import INBOX, UNKNOWN
+from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, unreadable, verdict
 from ...types import Verdict
 
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
@@ -21,12 +21,13 @@ def judge_stack(seen: Inspection) -> List[Verdict]:
         return []
     node, facts, vendor, kept = seen.node, seen.facts, wants_vendor(seen), keeps_stack(seen.spec)
     modules = judged_modules(seen)
-    verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
     wanted = stack_of(seen.spec, seen.identity) if vendor else None if kept else INBOX
-    verdicts += _origin(Where(node, None, None, "kernel modules"), facts, wanted)
+    verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
+    verdicts += _origin(Where(node, None, None, "kernel modules"), (facts.get("stack") or {}).get("modules") or {}, wanted)
     if modules or vendor:
-        verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts))
-        verdicts.append(_secure_boot(Where(node, None, None, "Secure Boot"), facts, modules))
+        boot = facts.get("boot") or {}
+        verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts.get("kernel"), boot))
+        verdicts.append(_secure_boot(Where(node, None, None, "Secure Boot"), boot, modules))
     return verdicts
 
 
@@ -37,21 +38,24 @@ def judge_builds(seen: Inspection) -> List[Verdict]:
 
 
 def judge_packages(seen: Inspection) -> List[Verdict]:
-    return [] if seen.identity.has("container") else _half_installed(seen.node, seen.facts, wants_vendor(seen))
+    if seen.identity.has("container"):
+        return []
+    vendor, half = wants_vendor(seen), (seen.facts.get("stack") or {}).get("half_installed")
+    if not half and not vendor:
+        return []
+    names = ", ".join(half or ())
+    return [decided(
+        "stack.packages", Where(seen.node, None, None, "packages"),
+        (half is None, "unknown", "installed", None, UNREADABLE % "dpkg's database"),
+        (half, "fail", "installed", names, "dpkg has not finished with %s" % names),
+        (True, "pass", "installed", "installed", "no package of the stack is half installed"))]
 
 
 def judged_modules(seen: Inspection) -> Dict[str, List[Mapping[str, Any]]]:
-    return relevant_modules(seen.facts, wants_vendor(seen) or keeps_stack(seen.spec))
-
-
-def wants_vendor(seen: Inspection) -> bool:
-    return vendor_stack(seen.spec, seen.identity) is not None
-
-
-def relevant_modules(facts: Mapping[str, Any], vendor: bool) -> Dict[str, List[Mapping[str, Any]]]:
-    """DKMS's builds by module: of the stack where a vendor's is wanted, of the GPU driver and what goes with it."""
+    """DKMS's builds by module: of the stack where a vendor's is wanted or kept, of the GPU driver and what goes with it."""
+    vendor = wants_vendor(seen) or keeps_stack(seen.spec)
     found: Dict[str, List[Mapping[str, Any]]] = {}
-    for build in facts.get("dkms") or []:
+    for build in seen.facts.get("dkms") or []:
         name = build["module"]
         if (vendor and name in STACK_MODULES) or any(pattern.match(name) for pattern in (GPU_DRIVER, PEER_MEMORY, GDRCOPY, ERDMA)):
             found.setdefault(name, []).append(build)
@@ -59,11 +63,8 @@ def relevant_modules(facts: Mapping[str, Any], vendor: bool) -> Dict[str, List[M
     return {name: builds for name, builds in found.items() if not PEER_MEMORY.match(name) or any(build["kernel"] for build in builds)}
 
 
-def _missing(modules: Mapping[str, Sequence[Mapping[str, Any]]], kernel: Any) -> List[str]:
-    """MODULE/VERSION of those that DKMS has not installed for a kernel."""
-    return [
-        "%s/%s" % (name, builds[-1]["version"]) for name, builds in sorted(modules.items())
-        if not any(build["kernel"] == kernel and build["state"] == INSTALLED for build in builds)]
+def wants_vendor(seen: Inspection) -> bool:
+    return vendor_stack(seen.spec, seen.identity) is not None
 
 
 def _next_kernel(where: Where, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]], vendor: bool) -> List[Verdict]:
@@ -73,18 +74,17 @@ def _next_kernel(where: Where, facts: Mapping[str, Any], modules: Mapping[str, S
         return [unreadable("kernel.newest", where, running, "the kernel of the next boot")] if modules or vendor else []
     if following == running:
         return [verdict("kernel.newest", where, "pass", running, following, "the next boot starts %s, which is running" % following)]
-    said = "the next boot starts %s (%s), running is %s" % (following, boot.get("next_source"), running)
-    missing = _missing(modules, following)
+    missing = ["%s/%s" % (name, builds[-1]["version"]) for name, builds in sorted(modules.items())
+               if not any((build["kernel"], build["state"]) == (following, INSTALLED) for build in builds)]
     if missing:
-        said += ": without %s, which DKMS has not built for it" % ", ".join(missing)
-        return [verdict("kernel.newest", where, "fail", running, following, said)]
-    if modules:
-        said += "; every DKMS module is built for it: reboot when it suits"
-    elif vendor:
-        said += "; whether the stack has modules for it is not known"
+        more = ": without %s, which DKMS has not built for it" % ", ".join(missing)
+    elif modules:
+        more = "; every DKMS module is built for it: reboot when it suits"
     else:
-        said += "; no module here is built for one kernel only"
-    return [verdict("kernel.newest", where, "warn" if modules or vendor else "pass", running, following, said)]
+        more = "; whether the stack has modules for it is not known" if vendor else "; no module here is built for one kernel only"
+    status = "fail" if missing else "warn" if modules or vendor else "pass"
+    return [verdict("kernel.newest", where, status, running, following, "the next boot starts %s (%s), running is %s%s" % (
+        following, boot.get("next_source"), running, more))]
 
 
 def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Verdict]:
@@ -107,70 +107,47 @@ def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Ma
     return [verdict("stack.dkms", whole, "pass", INSTALLED, INSTALLED, "%s for %s" % (", ".join(sorted(modules)), running))]
 
 
-def _origin(where: Where, facts: Mapping[str, Any], expected: Optional[str]) -> List[Verdict]:
+def _origin(where: Where, modules: Mapping[str, Any], expected: Optional[str]) -> List[Verdict]:
     """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come.
 
     ``expected`` None: whoever's are there stay (eRDMA, rdma_stack auto).
     """
-    modules = (facts.get("stack") or {}).get("modules") or {}
-    found = modules.get("origin")
-    if found is None:
-        quiet = expected in (None, INBOX)
-        return [] if quiet else [verdict("stack.modules", where, "skipped", expected, None, "no module of the RDMA stack is loaded")]
-    label = " ".join(part for part in (found, modules.get("version")) if part)
-    if modules.get("stale"):
-        return [verdict("stack.modules", where, "fail", expected, label, "%s: loaded is %s, on disk is %s; restart openibd or reboot" % (
-            ", ".join(modules["stale"]), label, modules.get("on_disk") or "the kernel's own"))]
-    if found == UNKNOWN:
-        said = "the modules come from %s and carry no vendor's version" % modules.get("path")
-        return [verdict("stack.modules", where, "unknown", expected, label, said)]
-    if expected is not None and found != expected:
-        said = "the modules of %s run, wanted are those of %s" % (label, expected)
-        return [verdict("stack.modules", where, "fail", expected, label, said)]
-    return [verdict("stack.modules", where, "pass", expected, label, "the modules of %s run" % label)]
-
-
-def _half_installed(node: str, facts: Mapping[str, Any], vendor: bool) -> List[Verdict]:
-    where = Where(node, None, None, "packages")
-    half = (facts.get("stack") or {}).get("half_installed")
-    if half is None:
-        return [unreadable("stack.packages", where, "installed", "dpkg's database")] if vendor else []
-    if half:
-        return [verdict("stack.packages", where, "fail", "installed", ", ".join(half), "dpkg has not finished with %s" % ", ".join(half))]
-    if not vendor:
+    found, stale = modules.get("origin"), modules.get("stale") or ()
+    if found is None and expected in (None, INBOX):
         return []
-    return [verdict("stack.packages", where, "pass", "installed", "installed", "no package of the stack is half installed")]
+    label = " ".join(part for part in (found, modules.get("version")) if part)
+    return [decided(
+        "stack.modules", where,
+        (found is None, "skipped", expected, None, "no module of the RDMA stack is loaded"),
+        (stale, "fail", expected, label, "%s: loaded is %s, on disk is %s; restart openibd or reboot" % (
+            ", ".join(stale), label, modules.get("on_disk") or "the kernel's own")),
+        (found == UNKNOWN, "unknown", expected, label, "the modules come from %s and carry no vendor's version" % modules.get("path")),
+        (expected not in (None, found), "fail", expected, label, "the modules of %s run, wanted are those of %s" % (label, expected)),
+        (True, "pass", expected, label, "the modules of %s run" % label))]
 
 
-def _headers(where: Where, facts: Mapping[str, Any]) -> Verdict:
+def _headers(where: Where, running: Optional[str], boot: Mapping[str, Any]) -> Verdict:
     """A warning: what is built works without, the next update of the stack does not."""
-    boot = facts.get("boot") or {}
     kernels = {kernel["release"]: kernel["headers"] for kernel in boot.get("kernels") or []}
-    asked = [release for release in (facts.get("kernel"), boot.get("next")) if release in kernels]
-    lacking = sorted({str(release) for release in asked if not kernels[release]})
-    if not asked:
-        return unreadable("stack.headers", where, "installed", "the installed kernels")
-    if lacking:
-        said = "no headers for %s: DKMS cannot build for it" % ", ".join(lacking)
-        return verdict("stack.headers", where, "warn", "installed", "missing", said)
-    said = "headers are there for %s" % ", ".join(sorted({str(release) for release in asked}))
-    return verdict("stack.headers", where, "pass", "installed", "installed", said)
+    asked = sorted({str(release) for release in (running, boot.get("next")) if release in kernels})
+    lacking = [release for release in asked if not kernels[release]]
+    return decided(
+        "stack.headers", where,
+        (not asked, "unknown", "installed", None, UNREADABLE % "the installed kernels"),
+        (lacking, "warn", "installed", "missing", "no headers for %s: DKMS cannot build for it" % ", ".join(lacking)),
+        (True, "pass", "installed", "installed", "headers are there for %s" % ", ".join(asked)))
 
 
-def _secure_boot(where: Where, facts: Mapping[str, Any], modules: Mapping[str, Any]) -> Verdict:
+def _secure_boot(where: Where, boot: Mapping[str, Any], modules: Mapping[str, Any]) -> Verdict:
     """With Secure Boot the kernel loads signed modules only; DKMS signs with a key that the machine's owner has to enrol."""
-    boot = facts.get("boot") or {}
     on, enrolled = boot.get("secure_boot"), boot.get("mok_enrolled")
-    if not modules:
-        return verdict("stack.secure_boot", where, "skipped", None, on, "no module here is built by DKMS")
-    if on is None:
-        return unreadable("stack.secure_boot", where, "off, or DKMS's key enrolled", "Secure Boot")
-    if not on:
-        return verdict("stack.secure_boot", where, "pass", None, "off", "Secure Boot is off: any module loads")
-    if enrolled is None:
-        return unreadable("stack.secure_boot", where, "DKMS's key enrolled", "whether DKMS's key is enrolled (mokutil)")
-    if enrolled:
-        said = "Secure Boot is on and the key that DKMS signs with is enrolled"
-        return verdict("stack.secure_boot", where, "pass", "enrolled", "enrolled", said)
-    said = "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at boot"
-    return verdict("stack.secure_boot", where, "fail", "enrolled", "not enrolled", said)
+    return decided(
+        "stack.secure_boot", where,
+        (not modules, "skipped", None, on, "no module here is built by DKMS"),
+        (on is None, "unknown", "off, or DKMS's key enrolled", None, UNREADABLE % "Secure Boot"),
+        (not on, "pass", None, "off", "Secure Boot is off: any module loads"),
+        (enrolled is None, "unknown", "DKMS's key enrolled", None, UNREADABLE % "whether DKMS's key is enrolled (mokutil)"),
+        (enrolled, "pass", "enrolled", "enrolled", "Secure Boot is on and the key that DKMS signs with is enrolled"),
+        (True, "fail", "enrolled", "not enrolled", (
+            "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at "
+            "boot")))

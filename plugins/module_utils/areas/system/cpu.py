@@ -5,7 +5,8 @@ A virtual machine usually has no cpufreq, and in a container the governor belong
 the machine below: nothing is wanted there.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from collections import Counter
+from typing import List, NamedTuple, Optional, Tuple
 
 from ...formats.outside import is_digits
 from ...formats.sysfs_values import natural_key
@@ -50,15 +51,9 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 def observe(host: Host, desired: Desired) -> Observed:
     if desired.unit is None:
         return Observed((), None)
-    policies = [
-        Policy(
-            directory + "/scaling_governor",
-            host.line(directory + "/scaling_governor"),
-            tuple((host.line(directory + "/scaling_available_governors") or "").split()),
-        )
-        for directory in policy_directories(host)
-    ]
-    return Observed(tuple(policies), observe_unit(host, desired.unit))
+    policies = tuple(Policy(place + "/scaling_governor", host.line(place + "/scaling_governor"),
+                            tuple((host.line(place + "/scaling_available_governors") or "").split())) for place in policy_directories(host))
+    return Observed(policies, observe_unit(host, desired.unit))
 
 
 def policy_directories(host: Host) -> List[str]:
@@ -76,10 +71,10 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes: List[Change] = []
     wrong = [policy for policy in observed.policies if policy.governor != desired.governor]
     if wrong:
-        changes.append(Change(
-            NAME, "CPU governor", tally(observed.policies), {desired.governor: len(observed.policies)}, "none", WHY, SOURCE,
-            tuple(set_value(policy.path, desired.governor) for policy in wrong),
-        ))
+        # How many policies have which governor: what people compare on 256 CPUs.
+        before = dict(Counter(policy.governor or "unknown" for policy in observed.policies))
+        changes.append(Change(NAME, "CPU governor", before, {desired.governor: len(observed.policies)}, "none", WHY, SOURCE,
+                              tuple(set_value(policy.path, desired.governor) for policy in wrong)))
     return changes + plan_unit(NAME, desired.unit, observed.unit, WHY + " (after a reboot)", SOURCE)
 
 
@@ -90,15 +85,6 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
         return []
     return [Problem(NAME, "host_tuning_governor", "this node has no governor %r; %s offers %s" % (
         desired.governor, lacking[0].path.split("/")[-2], ", ".join(lacking[0].available)))]
-
-
-def tally(policies: Tuple[Policy, ...]) -> Dict[str, int]:
-    """How many policies have which governor: what people compare on 256 CPUs."""
-    counts: Dict[str, int] = {}
-    for policy in policies:
-        name = policy.governor or "unknown"
-        counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def unit_text(governor: str) -> str:

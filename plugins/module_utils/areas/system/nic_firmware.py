@@ -4,102 +4,31 @@
 A parameter has three values: ``set`` changes the one for the next boot, and only a reset makes it current. So a parameter is
 two Changes: the next boot's value (class firmware, undone by setting the old one again), and the reboot that loads it. A record
 of the boot in which we set it tells a reboot that did not help (some parameters need the power off) from one that has not been.
+A NIC is flashed only to the version that the inventory names for its board, only from the image that it vouches for.
 """
 
 import hashlib
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
-from ...observe.firmware import (
-    CONFIG_TOOLS,
-    FLASH_TOOLS,
-    Config,
-    Flash,
-    argument_of,
-    board_of,
-    device_of,
-    find_tool,
-    is_guest_function,
-    query_config,
-    query_flash,
-    same_value,
-)
+from ...observe import firmware
+from ...observe.firmware import CONFIG_TOOLS, FLASH_TOOLS, Config, Flash, argument_of, device_of, find_tool, same_value
+from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, no_expectation, unreadable
 from ...spec.model import Spec
-from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, run, write_file
+from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, Verdict, run, write_file
 from ..common.package_changes import package_change
-from .pci import rail_functions
-
-# Flashing a NIC: only to the version that the inventory names for its board, only from the image that it vouches for.
-#
-# The image that is in flash is read out first and kept, so that a failed apply can put it back. The new one runs after a reset.
+from .pci import Rail, rail_functions
 
 IMAGES = "/var/lib/railwright/firmware"
 FLASH_SECONDS = 1800.0  # minutes over PCIe configuration cycles, more on a busy machine; a flash must never be cut short
 FLASH_SOURCE = "mstflint(1): burn, ri"
-
-
-class Target(NamedTuple):
-    """One NIC: its first function that carries a rail."""
-
-    pci: str
-    label: str
-    rail: str
-
-    @property
-    def text(self) -> str:
-        return "NIC %s of %s" % (device_of(self.pci), self.label)
-
-
-class Board(NamedTuple):
-    """``flash``: None where nobody could be asked (no tool yet)."""
-
-    nic: Target
-    psid: str
-    running: Optional[str]
-    flash: Optional[str]
-    wanted: Optional[str]
-    image: Optional[Dict[str, str]]
-
-
-def image_path(psid: str, version: str) -> str:
-    return "%s/%s-%s.bin" % (IMAGES, psid, version)
-
-
-def plan_flash(board: Board, tool: str) -> List[Change]:
-    if board.wanted is None or (board.running == board.wanted and board.flash in (None, board.wanted)):
-        return []
-    changes: List[Change] = []
-    if board.flash != board.wanted:
-        if board.image is None:
-            return []  # judged, not flashed; see notes and the verdict firmware.version
-        kept = "%s/%s-%s.before.bin" % (IMAGES, board.nic.pci.replace(":", "-"), board.flash or board.running or "unknown")
-        start = (tool, "-d", board.nic.pci)
-        read = run(start + ("ri", kept), (("rm", "-f", kept),), FLASH_SECONDS)
-        burn = run(start + ("-i", image_path(board.psid, board.wanted), "-y", "burn"), (start + ("-i", kept, "-y", "burn"),), FLASH_SECONDS)
-        changes.append(_change(board.nic, "firmware %s in flash" % board.psid, board.flash or board.running, board.wanted,
-                               "nic_firmware_versions", FLASH_SOURCE, (read, burn), Subject(FIRMWARE, board.psid)))
-    if board.running != board.wanted:
-        changes.append(_change(board.nic, "firmware %s in effect" % board.psid, board.running, board.wanted,
-                               "nic_firmware_versions; the NIC runs what is in flash after a reset", FLASH_SOURCE))
-    return changes
-
-
-def _change(
-    nic: Target, what: str, before: Optional[str], after: str, why: str, source: str, ops: Tuple[Op, ...] = (),
-    subject: Optional[Subject] = None,
-) -> Change:
-    """With ``ops`` what the next boot finds, without them that boot."""
-    return Change(NAME, "%s on %s" % (what, nic.text), before, after, "firmware" if ops else "reboot", why, source, ops,
-                  subject or Subject(PCI, nic.pci), AT_BOOT if ops else NOW, nic.rail)
-
-
 NAME = "nic_firmware"
 DRIVERS = ("mlx5_core", "mlx4_core")
 STATE = "/var/lib/railwright/nic-firmware"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-SET_SECONDS = 120.0
 SOURCE = "mstconfig(1): set changes the next boot's value"
 WHY = "nic_firmware_config"
+REBOOT = "what is in flash runs after a reboot"
 HIDDEN = "Some show only while ADVANCED_PCI_SETTINGS is 1 and loaded."
 
 
@@ -107,12 +36,12 @@ class Desired(NamedTuple):
     config: Tuple[Tuple[str, Any], ...]  # in the order of the inventory: some parameters need others first
     versions: Dict[str, str]
     images: Dict[str, Dict[str, str]]
-    nics: Tuple[Target, ...]
+    nics: Tuple[Rail, ...]  # of each NIC the first function that carries a rail
     left_out: Tuple[str, ...]
 
 
 class Nic(NamedTuple):
-    target: Target
+    target: Rail
     guest: bool  # a virtual function
     psid: Optional[str]
     running: Optional[str]
@@ -134,10 +63,10 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     wanted = bool(config or spec["nic_firmware_versions"])
     drivers = {nic.pci: nic.driver for nic in identity.nics}
     drivers.update({hca.pci: hca.driver for hca in identity.hcas})
-    nics: Dict[str, Target] = {}
+    nics: Dict[str, Rail] = {}
     for rail in rail_functions(spec, identity):
         if wanted and drivers.get(rail.pci) in DRIVERS:
-            nics.setdefault(device_of(rail.pci), Target(*rail))
+            nics.setdefault(device_of(rail.pci), rail)
     notes: List[str] = []
     if wanted and identity.has("container"):
         notes.append("firmware of NICs is left alone: in a container they belong to the machine below")
@@ -153,20 +82,24 @@ def observe(host: Host, desired: Desired) -> Observed:
     return Observed(nics, tools[0], tools[1], host.line(BOOT_ID) or "")
 
 
-def _observe_nic(host: Host, target: Target, desired: Desired, tools: Tuple[Optional[str], Optional[str]]) -> Nic:
-    if is_guest_function(host, target.pci):
+def _observe_nic(host: Host, target: Rail, desired: Desired, tools: Tuple[Optional[str], Optional[str]]) -> Nic:
+    if firmware.is_guest_function(host, target.pci):
         return Nic(target, True, None, None, None, None, None, {})
-    psid, running = board_of(host, target.pci)
+    psid, running = firmware.board_of(host, target.pci)
     names = tuple(name for name, _value in desired.config)
-    config = query_config(host, tools[0], target.pci, names) if names and tools[0] is not None else None
+    config = firmware.query_config(host, tools[0], target.pci, names) if names and tools[0] is not None else None
     version = desired.versions.get(psid or "")
-    flash = query_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
+    flash = firmware.query_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
     image: Optional[str] = None
     if psid in desired.images and version not in (running, None):
         data = host.read_bytes(image_path(str(psid), str(version)), 256 * 1024 * 1024)
         image = hashlib.sha256(data).hexdigest() if data is not None else None
     records = {name: (host.line(record_path(target.pci, name)) or "") for name in names}
     return Nic(target, False, psid, running, config, flash, image, records)
+
+
+def _name_of(nic: Rail) -> str:
+    return "NIC %s of %s" % (device_of(nic.pci), nic.label)
 
 
 def record_path(address: str, name: str) -> str:
@@ -180,20 +113,45 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
             continue
         for name, wanted in desired.config:
             changes += _plan_parameter(nic, name, wanted, observed)
-        changes += plan_flash(_board(nic, desired), observed.flash_tool or FLASH_TOOLS[0])
-    if _asks(changes) and (observed.config_tool is None or observed.flash_tool is None):
+        changes += plan_flash(nic, desired, observed.flash_tool or FLASH_TOOLS[0])
+    if any(not change.external for change in changes) and (observed.config_tool is None or observed.flash_tool is None):
         changes.insert(0, package_change(NAME, "mstflint", None, PRESENT, "brings mstconfig and mstflint", "mstflint"))
     return changes
 
 
-def _asks(changes: List[Change]) -> bool:
-    return any(not change.external for change in changes)
+def plan_flash(nic: Nic, desired: Desired, tool: str) -> List[Change]:
+    """The image that is in flash is read out first and kept, so that a failed apply can put it back. The new one runs after a reset."""
+    psid, running, wanted = nic.psid or "", nic.running, desired.versions.get(nic.psid or "")
+    flash = nic.flash.flash if nic.flash is not None else None  # None: nobody could be asked (no tool yet)
+    if wanted is None or (running == wanted and flash in (None, wanted)):
+        return []
+    changes: List[Change] = []
+    if flash != wanted:
+        if psid not in desired.images:
+            return []  # judged, not flashed; see notes and the verdict firmware.version
+        kept = "%s/%s-%s.before.bin" % (IMAGES, nic.target.pci.replace(":", "-"), flash or running or "unknown")
+        start = (tool, "-d", nic.target.pci)
+        read = run(start + ("ri", kept), (("rm", "-f", kept),), FLASH_SECONDS)
+        burn = run(start + ("-i", image_path(psid, wanted), "-y", "burn"), (start + ("-i", kept, "-y", "burn"),), FLASH_SECONDS)
+        changes.append(_change(nic.target, "firmware %s in flash" % psid, flash or running, wanted, "nic_firmware_versions", FLASH_SOURCE,
+                               (read, burn), Subject(FIRMWARE, psid)))
+    if running != wanted:
+        changes.append(_change(nic.target, "firmware %s in effect" % psid, running, wanted,
+                               "nic_firmware_versions; the NIC runs what is in flash after a reset", FLASH_SOURCE))
+    return changes
 
 
-def _board(nic: Nic, desired: Desired) -> Board:
-    psid = nic.psid or ""
-    flash = nic.flash.flash if nic.flash is not None else None
-    return Board(nic.target, psid, nic.running, flash, desired.versions.get(psid), desired.images.get(psid))
+def image_path(psid: str, version: str) -> str:
+    return "%s/%s-%s.bin" % (IMAGES, psid, version)
+
+
+def _change(
+    nic: Rail, what: str, before: Optional[str], after: str, why: str, source: str, ops: Tuple[Op, ...] = (),
+    subject: Optional[Subject] = None,
+) -> Change:
+    """With ``ops`` what the next boot finds, without them that boot."""
+    return Change(NAME, "%s on %s" % (what, _name_of(nic)), before, after, "firmware" if ops else "reboot", why, source, ops,
+                  subject or Subject(PCI, nic.pci), AT_BOOT if ops else NOW, nic.name)
 
 
 def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> List[Change]:
@@ -213,7 +171,7 @@ def _plan_parameter(nic: Nic, name: str, wanted: Any, observed: Observed) -> Lis
         undo = (start + ("%s=%s" % (name, old),),) if old is not None else ()
         record = write_file(record_path(nic.target.pci, name), "%s %s\n" % (observed.boot, written), 0o600)
         changes.append(_change(nic.target, name + " at next boot", before, written, WHY, SOURCE,
-                               (run(start + ("%s=%s" % (name, written),), undo, SET_SECONDS), record)))
+                               (run(start + ("%s=%s" % (name, written),), undo), record)))
     elif _rebooted_in_vain(nic, name, written, observed):
         return []  # another reboot would not help either; see notes, and the verdict firmware.config
     if changes or (current is not None and not same_value(wanted, current)):
@@ -237,24 +195,24 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
             found += _config_conflicts(nic, nic.config, desired)
         image = desired.images.get(nic.psid or "")
         if image is not None and nic.image is not None and nic.image != image["sha256"]:
-            found.append(Problem(NAME, nic.target.text, "the image for %s in %s has the SHA-256 %s, not %s of nic_firmware_images; "
+            found.append(Problem(NAME, _name_of(nic.target), "the image for %s in %s has the SHA-256 %s, not %s of nic_firmware_images; "
                                  "remove it" % (nic.psid, IMAGES, nic.image, image["sha256"])))
     return found
 
 
 def _config_conflicts(nic: Nic, config: Config, desired: Desired) -> List[Problem]:
     if config.failure is not None:
-        return [Problem(NAME, nic.target.text, "its configuration cannot be read: %s" % config.failure)]
+        return [Problem(NAME, _name_of(nic.target), "its configuration cannot be read: %s" % config.failure)]
     found: List[Problem] = []
     for name, _wanted in desired.config:
         value = config.values.get(name)
         if name in config.errors or value is None or value.next is None:
-            firmware = "%s %s" % (nic.psid or "PSID unknown", nic.running or "version unknown")
+            known = "%s %s" % (nic.psid or "PSID unknown", nic.running or "version unknown")
             said = " (%s)" % config.errors[name] if name in config.errors else ""
-            found.append(Problem(NAME, nic.target.text, "its firmware, %s, has no parameter %s%s; take it out of nic_firmware_config, or "
-                                 "update the firmware. %s" % (firmware, name, said, HIDDEN)))
+            found.append(Problem(NAME, _name_of(nic.target), "its firmware, %s, has no parameter %s%s; take it out of nic_firmware_config, "
+                                 "or update the firmware. %s" % (known, name, said, HIDDEN)))
         elif value.next.startswith("Array["):
-            found.append(Problem(NAME, nic.target.text, "%s is an array, %s; name its elements: %s[0] …" % (name, value.next, name)))
+            found.append(Problem(NAME, _name_of(nic.target), "%s is an array, %s; name its elements: %s[0] …" % (name, value.next, name)))
     return found
 
 
@@ -263,15 +221,69 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     for nic in observed.nics:
         if nic.guest:
             said.append("firmware of %s is left alone: it is a virtual function, and the NIC's firmware is the hypervisor's" % (
-                nic.target.text))
+                _name_of(nic.target)))
             continue
         for name, wanted in desired.config:
             if nic.config is not None and name in nic.config.values and _rebooted_in_vain(nic, name, argument_of(wanted), observed):
                 said.append("%s on %s is set to %s and still %s after a reboot: it needs the power off (a cold start), or mstfwreset" % (
-                    name, nic.target.text, argument_of(wanted), nic.config.values[name].current))
+                    name, _name_of(nic.target), argument_of(wanted), nic.config.values[name].current))
         version = desired.versions.get(nic.psid or "")
         if version is not None and version != nic.running and nic.psid not in desired.images and (
                 nic.flash is None or nic.flash.flash != version):
             said.append("firmware of %s is %s, not %s: nic_firmware_images has no image for %s, so it is judged and not flashed" % (
-                nic.target.text, nic.running, version, nic.psid))
+                _name_of(nic.target), nic.running, version, nic.psid))
     return said
+
+
+def judge_firmware(seen: Inspection) -> List[Verdict]:
+    """Each NIC once: two ports have one firmware."""
+    verdicts: List[Verdict] = []
+    judged: List[str] = []
+    for hca in seen.facts.get("hcas") or []:
+        address = hca.get("pci_address")
+        if address is None or hca.get("vendor_id") != "0x15b3" or device_of(address) in judged:
+            continue
+        judged.append(device_of(address))
+        where = Where(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
+        stored = hca.get("firmware") or {}
+        if seen.spec["nic_firmware_versions"]:
+            verdicts.append(_version(where, seen.spec, hca, stored.get("flash")))
+        verdicts += _config(where, seen.spec, stored.get("config"))
+    return verdicts
+
+
+def _version(where: Where, spec: Spec, hca: Mapping[str, Any], flash: Optional[str]) -> Verdict:
+    psid, running = hca.get("board_id"), hca.get("fw_ver")
+    wanted = spec["nic_firmware_versions"].get(psid or "")
+    if wanted is None:
+        return no_expectation("firmware.version", where, "nic_firmware_versions.%s" % (psid or "PSID"), running)
+    image = "apply flashes it, with consent to firmware" if psid in spec["nic_firmware_images"] else (
+        "flash it by hand, or name an image in nic_firmware_images.%s" % psid)
+    return decided(
+        "firmware.version", where,
+        (running is None, "unknown", wanted, None, UNREADABLE % "the firmware's version"),
+        (running == wanted and flash in (None, wanted), "pass", wanted, running, "firmware of %s is %s" % (psid, running)),
+        (running == wanted, "fail", wanted, flash, "runs %s, but %s is in flash: %s" % (running, flash, REBOOT)),
+        (flash == wanted, "fail", wanted, running, "runs %s, and %s is in flash: %s" % (running, flash, REBOOT)),
+        (True, "fail", wanted, running, "firmware of %s is %s, not %s: %s" % (psid, running, wanted, image)))
+
+
+def _config(where: Where, spec: Spec, config: Optional[Mapping[str, Mapping[str, Any]]]) -> List[Verdict]:
+    """What is in effect now. A parameter that facts do not show is at its default: if another value is wanted, the plan says so."""
+    wanted = spec["nic_firmware_config"]
+    if wanted and config is None:
+        return [unreadable("firmware.config", where, dict(wanted), "the stored configuration (it needs root and mstconfig)")]
+    verdicts: List[Verdict] = []
+    for name, value in wanted.items():
+        found = (config or {}).get(name)
+        if found is None:
+            continue
+        current, following = found.get("current"), found.get("next")
+        verdicts.append(decided(
+            "firmware.config", where._replace(subject="%s of %s" % (name, where.subject)),
+            (current is None, "unknown", value, None, UNREADABLE % "the value in effect"),
+            (same_value(value, current), "pass", value, current, "%s is %s" % (name, current)),
+            (same_value(value, following), "fail", value, current,
+             "%s is %s and will be %s after a reboot; if one has been, it needs the power off (a cold start)" % (name, current, following)),
+            (True, "fail", value, current, "%s is %s, not %s: apply sets it, with consent to firmware" % (name, current, value))))
+    return verdicts

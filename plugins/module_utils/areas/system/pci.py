@@ -9,9 +9,19 @@ belongs to the machine below: nothing is done there, and ``notes`` say so.
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ...host.host import Host
-from ...observe.iommu import command_line, pci_locked
-from ...observe.pci import bridges_above, config_of, passed_through, path_above
-from ...observe.pci_config import DEVCTL_READ_REQUEST, DEVCTL_RELAXED, ConfigSpace, acs_names, read_request_code
+from ...observe.pci import (
+    DEVCTL_READ_REQUEST,
+    DEVCTL_RELAXED,
+    ConfigSpace,
+    acs_names,
+    bridges_above,
+    command_line,
+    config_of,
+    passed_through,
+    path_above,
+    pci_locked,
+    read_request_code,
+)
 from ...spec.match import match_rails
 from ...spec.model import Spec
 from ...types import PCI, PRESENT, Change, Identity, Problem, Subject, run
@@ -20,52 +30,16 @@ from ..common.package_changes import package_change
 from ..common.units import DIRECTORY, Unit, UnitState, observe_unit, plan_unit, removed_unit, systemctl
 from ..kernel import kernel_args
 
-# The unit that sets PCI registers again at every boot, and takes itself away when nothing is to be set any more.
-
 UNIT = "railwright-pci.service"
 SETPCI = ("setpci",)
 WHY = "PCI registers are forgotten at a reset"
 SOURCE = "choice: NVIDIA's and OCI's scripts set them once; this is for the boots after that"
 _PLACE = {"debian": "/usr/bin/setpci", "redhat": "/usr/sbin/setpci", "suse": "/sbin/setpci"}  # until the package is there
-
-
-def unit_text(lines: Sequence[str], setpci: str) -> str:
-    """One line a register. The dash: a device that is gone must not keep the others from being set; validation judges the live values.
-
-    A restart of openibd unloads the drivers and may reset the devices: systemd then restarts what is part of it, after it.
-    """
-    return HEADER + """[Unit]
-Description=PCI registers of GPUs and HCAs: ACS, MaxReadReq, relaxed ordering (railwright)
-After=systemd-udev-settle.service systemd-modules-load.service openibd.service
-PartOf=openibd.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-%s
-[Install]
-WantedBy=multi-user.target
-""" % "".join("ExecStart=-%s %s\n" % (setpci, line) for line in lines)
-
-
-def plan_boot(area: str, lines: Sequence[str], family: str, setpci: Optional[str], state: UnitState) -> List[Change]:
-    """``lines``: what the unit sets; none: a unit of ours goes."""
-    if lines:
-        text = unit_text(lines, setpci or _PLACE.get(family, "/usr/sbin/setpci"))
-        return plan_unit(area, Unit(UNIT, text, "multi-user.target", True), state, WHY, SOURCE)
-    if state.file.text is None and not state.enabled:
-        return []
-    return [removed_unit(area, UNIT, "nothing is left that it would set; live values stay until the next reset", SOURCE,
-                         (systemctl("disable", UNIT),))]
-
-
 NAME = "pci_tuning"
 ACS_WHY = "with ACS on, what a GPU and an HCA send each other goes up to the root complex and back instead of straight through the switch"
 ACS_SOURCE = "NVIDIA (NCCL troubleshooting: PCI Access Control Services)"
 READ_WHY = "small read requests leave PCIe bandwidth of the NIC unused"
 READ_SOURCE = "NCO (MaxReadReq 4096 with setpci CAP_EXP+08.w)"
-RELAXED_WHY = "pci_tuning_relaxed_ordering: enable"
-ARGUMENTS_WHY = "pci_tuning_iommu and pci_tuning_kernel_args"
 
 
 class Rail(NamedTuple):
@@ -159,8 +133,8 @@ def observe(host: Host, desired: Desired) -> Observed:
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes: List[Change] = []
     lines: List[str] = []
-    for bridge in _cleared(desired, observed):
-        if bridge.config is None or bridge.config.acs is None:
+    for bridge in observed.bridges if desired.acs and not observed.config_acs else ():
+        if bridge.passes or bridge.config is None or bridge.config.acs is None:
             continue
         control = bridge.config.acs.control
         register = Register(bridge.pci, bridge.config, "ECAP_ACS+0x6.w", 0xFFFF)
@@ -173,9 +147,14 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         lines += more
     if (changes or lines) and observed.setpci is None:
         changes.insert(0, package_change(NAME, "pciutils", None, PRESENT, "brings setpci", "pciutils"))
-    changes += plan_boot(NAME, lines, desired.family, observed.setpci, observed.unit)
+    if lines:
+        text = unit_text(lines, observed.setpci or _PLACE.get(desired.family, "/usr/sbin/setpci"))
+        changes += plan_unit(NAME, Unit(UNIT, text, "multi-user.target", True), observed.unit, WHY, SOURCE)
+    elif observed.unit.file.text is not None or observed.unit.enabled:
+        changes.append(removed_unit(NAME, UNIT, "nothing is left that it would set; live values stay until the next reset", SOURCE,
+                                    (systemctl("disable", UNIT),)))
     if desired.arguments is not None and observed.arguments is not None:
-        changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, ARGUMENTS_WHY)
+        changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, "pci_tuning_iommu and pci_tuning_kernel_args")
     return changes
 
 
@@ -202,6 +181,25 @@ class Register(NamedTuple):
         return Change(NAME, what, before, after, "none", why, source, (op,), Subject(PCI, self.pci), rail=rail)
 
 
+def unit_text(lines: Sequence[str], setpci: str) -> str:
+    """One line a register. The dash: a device that is gone must not keep the others from being set; validation judges the live values.
+
+    A restart of openibd unloads the drivers and may reset the devices: systemd then restarts what is part of it, after it.
+    """
+    return HEADER + """[Unit]
+Description=PCI registers of GPUs and HCAs: ACS, MaxReadReq, relaxed ordering (railwright)
+After=systemd-udev-settle.service systemd-modules-load.service openibd.service
+PartOf=openibd.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+%s
+[Install]
+WantedBy=multi-user.target
+""" % "".join("ExecStart=-%s %s\n" % (setpci, line) for line in lines)
+
+
 def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]:
     """Changes of one function, and its lines of the unit."""
     changes: List[Change] = []
@@ -221,16 +219,10 @@ def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tu
         register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_RELAXED)
         lines.append(register.line(DEVCTL_RELAXED))
         if not express.relaxed_ordering:
-            changes.append(register.change("relaxed ordering of " + where, False, True, express.control, DEVCTL_RELAXED, RELAXED_WHY,
-                                           "PCI Express Base Specification (Device Control)", rail.name))
+            changes.append(register.change("relaxed ordering of " + where, False, True, express.control, DEVCTL_RELAXED,
+                                           "pci_tuning_relaxed_ordering: enable", "PCI Express Base Specification (Device Control)",
+                                           rail.name))
     return changes, lines
-
-
-def _cleared(desired: Desired, observed: Observed) -> List[Bridge]:
-    """The bridges whose ACS is ours to clear."""
-    if not desired.acs or observed.config_acs:
-        return []
-    return [bridge for bridge in observed.bridges if not bridge.passes]
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:

@@ -5,9 +5,9 @@ Each message that is not a pass names the BIOS or kernel setting to look at. In 
 hypervisor's: what the guest sees of them is not judged.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ...rules.comparisons import Inspection, Where, no_expectation, unreadable, verdict
+from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, unreadable, verdict
 from ...spec.match import RailTarget
 from ...spec.model import Spec
 from ...types import Identity, Verdict
@@ -97,10 +97,10 @@ def _at_best(
 ) -> Verdict:
     if best is None or found is None:
         return unreadable(check, where, best, "the %s %s" % (what, ends))
-    if found >= best:
-        return verdict(check, where, "pass", best, found, "%s is %s" % (what, form % found))
-    message = "%s is %s where both ends can %s (%s): %s" % (what, form % found, form % best, ends, hint)
-    return verdict(check, where, status, best, found, message)
+    return decided(
+        check, where,
+        (found >= best, "pass", best, found, "%s is %s" % (what, form % found)),
+        (True, status, best, found, "%s is %s where both ends can %s (%s): %s" % (what, form % found, form % best, ends, hint)))
 
 
 def _above_4g(device: Device) -> Verdict:
@@ -110,12 +110,11 @@ def _above_4g(device: Device) -> Verdict:
     if not wide:
         return unreadable("pci.above_4g", device.where, "above 4 GiB", "the place of the GPU's memory")
     low = [item for item in wide if int(item["address"], 16) < GIB_4]
-    largest = max(item["size"] for item in wide)
     if not low:
-        return verdict("pci.above_4g", device.where, "pass", "above 4 GiB", "above 4 GiB", "its largest BAR has %s" % _size(largest))
-    unplaced = [item for item in low if int(item["address"], 16) == 0]
-    found = "no room" if unplaced else "below 4 GiB"
-    return verdict("pci.above_4g", device.where, "fail", "above 4 GiB", found, "BAR %s of %s %s: %s" % (
+        said = "its largest BAR has %s" % _size(max(item["size"] for item in wide))
+        return verdict("pci.above_4g", device.where, "pass", "above 4 GiB", "above 4 GiB", said)
+    unplaced = any(int(item["address"], 16) == 0 for item in low)
+    return verdict("pci.above_4g", device.where, "fail", "above 4 GiB", "no room" if unplaced else "below 4 GiB", "BAR %s of %s %s: %s" % (
         low[0]["index"], _size(low[0]["size"]), "found no room" if unplaced else "lies below 4 GiB", ABOVE_4G_HINT))
 
 
@@ -131,25 +130,23 @@ def _sriov(spec: Spec, device: Device) -> Verdict:
     config = spec["nic_firmware_config"]
     wanted = str(config.get("NUM_OF_VFS", 0)) not in ("0", "False") or str(config.get("SRIOV_EN", 0)) in ("1", "True", "True(1)", "true")
     sriov = device.link.get("sriov")
-    if device.link.get("virtual_function"):
-        return verdict("pci.sriov", device.where, "skipped", None, None, "is a virtual function itself")
-    if sriov is None:
-        if wanted:
-            return verdict("pci.sriov", device.where, "fail", "SR-IOV", None, "has no SR-IOV capability: %s" % SRIOV_HINT)
-        return no_expectation("pci.sriov", device.where, "nic_firmware_config.SRIOV_EN", None)
-    found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total"))
-    return verdict("pci.sriov", device.where, "pass", "SR-IOV" if wanted else None, found, found)
+    found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total")) if sriov is not None else None
+    return decided(
+        "pci.sriov", device.where,
+        (device.link.get("virtual_function"), "skipped", None, None, "is a virtual function itself"),
+        (found is not None, "pass", "SR-IOV" if wanted else None, found, found or ""),
+        (wanted, "fail", "SR-IOV", None, "has no SR-IOV capability: %s" % SRIOV_HINT),
+        (True, "skipped", None, None, "the inventory expects nothing (nic_firmware_config.SRIOV_EN)"))
 
 
 def _numa(identity: Identity, device: Device, nodes: Optional[int]) -> Verdict:
-    if identity.virtual is not None:
-        return verdict("pci.numa", device.where, "skipped", None, device.numa_node, VIRTUAL)
-    if device.numa_node is None or nodes is None:
-        return unreadable("pci.numa", device.where, "a NUMA node", "the NUMA node")
-    if device.numa_node >= 0 or nodes <= 1:
-        return verdict("pci.numa", device.where, "pass", "a NUMA node", device.numa_node, "is on NUMA node %d of %d" % (
-            max(device.numa_node, 0), nodes))
-    return verdict("pci.numa", device.where, "warn", "a NUMA node", device.numa_node, NUMA_HINT)
+    own = device.numa_node
+    return decided(
+        "pci.numa", device.where,
+        (identity.virtual is not None, "skipped", None, own, VIRTUAL),
+        (own is None or nodes is None, "unknown", "a NUMA node", None, UNREADABLE % "the NUMA node"),
+        ((own or 0) >= 0 or (nodes or 0) <= 1, "pass", "a NUMA node", own, "is on NUMA node %d of %d" % (max(own or 0, 0), nodes or 0)),
+        (True, "warn", "a NUMA node", own, NUMA_HINT))
 
 
 def _read_requests(spec: Spec, identity: Identity, devices: List[Device], targets: Sequence[RailTarget]) -> List[Verdict]:
@@ -161,61 +158,44 @@ def _read_requests(spec: Spec, identity: Identity, devices: List[Device], target
         device = by_pci.get(target.hca.pci or "") if target.hca is not None else None
         if device is None:
             continue
-        where = device.where._replace(subject=target.label, port=target.port)
         found = device.link.get("max_read_request")
-        if identity.virtual is not None:
-            made = verdict("pci.max_read_request", where, "skipped", None, found, VIRTUAL)
-        elif not wanted:
-            made = no_expectation("pci.max_read_request", where, "pci_tuning_max_read_request", found)
-        elif found is None:
-            made = unreadable("pci.max_read_request", where, wanted, "MaxReadReq (it needs root)")
-        elif found == wanted:
-            made = verdict("pci.max_read_request", where, "pass", wanted, found, "MaxReadReq is %d bytes" % found)
-        else:
-            made = verdict("pci.max_read_request", where, "fail", wanted, found,
-                           "MaxReadReq is %d bytes, not %d: apply sets it; a BIOS may have a setting of that name" % (found, wanted))
-        verdicts.setdefault(device.pci, made)
+        verdicts.setdefault(device.pci, decided(
+            "pci.max_read_request", device.where._replace(subject=target.label, port=target.port),
+            (identity.virtual is not None, "skipped", None, found, VIRTUAL),
+            (not wanted, "skipped", None, found, "the inventory expects nothing (pci_tuning_max_read_request)"),
+            (found is None, "unknown", wanted, None, UNREADABLE % "MaxReadReq (it needs root)"),
+            (found == wanted, "pass", wanted, found, "MaxReadReq is %s bytes" % found),
+            (True, "fail", wanted, found, "MaxReadReq is %s bytes, not %d: apply sets it; a BIOS may have a setting of that name" % (
+                found, wanted))))
     return list(verdicts.values())
 
 
 def _acs(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], devices: List[Device]) -> Verdict:
     """A fault only where GPUs and HCAs want to talk to each other on bare metal."""
-    where = Where(node, None, None, "ACS of PCIe bridges")
     rows = pci.get("acs")
-    if identity.virtual is not None:
-        return verdict("pci.acs", where, "skipped", None, None, VIRTUAL + "; with GPUs passed through ACS must stay on there")
-    if not any(device.gpu for device in devices) or all(device.gpu for device in devices):
-        return verdict("pci.acs", where, "skipped", None, None, "no GPU and HCA to talk to each other")
-    if rows is None or any(row.get("enabled") is None for row in rows):
-        return unreadable("pci.acs", where, "off", "ACS of the bridges (it needs root)")
-    on = ["%s (%s)" % (row["bridge"], ", ".join(row["enabled"])) for row in rows if row["enabled"]]
-    if not on:
-        return verdict("pci.acs", where, "pass", "off", "off", "off on every bridge above GPUs and HCAs")
-    status = "fail" if spec["pci_tuning_acs"] == "disable" else "warn"
-    return verdict("pci.acs", where, status, "off", on, "on for %s: %s" % ("; ".join(on), ACS_HINT))
+    unread = rows is None or any(row.get("enabled") is None for row in rows)
+    on = [] if unread else ["%s (%s)" % (row["bridge"], ", ".join(row["enabled"])) for row in rows or () if row["enabled"]]
+    return decided(
+        "pci.acs", Where(node, None, None, "ACS of PCIe bridges"),
+        (identity.virtual is not None, "skipped", None, None, VIRTUAL + "; with GPUs passed through ACS must stay on there"),
+        (len({device.gpu for device in devices}) < 2, "skipped", None, None, "no GPU and HCA to talk to each other"),
+        (unread, "unknown", "off", None, UNREADABLE % "ACS of the bridges (it needs root)"),
+        (not on, "pass", "off", "off", "off on every bridge above GPUs and HCAs"),
+        (True, "fail" if spec["pci_tuning_acs"] == "disable" else "warn", "off", on, "on for %s: %s" % ("; ".join(on), ACS_HINT)))
 
 
 def _iommu(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], devices: List[Device]) -> Verdict:
-    where = Where(node, None, None, "IOMMU")
     mode = (pci.get("iommu") or {}).get("mode")
-    if identity.virtual is not None:
-        return verdict("pci.iommu", where, "skipped", None, mode, VIRTUAL)
     wanted = "passthrough" if spec["pci_tuning_iommu"] == "passthrough" else None
-    if mode is None:
-        return unreadable("pci.iommu", where, wanted, "what the IOMMU does")
-    if mode == "translated":
-        status, message = _translated(wanted, devices)
-        return verdict("pci.iommu", where, status, wanted, mode, message)
-    if mode == "off" and wanted is not None:
-        return verdict("pci.iommu", where, "warn", wanted, mode,
-                       "there is none, so nothing is translated; turn on VT-d or AMD-Vi in the BIOS if you want one")
-    return verdict("pci.iommu", where, "pass", wanted, mode, "DMA is not translated (%s)" % mode)
-
-
-def _translated(wanted: Optional[str], devices: List[Device]) -> Tuple[str, str]:
-    message = "DMA of GPUs and HCAs is translated, which costs bandwidth and can break GPUDirect: %s" % IOMMU_HINT
-    if wanted is not None:
-        return "fail", message
-    if any(device.gpu for device in devices):
-        return "warn", message
-    return "pass", "DMA is translated; without a GPU that costs little"
+    costs = "DMA of GPUs and HCAs is translated, which costs bandwidth and can break GPUDirect: %s" % IOMMU_HINT
+    translated = mode == "translated"
+    return decided(
+        "pci.iommu", Where(node, None, None, "IOMMU"),
+        (identity.virtual is not None, "skipped", None, mode, VIRTUAL),
+        (mode is None, "unknown", wanted, None, UNREADABLE % "what the IOMMU does"),
+        (translated and wanted is not None, "fail", wanted, mode, costs),
+        (translated and any(device.gpu for device in devices), "warn", wanted, mode, costs),
+        (translated, "pass", wanted, mode, "DMA is translated; without a GPU that costs little"),
+        (mode == "off" and wanted is not None, "warn", wanted, mode,
+         "there is none, so nothing is translated; turn on VT-d or AMD-Vi in the BIOS if you want one"),
+        (True, "pass", wanted, mode, "DMA is not translated (%s)" % mode))

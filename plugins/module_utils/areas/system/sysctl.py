@@ -35,21 +35,13 @@ class Desired(NamedTuple):
     container: bool
 
 
-class Override(NamedTuple):
-    """A later file of sysctl.d that sets one of our keys to something else."""
-
-    name: str
-    path: str
-    value: str
-
-
 class Observed(NamedTuple):
     """``values``: the live value by key, None when this kernel does not have the key. ``everywhere``: that of conf/all, for MAXIMUM."""
 
     file: FileState
     values: Dict[str, Optional[str]]
     read_only: bool
-    overrides: Tuple[Override, ...]
+    overrides: Tuple[Tuple[str, str, str], ...]  # (key, later file of sysctl.d that sets it to something else, value)
     everywhere: Dict[str, int]
 
 
@@ -81,7 +73,8 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     present = [row for row in desired.rows if observed.values.get(row.name) is not None]
-    changes = plan_file(NAME, observed.file, file_text(present), "the kernel forgets its parameters at reboot", "sysctl.d(5)")
+    text = HEADER + "".join("%s = %s\n" % (dotted(row.name), row.value) for row in present)
+    changes = plan_file(NAME, observed.file, text, "the kernel forgets its parameters at reboot", "sysctl.d(5)")
     for row in present:
         if observed.values[row.name] != row.value and writable(row, desired, observed):
             name = dotted(row.name)
@@ -102,9 +95,9 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """Files that would win over ours at the next boot."""
     rows = {row.name: row for row in desired.rows}
     return [
-        Problem(NAME, dotted(found.name), "%s sets %s, and comes after %s, which wants %s: remove the line there, or set the key in "
-                "host_tuning_sysctls" % (found.path, found.value, FILE, rows[found.name].value))
-        for found in observed.overrides
+        Problem(NAME, dotted(name), "%s sets %s, and comes after %s, which wants %s: remove the line there, or set the key in "
+                "host_tuning_sysctls" % (path, value, FILE, rows[name].value))
+        for name, path, value in observed.overrides
     ] + [
         Problem(NAME, dotted(row.name), "the kernel takes the larger of conf.all and the interface's own: conf.all.%s is %d here, so %s "
                 "has no effect; lower conf.all.%s (host_tuning_sysctls can), or want %d" % (key, larger, row.value, key, larger))
@@ -157,10 +150,6 @@ def dotted(name: str) -> str:
     return name if "." in name else name.replace("/", ".")
 
 
-def file_text(rows: List[Sysctl]) -> str:
-    return HEADER + "".join("%s = %s\n" % (dotted(row.name), row.value) for row in rows)
-
-
 def read_only(host: Host) -> bool:
     """Whether /proc/sys is mounted read-only, as container runtimes do."""
     state = False
@@ -171,14 +160,12 @@ def read_only(host: Host) -> bool:
     return state
 
 
-def find_overrides(host: Host, desired: Desired) -> List[Override]:
+def find_overrides(host: Host, desired: Desired) -> List[Tuple[str, str, str]]:
     wanted = {row.name: row.value for row in desired.rows}
-    last: Dict[str, Override] = {}
+    last: Dict[str, Tuple[str, str, str]] = {}
     for path in later_files(host, DIRECTORIES, FILE.rsplit("/", 1)[-1]):
-        for key, value in assignments(host.read(path) or ""):
-            if key in wanted:
-                last[key] = Override(key, path, value)
-    return [found for _key, found in sorted(last.items()) if found.value != wanted[found.name]]
+        last.update({key: (key, path, value) for key, value in assignments(host.read(path) or "") if key in wanted})
+    return [found for _key, found in sorted(last.items()) if found[2] != wanted[found[0]]]
 
 
 def assignments(text: str) -> List[Tuple[str, str]]:

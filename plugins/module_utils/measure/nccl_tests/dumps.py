@@ -6,7 +6,7 @@ virtual machine shows it: on clouds that is a part of the bandwidth. One that it
 """
 
 import contextlib
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...formats.nccl_conf import conf_variables
 from ...host.host import Host
@@ -40,13 +40,8 @@ def collected(host: Host, topology: str, graphs: str, user: Optional[User] = Non
     return dict(found, notes=notes)
 
 
-@contextlib.contextmanager
-def _as(host: Host, user: Optional[User]) -> Iterator[None]:
-    if user is None:
-        yield
-        return
-    with host.acting_as(*user):
-        yield
+def _as(host: Host, user: Optional[User]) -> ContextManager[Any]:
+    return host.acting_as(*user) if user is not None else contextlib.ExitStack()
 
 
 def _dump(host: Host, path: str, grammar: Dict[str, Tuple[str, ...]], notes: List[str]) -> Optional[str]:

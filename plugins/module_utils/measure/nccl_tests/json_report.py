@@ -8,9 +8,9 @@ says nothing about the run. What does is ``end_time``, which only a run gets tha
 """
 
 import re
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Optional
 
-from ...formats.outside import number, read_json, whole
+from ...formats.outside import mapping, number, read_json, whole
 
 _AVERAGE = ("average_bus_bandwidth", "average_bus_bandwidith")  # the second is what 2.17.3 to 2.17.8 write
 _BANDWIDTH = ("bandwidth", "bandwidith")
@@ -22,8 +22,8 @@ def parse_json(text: str) -> Dict[str, Any]:
     document = _document(text)
     results = document.get("results")
     rows = [row for row in map(_row, results if isinstance(results, list) else []) if row is not None]
-    bounds = _mapping(document.get("out_of_bounds"))
-    average = _mapping(next((document[key] for key in _AVERAGE if key in document), None))
+    bounds = mapping(document.get("out_of_bounds"))
+    average = mapping(next((document[key] for key in _AVERAGE if key in document), None))
     value = next((average[key] for key in _BANDWIDTH if key in average), None)
     whole = len(rows) == len(results) if isinstance(results, list) else False
     ended = bool(document.get("end_time"))
@@ -51,7 +51,7 @@ def _document(text: str) -> Dict[str, Any]:
 
 
 def _row(item: Any) -> Optional[Dict[str, Any]]:
-    found = _mapping(item)
+    found = mapping(item)
     size, count, kind = _integer(found.get("size")), _integer(found.get("count")), found.get("type")
     first = _half(found.get("out_of_place"))
     if size is None or count is None or not isinstance(kind, str) or first is None:
@@ -62,15 +62,11 @@ def _row(item: Any) -> Optional[Dict[str, Any]]:
 
 
 def _half(item: Any) -> Optional[Dict[str, Any]]:
-    found = _mapping(item)
+    found = mapping(item)
     if not found:
         return None
     return {"time_us": _number(found.get("time", found.get("cpu_time"))), "algbw": _number(found.get("alg_bw")),
             "busbw": _number(found.get("bus_bw")), "wrong": _integer(found.get("nwrong"))}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _integer(value: Any) -> Optional[int]:

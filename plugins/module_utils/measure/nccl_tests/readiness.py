@@ -16,7 +16,7 @@ from ...host.host import Host, Result
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.gpu_driver import loaded_driver
 from ...observe.mpi import found_mpi
-from ...observe.nccl_library import nccl_libraries
+from ...observe.nccl_libraries import nccl_libraries
 from ...observe.nics import observe_addresses
 from ...spec.match import management_interface
 from ...spec.model import Spec

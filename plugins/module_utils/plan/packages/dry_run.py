@@ -1,30 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proves, before anything changes, that the package steps of a plan can be carried out.
+"""Proves, before anything changes, that the package steps of a plan can be carried out: what apt and dnf have in common.
 
-In a private directory on the node, removed afterwards: the sources, pins and keyrings as they
-will be, indexes of their own, and the package manager's own resolver on top of the node's
-real package database. What it cannot do is said in one line. What it resolves to is what the
-role then asks for; the packages are downloaded and verified here, and left in the package
-manager's cache.
+In a private directory on the node, removed afterwards: the sources, pins and keyrings as they will be, indexes of their own, and the
+package manager's own resolver on top of the node's real package database. What it cannot do is said in one line. What it resolves to
+is what the role then asks for; the packages are downloaded and verified here, and left in the package manager's cache.
 """
 
+import abc
 import contextlib
 import fnmatch
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...areas.stack import repositories
-from ...areas.stack.stack_packages import marked
 from ...catalogue import aiacc
 from ...catalogue.inbox import FAMILIES, RENAMED
 from ...catalogue.repositories import Repository
-from ...catalogue.stacks import VENDOR_STACKS
+from ...catalogue.stacks import VENDOR_STACKS, marked
 from ...errors import RailwrightError
 from ...formats import outside
 from ...formats.openpgp import fingerprints
-from ...host.commands import sums
+from ...host.commands import sum_of
 from ...host.host import Host
 from ...observe.identity import observe_identity
-from ...observe.package_locks import wait_for_locks
 from ...spec.model import Spec
 from ...types import KEYRING, Change, Identity, Subject
 
@@ -32,24 +29,29 @@ CACHE = "/var/cache/railwright"
 COPY_SECONDS = 300.0
 # Packages that a step of the GPU driver or of CUDA may take away without being asked: those of another branch of the same driver.
 DRIVER_FAMILY = ("nvidia-*", "libnvidia-*", "kmod-nvidia*", "cuda-*", "libcudnn*", "cudnn*", "xserver-xorg-video-nvidia*", "dkms-nvidia")
+STATE = "unsigned"  # of a step with a package file that nobody signed: see ``check_unsigned``
 SLACK = 64 * 1024 * 1024  # file systems do not fill to the last byte
 UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024 ** 2, "g": 1024 ** 3, "t": 1024 ** 4}
 
 
-class Resolved(NamedTuple):
-    """One package that the steps change: what is there, what comes (None: it goes), and from where."""
+class Transaction(NamedTuple):
+    """What the package manager would do."""
 
-    name: str
-    before: Optional[str]
-    after: Optional[str]
-    origin: str
+    incoming: Dict[str, Tuple[str, str]]  # name: version, origin
+    outgoing: Dict[str, str]  # name: version
+    room: Tuple[int, int] = (0, 0)  # bytes that are downloaded and unpacked, where it says so
+
+    @property
+    def lost(self) -> Dict[str, str]:
+        """What goes, and nothing of its name comes."""
+        return {name: version for name, version in self.outgoing.items() if name not in self.incoming}
 
 
 class Proof(NamedTuple):
-    """The steps as they can be carried out, and everything that they change."""
+    """The steps as they can be carried out, and everything that they change: name, from and to (None: not there), origin."""
 
     steps: Tuple[Dict[str, Any], ...]
-    resolved: Tuple[Resolved, ...]
+    resolved: Tuple[Dict[str, Any], ...]
 
 
 class Case(NamedTuple):
@@ -93,10 +95,6 @@ def check_keys(case: Case) -> None:
             row.name, row.key_url, what, row.fingerprint, repositories.fingerprint_key(row.name)))
 
 
-def wait(host: Host, case: Case, seconds: float) -> None:
-    wait_for_locks(host, case.identity.platform.package_manager, seconds)
-
-
 @contextlib.contextmanager
 def overlay(host: Host) -> Iterator[str]:
     """A directory that apt's own user may read; gone afterwards, whatever happened."""
@@ -111,22 +109,15 @@ def overlay(host: Host) -> Iterator[str]:
 
 def place_files(host: Host, case: Case, places: Mapping[str, str]) -> None:
     """The files that the repositories' changes would write and remove, below the overlay. ``places``: real directory to overlay's."""
-    for op in (op for change in case.changes for op in change.ops):
-        target = moved(op.path, places)
-        if op.kind == "write" and target is not None:
-            content = op.content
-            for real, private in places.items():
-                content = content.replace(real + "/", private + "/")
+    for op in (op for change in case.changes for op in change.ops if op.path.startswith(tuple(real + "/" for real in places))):
+        target, content = op.path, op.content
+        for real, private in places.items():
+            target = private + target[len(real):] if target.startswith(real + "/") else target
+            content = content.replace(real + "/", private + "/")
+        if op.kind == "write":
             host.write(target, content, op.mode)
-        elif op.kind == "remove" and target is not None:
+        elif op.kind == "remove":
             host.remove(target)
-
-
-def moved(path: str, places: Mapping[str, str]) -> Optional[str]:
-    for real, private in places.items():
-        if path.startswith(real + "/"):
-            return private + path[len(real):]
-    return None
 
 
 def copy(host: Host, source: str, target: str) -> None:
@@ -194,8 +185,100 @@ def one_line(text: str, limit: int = 400) -> str:
     return " ".join(text.split())[:limit]
 
 
-def as_dicts(proof: Proof) -> List[Dict[str, Any]]:
-    return [{"name": row.name, "from": row.before, "to": row.after, "origin": row.origin} for row in proof.resolved]
+class Prover(abc.ABC):
+    """One overlay, from its files to the downloaded and verified packages."""
+
+    joint = ""  # between a name and its version
+    local = ""  # what the package manager calls the origin of the files that it is told of
+
+    def __init__(self, host: Host, case: Case, root: str) -> None:
+        self.host, self.case, self.root = host, case, root
+        self.versions: Dict[str, str] = {}  # of packages that go back to the distribution, or must come from one repository
+        self.needed: List[str] = []  # by a package without a signature
+        self.exact: List[str] = []  # older versions that a meta package wants
+        self.removed: Dict[str, str] = {}  # what goes before anything comes
+
+    @abc.abstractmethod
+    def prepare(self) -> None:
+        """The overlay's files."""
+
+    @abc.abstractmethod
+    def refresh(self) -> None:
+        """The indexes."""
+
+    @abc.abstractmethod
+    def remove(self) -> Dict[str, str]:
+        """What goes with the removals of the plan."""
+
+    @abc.abstractmethod
+    def offered(self, name: str, supplier: Optional[Repository]) -> Iterable[str]:
+        """Versions of a package, the newest first: of the repository that must have it, else of the distribution's."""
+
+    @abc.abstractmethod
+    def install(self, names: Sequence[str]) -> Transaction:
+        """Resolve. Raises RailwrightError where that does not go."""
+
+    @abc.abstractmethod
+    def replace(self, coming: Sequence[str], going: Sequence[str]) -> Transaction:
+        """The same for exactly these, in one transaction."""
+
+    @abc.abstractmethod
+    def fetch(self, names: Sequence[str], found: Transaction) -> None:
+        """Room first, then every package, compared with the signed index; what was fetched is handed to the real cache."""
+
+    @abc.abstractmethod
+    def installed(self, names: Sequence[str]) -> Dict[str, str]:
+        """Versions that are there now."""
+
+    def prove(self) -> Proof:
+        self.prepare()
+        self.removed = self.remove()
+        self.refresh()
+        names = self.wanted()
+        found = self.install(names)
+        if self.case.names(STATE):  # what such a file needs comes before it, in a step of its own, as any other package does
+            whole = self.install(names + self.case.names(STATE))
+            self.needed = [name + self.joint + version for name, (version, origin) in sorted(whole.incoming.items())
+                           if name not in found.incoming and origin != self.local]
+            found = whole
+        found = found._replace(outgoing=dict(self.removed, **found.outgoing))
+        check_removals(self.case, list(found.lost.items()))
+        self.fetch(names + self.needed, found)
+        before = dict(self.removed, **self.installed(list(found.incoming)))
+        rows: List[Dict[str, Any]] = [{"name": name, "from": before.get(name), "to": version, "origin": origin}
+                                      for name, (version, origin) in found.incoming.items()]
+        rows += [{"name": name, "from": version, "to": None, "origin": ""} for name, version in sorted(found.lost.items())]
+        return Proof(tuple(self.steps()), tuple(rows))
+
+    def wanted(self) -> List[str]:
+        back = self.case.names("replaced")
+        supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
+        self.versions = {name: self.right_version(name) for name in back + supplied}
+        return [self.exactly(name) for name in self.case.names("present", "file") + back]
+
+    def exactly(self, name: str) -> str:
+        return name + self.joint + self.versions[name] if name in self.versions else name
+
+    def right_version(self, name: str) -> str:
+        supplier = self.case.supplier(name)
+        for version in self.offered(name, supplier):
+            return version
+        if supplier is not None:
+            raise RailwrightError("repository %s (%s) has no package %s for this system; nothing was changed" % (
+                supplier.name, supplier.url, name))
+        raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
+
+    def steps(self) -> List[Dict[str, Any]]:
+        """The plan's steps with what was found out: versions of what comes back, and exact older versions beside their meta package."""
+        found: List[Dict[str, Any]] = []
+        last = max((index for index, step in enumerate(self.case.steps) if step["state"] == "present"), default=-1)
+        for index, step in enumerate(self.case.steps):
+            comes = step["state"] in ("present", "replaced")
+            names = [self.exactly(name) for name in step["names"]] if comes else list(step["names"])
+            if step["state"] == STATE and self.needed:
+                found.append({"area": step["area"], "state": "present", "names": self.needed})
+            found.append(dict(step, state="present" if comes else step["state"], names=names + (self.exact if index == last else [])))
+        return found
 
 
 # A package file that nobody signed, in the proof: the one whose sha256 the operator vouches for, and the package that was asked for.
@@ -204,7 +287,6 @@ def as_dicts(proof: Proof) -> List[Dict[str, Any]]:
 # for it, neither dpkg's nor rpm's nor that of a repository: dpkg and rpm themselves take a package without one, and what it depends on
 # comes through apt and dnf, from repositories, checked as ever.
 
-STATE = "unsigned"
 QUERY_SECONDS = 60.0
 UNCHANGED = "; nothing was changed"
 _FIELDS = {"apt": ("dpkg-deb", "--show", "--showformat=${Package} ${Version}\\n"), "rpm": ("rpm", "-qp", "--qf", "%{NAME} %{VERSION}\\n")}
@@ -217,19 +299,13 @@ def check_unsigned(host: Host, spec: Spec, manager: str, steps: Sequence[object]
     package = aiacc.package_of(spec, manager)
     if package is None or package.sha256 is None:
         raise RailwrightError("nobody vouches for %s%s" % (aiacc.PACKAGE, UNCHANGED))
-    directory, _slash, name = package.path.rpartition("/")
-    digest = sums(host, directory, [name]).get(name)
+    digest = sum_of(host, package.path)
     if digest != package.sha256:
         raise RailwrightError("%s has the sha256 %s and not %s, which rdma_artifact_pins names%s" % (
             package.artifact, digest or "nothing (it is not there)", package.sha256, UNCHANGED))
-    found = described(host, manager, package.path)
+    answer = host.run(_FIELDS["apt" if manager == "apt" else "rpm"] + (package.path,), QUERY_SECONDS)
+    words = answer.out.split() if answer.ok else []
+    found = words if len(words) == 2 else []  # of a file that is no package: nothing
     if found[:1] != [aiacc.PACKAGE] or not aiacc.is_release(found[1], package.version):
         raise RailwrightError("%s holds %s and not %s %s (aiacc_version)%s" % (
             package.artifact, " ".join(found) or "no package of this system's kind", aiacc.PACKAGE, package.version, UNCHANGED))
-
-
-def described(host: Host, manager: str, path: str) -> List[str]:
-    """[name, version] as the file says, [] for a file that is no package."""
-    answer = host.run(_FIELDS["apt" if manager == "apt" else "rpm"] + (path,), QUERY_SECONDS)
-    words = answer.out.split() if answer.ok else []
-    return words if len(words) == 2 else []

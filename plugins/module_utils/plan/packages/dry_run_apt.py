@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The package steps on apt: real apt-get with private sources, lists and cache, on the node's own dpkg database.
 
-Removals are simulated first; what they leave is written as a status file of the overlay, and the
-installs are simulated on that, because that is the order in which the role works. Where an
-older meta package wants exact older versions, apt's resolver does not go back by itself:
-those versions are then asked for by name, here and in the role.
+Removals are simulated first; what they leave is written as a status file of the overlay, and the installs are simulated on that,
+because that is the order in which the role works. Where an older meta package wants exact older versions, apt's resolver does not go
+back by itself: those versions are then asked for by name, here and in the role.
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
 from ...areas.stack.repository_files import same_place
-from ...areas.stack.stack_packages import marked
+from ...catalogue.repositories import Repository
+from ...catalogue.stacks import marked
 from ...errors import RailwrightError
-from ...host.host import Host
 from ...host.write import Result
 from ...observe.packages import DPKG_LIMIT, DPKG_STATUS
-from .dry_run import Case, Proof, Resolved, check_removals, check_room, copy, one_line, place_files, repository_of, run_checked, size_of
+from .dry_run import Prover, Transaction, check_room, copy, one_line, place_files, repository_of, run_checked, size_of
 
 ARCHIVES = "/var/cache/apt/archives"
 LISTS = "/var/lib/apt/lists"
 UPDATE_SECONDS, RESOLVE_SECONDS, DOWNLOAD_SECONDS = 600.0, 300.0, 3600.0
-LOCAL = "local-deb"  # apt's archive of the files that it is told of
 ROUNDS = 12  # how deep exact dependencies of a meta package are followed
 NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
 # What the role's task says to apt-get, so that both resolve alike.
@@ -44,43 +42,15 @@ _TROUBLE = re.compile(
     r"^(?:E: .*|Err:.*|W: (?:Failed to fetch|GPG error|An error occurred during the signature|Some index files failed).*)$", re.MULTILINE)
 
 
-class Simulated(NamedTuple):
-    installs: Dict[str, Tuple[Optional[str], str, str]]  # name: before, after, origin
-    removals: Dict[str, str]
-
-
-def prove_apt(host: Host, case: Case, root: str) -> Proof:
-    prover = AptProver(host, case, root)
-    prover.prepare()
-    removed = prover.remove()
-    prover.refresh()
-    names = prover.wanted()
-    found = prover.install(names)
-    if case.names("unsigned"):
-        found = prover.install_unsigned(found, names)
-    lost = {name: version for name, version in list(removed.items()) + list(found.removals.items()) if name not in found.installs}
-    check_removals(case, list(lost.items()))
-    if prover.names:
-        prover.fetch()
-    resolved = [Resolved(name, before or removed.get(name), after, origin) for name, (before, after, origin) in found.installs.items()]
-    resolved += [Resolved(name, version, None, "") for name, version in sorted(lost.items())]
-    return Proof(tuple(prover.steps()), tuple(resolved))
-
-
-class AptProver:
-    """One overlay, from its files to the downloaded packages."""
-
-    def __init__(self, host: Host, case: Case, root: str) -> None:
-        self.host, self.case, self.root = host, case, root
-        self.etc, self.lists, self.status, self.archives = root + "/etc", root + "/lists", root + "/status", root + "/cache/archives"
-        self.updated = False
-        self.names: List[str] = []  # what apt-get is asked to install
-        self.needed: List[str] = []  # by a package without a signature
-        self.exact: List[str] = []  # older versions that a meta package wants
-        self.versions: Dict[str, str] = {}  # of packages that go back to the distribution, or must come from one repository
+class AptProver(Prover):
+    joint, local = "=", "local-deb"
+    updated = False
+    names: Sequence[str] = ()  # what apt-get is asked to install
 
     def prepare(self) -> None:
-        host = self.host
+        host, root = self.host, self.root
+        self.etc, self.lists, self.status, self.archives = root + "/etc", root + "/lists", root + "/status", root + "/cache/archives"
+        self.before: Dict[str, str] = {}
         copy(host, "/etc/apt", self.etc)
         place_files(host, self.case, {"/etc/apt": self.etc})
         copy(host, LISTS, self.lists)
@@ -95,16 +65,9 @@ class AptProver:
         ours = [name for name in host.listdir(self.etc + "/sources.list.d") if name.startswith("railwright-")]
         for name in ours:
             run_checked(host, ("cp", "-a", "%s/sources.list.d/%s" % (self.etc, name), self.root + "/ours/"))
-        if not [name for name in host.listdir(self.lists) if "_Packages" in name]:
+        if not any("_Packages" in name for name in host.listdir(self.lists)):
             self.update_all()
-        elif ours:
-            self.update(("-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=%s/ours" % self.root), strict=True)
-        if self.updated:
-            self.check_ours(ours)
-
-    def check_ours(self, ours: Sequence[str]) -> None:
-        """After an update of everything, ours are still judged alone: somebody else's broken source is not our business."""
-        if ours:
+        if ours:  # judged alone, also after an update of everything: somebody else's broken source is not our business
             self.update(("-o", "Dir::Etc::sourcelist=/dev/null", "-o", "Dir::Etc::sourceparts=%s/ours" % self.root), strict=True)
 
     def options(self) -> Tuple[str, ...]:
@@ -140,7 +103,7 @@ class AptProver:
         return "%s cannot be read; nothing was changed. apt: %s" % (place, first)
 
     def remove(self) -> Dict[str, str]:
-        """What goes with the removals of the plan; the overlay's status file is what they leave."""
+        """The overlay's status file is what they leave."""
         text = self.host.read(DPKG_STATUS, DPKG_LIMIT) or ""
         there = {line[len("Package: "):] for line in text.splitlines() if line.startswith("Package: ")}
         names = [name for name in self.case.names("absent") if name in there]
@@ -154,38 +117,24 @@ class AptProver:
         self.host.write(self.status, "\n\n".join(stanzas))
         return gone
 
-    def wanted(self) -> List[str]:
-        back = self.case.names("replaced")
-        if [name for name in back if self.case.supplier(name) is None]:
+    def offered(self, name: str, supplier: Optional[Repository]) -> Iterator[str]:
+        if supplier is None:
             self.update_all()
-        supplied = [name for name in self.case.names("present") if self.case.supplier(name) is not None]
-        self.versions = {name: self.right_version(name) for name in back + supplied}
-        return [self.exactly(name) for name in self.case.names("present", "file") + back]
-
-    def exactly(self, name: str) -> str:
-        return "%s=%s" % (name, self.versions[name]) if name in self.versions else name
-
-    def right_version(self, name: str) -> str:
-        """The newest of the repository that must have it, else of the distribution's."""
-        supplier = self.case.supplier(name)
         result = self.host.run(("apt-cache",) + self.options() + ("madison", name), RESOLVE_SECONDS)
         rows = [[cell.strip() for cell in line.split("|")] for line in result.out.splitlines()]
         for row in (row for row in rows if len(row) == 3 and row[0] == name):
             if not marked(row[1]) if supplier is None else same_place(row[2].partition(" ")[0], supplier.url):
-                return row[1]
-        if supplier is not None:
-            raise RailwrightError("repository %s (%s) has no package %s for this system; nothing was changed" % (
-                supplier.name, supplier.url, name))
-        raise RailwrightError("%s cannot go back to the distribution's: no repository of this node has one; nothing was changed" % name)
+                yield row[1]
 
-    def install(self, names: Sequence[str]) -> Simulated:
-        """Resolve; follow exact dependencies on older versions; look again with fresh indexes before giving up."""
-        self.names = list(names)
+    def install(self, names: Sequence[str]) -> Transaction:
+        """Follow exact dependencies on older versions; look again with fresh indexes before giving up."""
+        self.names = names
         if not names:
-            return Simulated({}, {})
+            return Transaction({}, {})
         for _round in range(ROUNDS):
-            result = self.apt("-s", *(LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)))
+            result = self.apt("-s", *LIKE_THE_ROLE, "install", *names, *self.exact)
             if result.ok and "held packages will be changed" not in result.out:
+                self.before = {name: before for name, before, _after, _origin in _INST.findall(result.out) if before}
                 return simulated(result.out)
             if not self.follow(result.out):
                 if self.updated or result.ok:
@@ -193,31 +142,33 @@ class AptProver:
                 self.update_all()
         raise RailwrightError(self.explain(result))
 
-    def install_unsigned(self, found: Simulated, names: List[str]) -> Simulated:
-        """With the packages that such a file needs: they come before it, in a step of their own, as any other package does."""
-        whole = self.install(names + self.case.names("unsigned"))
-        self.needed = ["%s=%s" % (name, after) for name, (_before, after, origin) in sorted(whole.installs.items())
-                       if name not in found.installs and origin != LOCAL]
-        return whole
+    def replace(self, coming: Sequence[str], going: Sequence[str]) -> Transaction:
+        return self.install(one_request(coming, going))
+
+    def installed(self, names: Sequence[str]) -> Dict[str, str]:
+        return {name: self.before[name] for name in names if name in self.before}
 
     def follow(self, text: str) -> bool:
-        known: Set[str] = {name.partition("=")[0] for name in self.names + self.exact}
+        known: Set[str] = {name.partition("=")[0] for name in list(self.names) + self.exact}
         rows = [(name.partition(":")[0], version) for name, version in _EXACT.findall(text)]
         more = {"%s=%s" % (name, version) for name, version in rows if name not in known}
         self.exact += sorted(more)
         return bool(more)
 
-    def fetch(self) -> None:
-        """Room first, then every package, compared by apt with the signed index; what was fetched is handed to the real cache."""
-        asked = LIKE_THE_ROLE + ("install",) + tuple(self.names + self.exact)
+    def fetch(self, names: Sequence[str], found: Transaction) -> None:
+        if not self.names:
+            return
+        asked = LIKE_THE_ROLE + ("install", *self.names, *self.exact)
         sizes = self.apt("--print-uris", "-q", *asked).out
-        found = _SIZE.search(sizes)
-        needed = size_of(found.group(1), found.group(2)) if found is not None else 0
+        size = _SIZE.search(sizes)
+        needed = size_of(size.group(1), size.group(2)) if size is not None else 0
         for cache in ("/var/cache", ARCHIVES) if self.host.exists(ARCHIVES) else ("/var/cache",):  # fetched to one, kept in the other
             check_room(self.host, sum(int(size) for size in _URI.findall(sizes)), needed, cache)
         if not self.case.download:
             return
-        self.reuse()
+        kept = ["%s/%s" % (ARCHIVES, name) for name in self.host.listdir(ARCHIVES) if name.endswith(".deb")]
+        if kept:  # downloaded already (links); apt compares them with the index all the same
+            self.host.run(["cp", "-al", "--"] + kept + [self.archives + "/"], 300.0)
         result = self.apt("-q", "--download-only", *(NETWORK + asked), seconds=DOWNLOAD_SECONDS)
         if not result.ok:
             text = "\n".join(_TROUBLE.findall(result.out + "\n" + result.err)) or result.err
@@ -228,12 +179,6 @@ class AptProver:
         if debs:
             run_checked(self.host, ("install", "-d", "-m", "0755", ARCHIVES))
             run_checked(self.host, ["mv", "-n", "--"] + debs + [ARCHIVES + "/"], 300.0)
-
-    def reuse(self) -> None:
-        """What the node has downloaded already need not come again (links); apt compares it with the index all the same."""
-        debs = ["%s/%s" % (ARCHIVES, name) for name in self.host.listdir(ARCHIVES) if name.endswith(".deb")]
-        if debs:
-            self.host.run(["cp", "-al", "--"] + debs + [self.archives + "/"], 300.0)
 
     def explain(self, result: Result) -> str:
         text = result.out + "\n" + result.err
@@ -251,25 +196,16 @@ class AptProver:
         lines = [line for line in text.splitlines() if line.startswith("E: ")]
         return "apt cannot do the package step; nothing was changed: %s" % one_line(" ".join(lines) or text[-400:])
 
-    def steps(self) -> List[Dict[str, Any]]:
-        """The plan's steps with what was found out: versions of what comes back, and exact older versions beside their meta package."""
-        found: List[Dict[str, Any]] = []
-        last = max((index for index, step in enumerate(self.case.steps) if step["state"] == "present"), default=-1)
-        for index, step in enumerate(self.case.steps):
-            names = [self.exactly(name) for name in step["names"]] if step["state"] in ("present", "replaced") else list(step["names"])
-            if index == last:
-                names += self.exact
-            if step["state"] == "unsigned" and self.needed:
-                found.append({"area": step["area"], "state": "present", "names": self.needed})
-            found.append(dict(step, state="present" if step["state"] == "replaced" else step["state"], names=names))
-        return found
+
+def one_request(coming: Sequence[str], going: Sequence[str]) -> Tuple[str, ...]:
+    """apt takes ``name-`` for a removal."""
+    return tuple(coming) + tuple("%s-" % name for name in going)
 
 
-def simulated(text: str) -> Simulated:
+def simulated(text: str) -> Transaction:
     """What ``apt-get -s`` says it would do."""
-    rows = _INST.findall(text)
-    installs = {name: (before or None, after, one_line(origin, 80)) for name, before, after, origin in rows}
-    return Simulated(installs, dict(_REMV.findall(text)))
+    installs = {name: (after, one_line(origin, 80)) for name, _before, after, origin in _INST.findall(text)}
+    return Transaction(installs, dict(_REMV.findall(text)))
 
 
 def _package(stanza: str) -> str:

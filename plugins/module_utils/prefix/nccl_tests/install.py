@@ -1,27 +1,85 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's part of bringing nccl-tests: compile it without root's rights, put it in place, hand it on, compare checksums.
+"""A node's steps of bringing nccl-tests, as the controller asks for them: compile it without root's rights, put it in place, hand it on,
+compare checksums. What the job user may own never runs with root's rights.
 
 Every command is one that each distribution has; what the compiling user made is packed by that user and unpacked by root, so
 that root follows no link of his.
 """
 
+import json
 import re
 import stat
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from ...host.commands import check_brought, must, sums
+from ...formats.text import first_of
+from ...host.commands import check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Host
-from ...measure.nccl_tests.processes import Account, account
+from ...measure.nccl_tests.processes import Account, account, as_user
+from ...observe.identity import observe_arch
 from ..installer import check_space, make_directory, plain_name, put_in_place, temporary_directory
-from . import build
+from . import mount, toolchain
+from .toolchain import ENDING, MANIFEST, gencode, read_manifest
 
+CXX17 = 13  # CUDA 13 needs C++17; the Makefile asks ``which`` for nvcc's version, and EL has none of it in a small installation
 BUILD_SECONDS = 3600.0  # 2 minutes on 16 cores for one kind of GPU
 SPACE = 1024 * 1024 * 1024
 LINES, CAUSES = 20, 5
+RUNTIMES = ("lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # of CUDA, below its home
 CAUSE = re.compile(r"\berror\b|undefined reference|cannot find|No such file", re.IGNORECASE)
 CACHE = "/var/cache/railwright/nccl-tests"
 NOBODY = "nobody"
+
+
+def run_step(host: Host, step: str, given: Mapping[str, Any], *, dry: bool) -> Dict[str, Any]:
+    """The step's answer. ``dry``: check mode. Raises RailwrightError."""
+    if step == "inspect":
+        return inspect(host, given)
+    if step == "verify":
+        return verify(host, given)
+    if step == "state":
+        return dict(toolchain.state(host, given["directory"]), changed=False)
+    if dry:
+        return {"changed": True, "manifest": None}
+    if step == "build":
+        compiler = compile_account(host, given["user"] or host.login())
+        return dict(Builder(host, compiler, given["node"], given["build"]).run(given["archive"]), changed=True)
+    if step == "pack":
+        return dict(pack(host, given["directory"], given["archive"]), changed=False)
+    unpack(host, given["node"], given["archive"], given["sha256"], given["directory"], given["programs"])
+    return {"changed": True}
+
+
+def inspect(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """GPUs, compilers and libraries, and what is to be mounted."""
+    found = toolchain.look(
+        host, observe_arch(host) or "", given["cuda_version"], given["nccl_prefix"], given["nccl_origin"], given["mpi_prefix"],
+        given["mpi_install"], without_rights(host, given))
+    found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
+    return {"changed": False, "node": found}
+
+
+def verify(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Every program is the builder's, and starts. A node without GPU runs nothing, so what its libraries lack is no matter."""
+    if given["programs"]:
+        directory, programs = given["directory"], given["programs"]
+        found = sums(host, directory, sorted(programs))
+        wrong = ["%s %s" % (name, "is another one" if name in found else "is missing")
+                 for name in sorted(programs) if found.get(name) != programs[name]]
+        if wrong:
+            raise RailwrightError("%s: %s" % (directory, first_of(wrong)))
+    if given["gpus"] and not given["pending"]:
+        program = "%s/%s" % (given["directory"], given["first"])
+        missing = toolchain.unresolved(host, program, given["library_path"], without_rights(host, given))
+        if missing:
+            raise RailwrightError("%s does not start here: %s" % (program, ", ".join(missing)))
+    return {"changed": False, "library_path": given["library_path"]}
+
+
+def without_rights(host: Host, given: Mapping[str, Any]) -> Sequence[str]:
+    """The words before the command line of a program that may be another user's: it runs with the rights that the compiler gets."""
+    who = compile_account(host, given.get("user") or host.login())
+    return () if who is None else as_user(host, who, ())
 
 
 def compile_account(host: Host, wanted: Optional[str]) -> Optional[Account]:
@@ -36,6 +94,28 @@ def compile_account(host: Host, wanted: Optional[str]) -> Optional[Account]:
         if found.uid != 0:
             return found
     raise RailwrightError("there is no user %s to compile as" % (wanted or NOBODY))
+
+
+def make_options(recipe: Mapping[str, Any], toolchain: Mapping[str, Any], work: str, static_runtime: bool) -> List[str]:
+    """make's variables. ``work`` holds homes of NCCL and MPI as the Makefile wants them, made of links.
+
+    The CUDA runtime goes into the programs where it can (2.13 and newer): the other nodes need the driver and no toolkit.
+    """
+    nvcc = toolchain["nvcc"]
+    options = ["BUILDDIR=%s/build" % work, "CUDA_HOME=" + nvcc["home"], "NVCC=" + nvcc["path"], "NCCL_HOME=%s/nccl" % work,
+               "NVCC_GENCODE=" + gencode(recipe["sm"])]
+    if static_runtime:
+        options.append("CUDARTLIB=cudart_static")
+    if toolchain["mpi"]:
+        options += ["MPI=1", "MPI_HOME=%s/mpi" % work]
+    if int(nvcc["version"].partition(".")[0]) >= CXX17:
+        options.append("CXXSTD=-std=c++17")
+    return options
+
+
+def manifest(recipe: Mapping[str, Any], builder: str, programs: Mapping[str, str]) -> str:
+    """The file beside the programs: what they were built with, and their checksums."""
+    return json.dumps(dict(recipe, builder=builder, programs=dict(programs)), indent=1, sort_keys=True) + "\n"
 
 
 class Builder:
@@ -102,7 +182,8 @@ class Builder:
     def _make(self) -> None:
         toolchain = self.planned["toolchain"]
         places = [toolchain[name]["library"].rpartition("/")[0] for name in ("nccl", "mpi") if toolchain[name]]
-        options = build.make_options(self.planned["recipe"], toolchain, self.work, _static_runtime(self.host, toolchain["nvcc"]["home"]))
+        static = any(self.host.exists("%s/%s/libcudart_static.a" % (toolchain["nvcc"]["home"], place)) for place in RUNTIMES)
+        options = make_options(self.planned["recipe"], toolchain, self.work, static)
         jobs = self.host.run(("nproc",), 10.0).out.strip() or "1"
         # libmpi.so names more libraries, which the linker wants to see too
         limits = ("timeout", "-k", "10", "%d" % BUILD_SECONDS, "nice", "-n", "10")
@@ -120,7 +201,7 @@ class Builder:
     def _publish(self) -> Dict[str, Any]:
         """Packed by who compiled it; unpacked, summed up and renamed by us."""
         made = self.work + "/build"
-        names = [name for name in self.host.listdir(made) if name.endswith(build.ENDING)]
+        names = [name for name in self.host.listdir(made) if name.endswith(ENDING)]
         missing = [name for name in self.planned["programs"] if name not in names]
         if missing:
             raise RailwrightError("nccl-tests %s was built and has no %s" % (self.planned["recipe"]["version"], ", ".join(missing)))
@@ -131,20 +212,19 @@ class Builder:
         directory = self.planned["directory"]
         with temporary_directory(self.host, directory, plain_name(self.node)) as work:
             programs = _extract(self.host, packed, work)
-            text = build.manifest(self.planned["recipe"], self.node, programs)
-            self.host.write("%s/made/%s" % (work, build.MANIFEST), text)
+            text = manifest(self.planned["recipe"], self.node, programs)
+            self.host.write("%s/made/%s" % (work, MANIFEST), text)
             put_in_place(self.host, work + "/made", directory, work)
-        return {"manifest": build.read_manifest(text)}
+        return {"manifest": read_manifest(text)}
 
 
 def pack(host: Host, directory: str, archive: str) -> Dict[str, Any]:
     """The whole build as one file for the other nodes."""
-    names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)] + [build.MANIFEST]
+    names = [name for name in host.listdir(directory) if name.endswith(ENDING)] + [MANIFEST]
     make_directory(host, archive.rpartition("/")[0])
     must(host, ["tar", "-czf", archive, "-C", directory, "--owner=0", "--group=0"] + names, "pack " + directory, 600.0)
     must(host, ("chmod", "0644", archive), "let the login user fetch " + archive)
-    parent, _slash, name = archive.rpartition("/")
-    return {"sha256": sums(host, parent, [name])[name]}
+    return {"sha256": sum_of(host, archive)}
 
 
 def unpack(host: Host, node: str, archive: str, sha256: str, directory: str, programs: Mapping[str, str]) -> None:
@@ -159,15 +239,6 @@ def unpack(host: Host, node: str, archive: str, sha256: str, directory: str, pro
     host.remove(archive)
 
 
-def verify(host: Host, directory: str, programs: Mapping[str, str]) -> None:
-    """Every program is the one that was built."""
-    found = sums(host, directory, sorted(programs))
-    wrong = ["%s %s" % (name, "is another one" if name in found else "is missing")
-             for name in sorted(programs) if found.get(name) != programs[name]]
-    if wrong:
-        raise RailwrightError("%s: %s" % (directory, build.listed(wrong)))
-
-
 def _extract(host: Host, archive: str, work: str) -> Dict[str, str]:
     """Programs and sums of an archive, unpacked into ``work/made``, where nobody else than root comes.
 
@@ -177,12 +248,12 @@ def _extract(host: Host, archive: str, work: str) -> Dict[str, str]:
     must(host, ("mkdir", "--", new), "make " + new)
     must(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
     names = host.listdir(new)
-    programs = [name for name in names if name.endswith(build.ENDING)]
+    programs = [name for name in names if name.endswith(ENDING)]
     modes = must(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "look at " + new).split() if names else []
     odd = [name for name, mode in zip(names, modes)
-           if (name not in programs and name != build.MANIFEST) or not stat.S_ISREG(int(mode, 16))]
+           if (name not in programs and name != MANIFEST) or not stat.S_ISREG(int(mode, 16))]
     if odd:
-        raise RailwrightError("%s holds what is no program: %s" % (archive, build.listed(odd)))
+        raise RailwrightError("%s holds what is no program: %s" % (archive, first_of(odd)))
     found = sums(host, new, programs)
     if not programs or set(found) != set(programs):
         raise RailwrightError("%s: its programs cannot be read" % archive)
@@ -195,8 +266,3 @@ def telling(lines: Sequence[str]) -> List[str]:
     tail = list(lines[-LINES:])
     causes = [line for line in lines[:-LINES] if CAUSE.search(line)][:CAUSES]
     return causes + tail[len(causes):]
-
-
-def _static_runtime(host: Host, home: str) -> bool:
-    places = ["lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"]
-    return any(host.exists("%s/%s/libcudart_static.a" % (home, place)) for place in places)

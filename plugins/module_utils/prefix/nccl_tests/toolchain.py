@@ -8,23 +8,24 @@ even looked at by the loader as root: it loads the audit libraries that the prog
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ...catalogue.gpus import compute_capability
+from ...catalogue.drivers import compute_capability
 from ...errors import RailwrightError
 from ...formats import sysfs_values
+from ...formats.outside import json_object, mapping
 from ...host.commands import sums
 from ...host.host import CUT, Host
-from ...observe.gpu import observe_gpus
+from ...observe.devices import observe_gpus
 from ...observe.gpu_driver import smi_rows
 from ...observe.mpi import MPICH, found_mpi, opal_prefix
-from ...observe.nccl_library import LDCONFIG, NcclLibrary, nccl_libraries
-from . import build
+from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
 
+ENDING, MANIFEST = "_perf", "manifest.json"  # of a program's name; beside the programs
 TOOLS = ("make", "g++", "tar", "gzip", "sha256sum", "setpriv", "timeout")
 CUDA = "/usr/local/cuda"
 PCI = "0000:00:00.0"  # the form of an address in sysfs
 # Where the loader and the linker look anyway: never named, or they would come before what a program asks for by itself.
 STANDARD = re.compile(r"/(?:usr/)?lib(?:64|/[a-z0-9_]+-linux-gnu)?/?\Z")
-_RELEASE = re.compile(r"release ([0-9]+\.[0-9]+)")
+_RELEASE = re.compile(r"release ([0-9]{1,9}\.[0-9]{1,9})")
 _CODE = re.compile(r"\bsm_[0-9]+\b")
 _MISSING = re.compile(r"^[ \t]*(\S+) => not found$|(version `[^'\n]{1,100}' not found)", re.MULTILINE)
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
@@ -34,8 +35,9 @@ def look(
     host: Host, arch: str, cuda_version: Optional[str], nccl_prefix: str, nccl_origin: Optional[str], mpi_prefix: Optional[str],
     mpi_install: str = "none", drop: Sequence[str] = (),
 ) -> Dict[str, Any]:
-    """One node, as ``build.plan`` wants it. ``nccl_origin``: which NCCL the inventory installs; None: what the loader finds first."""
-    libraries = _ordered(nccl_libraries(host, nccl_prefix), nccl_origin)
+    """One node, as the plan wants it. ``nccl_origin``: which NCCL the inventory installs; None: what the loader finds first."""
+    libraries = [library for library in nccl_libraries(host, nccl_prefix) if library.version is not None]
+    libraries.sort(key=lambda library: library.origin != nccl_origin)
     mpi = find_mpi(host, mpi_prefix, mpi_install, drop)
     nvcc = find_nvcc(host, cuda_version)
     nccl = next((row for row in (_with_header(host, library) for library in libraries) if row is not None), None)
@@ -52,6 +54,11 @@ def _gpus(host: Host) -> List[Dict[str, Any]]:
     rows = (smi_rows(host, ("pci.bus_id", "compute_cap")) or []) if found else []
     told = {address.lower()[-len(PCI):]: capability for address, capability in rows if re.match(r"[0-9]{1,2}\.[0-9]\Z", capability)}
     return [{"pci": gpu.pci, "device_id": gpu.device_id, "capability": told.get(gpu.pci) or compute_capability(gpu)} for gpu in found]
+
+
+def gencode(codes: Sequence[str]) -> str:
+    """NVCC_GENCODE: machine code for exactly these GPUs, sm_90 or 90."""
+    return " ".join("-gencode=arch=compute_%s,code=sm_%s" % (code, code) for code in (code.replace("sm_", "") for code in codes))
 
 
 def find_nvcc(host: Host, version: Optional[str]) -> Optional[Dict[str, Any]]:
@@ -75,11 +82,6 @@ def _codes(host: Host, nvcc: str) -> str:
     """CUDA before 11.5 lists its GPUs in the help only."""
     answer = host.run((nvcc, "--list-gpu-code"), 60.0)
     return answer.out if answer.ok and _CODE.search(answer.out) else host.run((nvcc, "--help"), 60.0).out
-
-
-def _ordered(libraries: Sequence[NcclLibrary], origin: Optional[str]) -> List[NcclLibrary]:
-    good = [library for library in libraries if library.version is not None]
-    return [library for library in good if library.origin == origin] + [library for library in good if library.origin != origin]
 
 
 def _with_header(host: Host, library: NcclLibrary) -> Optional[Dict[str, Any]]:
@@ -133,11 +135,18 @@ def library_path(libraries: Sequence[NcclLibrary], mpi: Optional[str], nvcc: Opt
     return found
 
 
+def read_manifest(text: Optional[str]) -> Optional[Dict[str, Any]]:
+    """The manifest of a directory; None for what is none."""
+    found = json_object(text) or {}
+    programs = mapping(found.get("programs"))
+    return found if programs and all(isinstance(value, str) for value in programs.values()) else None
+
+
 def state(host: Host, directory: str) -> Dict[str, Any]:
     """Every program of a directory with its sha256, and the manifest beside them."""
-    names = [name for name in host.listdir(directory) if name.endswith(build.ENDING)]
+    names = [name for name in host.listdir(directory) if name.endswith(ENDING)]
     programs = [name for name in names if (host.mode("%s/%s" % (directory, name)) or 0) & 0o111]
-    return {"programs": sums(host, directory, programs), "manifest": build.read_manifest(host.read("%s/%s" % (directory, build.MANIFEST)))}
+    return {"programs": sums(host, directory, programs), "manifest": read_manifest(host.read("%s/%s" % (directory, MANIFEST)))}
 
 
 def unresolved(host: Host, program: str, libraries: Sequence[str], drop: Sequence[str] = ()) -> List[str]:

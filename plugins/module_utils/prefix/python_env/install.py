@@ -2,19 +2,24 @@
 """A Python environment made on a node: its files brought and compared, pip and conda as command lines, proven, then published by a link.
 
 It differs from the installer's other products: it cannot be moved, so it is made where it stays, and no file of it is the whole of it.
+What it says of itself (torch, its CUDA, its NCCL, the packages) is asked in a child without rights: the wheels are code of others. They
+are imported as the environment's owner, or as nobody where that is root, who also shows that others can read all that torch needs.
 """
 
 import posixpath
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Mapping, Optional
 
+from ...catalogue import aiacc
 from ...errors import RailwrightError
+from ...formats.outside import json_object
+from ...formats.program_output import clean, one_line
 from ...host.commands import must, sums, told
 from ...host.host import Host
+from ...measure.nccl_tests import processes
 from ...types import Change, change_as_dict
 from ..installer import check_space, is_linked, link_current, make_directory, open_to_all, remove
 from .lock import lock_text
-from .manifest import current, manifest_of, write_list_and_manifest
-from .verify import account_of, drivers_of, prove
+from .manifest import as_reader, current, manifest_of, write_list_and_manifest
 from .wanted import MARKER, Place, Wanted, others, place_of
 
 WITHOUT_GPU = "ai_environment: no NVIDIA GPU on the PCI bus of this node; ai_environment_torch VERSION+cpu asks for a build without CUDA"
@@ -24,6 +29,42 @@ SPACE, SPACE_CPU, SPACE_CONDA = 12 * GIB, 2 * GIB, 6 * GIB
 REQUIREMENTS, WHEELS, INSTALLER, EXPLICIT = "requirements.txt", "wheels", "installer.sh", "explicit.txt"
 SECONDS = 600.0
 BUILD_SECONDS = 4 * 3600.0  # torch from a slow mirror
+
+PROVE_SECONDS = 600.0  # torch on a cold disk; the first import also compiles nothing: the bytecode is pip's
+# argv: names of packages. What torch lacks (NCCL in a build without CUDA) is null. Python 3.8.
+PROOF = r"""
+import importlib.metadata, json, os, sys
+import torch
+import torch.distributed as dist
+
+def nccl_version():
+    try:
+        found = torch.cuda.nccl.version()
+    except (AttributeError, RuntimeError):
+        return None
+    return ".".join(str(part) for part in found) if isinstance(found, tuple) else str(found)
+
+def nccl_path():
+    for entry in sys.path:
+        path = os.path.join(entry, "nvidia", "nccl", "lib", "libnccl.so.2")
+        if os.path.exists(path):
+            return path
+    return None
+
+def installed(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+cuda = torch.version.cuda
+print(json.dumps({
+    "torch": str(torch.__version__), "cuda": cuda, "cuda_available": bool(torch.cuda.is_available()),
+    "devices": torch.cuda.device_count() if torch.cuda.is_available() else 0, "distributed": bool(dist.is_available()),
+    "nccl": nccl_version() if cuda else None, "nccl_path": nccl_path(), "prefix": sys.prefix,
+    "packages": {name: installed(name) for name in sys.argv[1:]},
+}))
+"""
 
 
 def bin_of(directory: str) -> str:
@@ -41,18 +82,6 @@ def pip_argv(wish: Wanted, place: Place) -> List[str]:
     return argv if wish.indexes else argv + ["--no-index", "--find-links", "%s/%s" % (place.files, WHEELS)]
 
 
-def index_lines(wish: Wanted) -> str:
-    """In the file of requirements, which is root's: a URL may hold a password, and everybody reads a command line."""
-    options = ["--index-url"] + ["--extra-index-url"] * len(wish.indexes)
-    return "".join("%s %s\n" % pair for pair in zip(options, wish.indexes))
-
-
-def needed_space(wish: Wanted) -> int:
-    """Wheels in a copy, unpacked by pip, and in place; from an index by what torch has."""
-    conda = SPACE_CONDA if wish.kind == "conda" else 0
-    return conda + (4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE)
-
-
 class Environment:
     """What an installer has: ``inspect``, ``prepare``, ``install`` and ``clean``. ``sums``: of the wheels on the controller."""
 
@@ -61,12 +90,9 @@ class Environment:
         self.wish = wish
         self.sums = sums
 
-    def place(self) -> Place:
-        return place_of(self.host, self.wish)
-
     def inspect(self) -> Dict[str, Any]:
         """The answer of a node. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
-        host, wish, place = self.host, self.wish, self.place()
+        host, wish, place = self.host, self.wish, place_of(self.host, self.wish)
         missing = place.state != "whole"
         if missing:
             self._check()
@@ -91,12 +117,19 @@ class Environment:
 
     def _check(self) -> None:
         """Room, and the owner. Raises RailwrightError."""
-        check_space(self.host, self.wish.path, needed_space(self.wish), "torch " + self.wish.torch)
-        account_of(self.wish)
+        wish = self.wish
+        # Wheels in a copy, unpacked by pip, and in place; from an index by what torch has.
+        needed = 4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE
+        check_space(self.host, wish.path, needed + (SPACE_CONDA if wish.kind == "conda" else 0), "torch " + wish.torch)
+        try:
+            processes.account(wish.owner)
+        except RailwrightError as error:
+            raise RailwrightError("ai_environment_owner: %s: this node has no such user; allowed: one who exists on every node" % (
+                wish.owner)) from error
 
     def prepare(self) -> None:
         """What an interrupted run left goes away; the lock and empty directories for what is brought."""
-        host, place = self.host, self.place()
+        host, place = self.host, place_of(self.host, self.wish)
         self._check()
         make_directory(host, self.wish.path)
         if place.state == "begun":
@@ -106,11 +139,14 @@ class Environment:
         host.write("%s/%s" % (place.files, MARKER), self.wish.node + "\n", 0o600)
         below = ["%s/%s" % (place.files, name) for name in ("unpacked", "pkgs", WHEELS)]
         must(host, ["install", "-d", "-m", "0700", "--"] + below, "make directories")
-        host.write("%s/%s" % (place.files, REQUIREMENTS), index_lines(self.wish) + lock_text(self.wish.entries), 0o600)
+        # The indexes stand in this file, which is root's: a URL may hold a password, and everybody reads a command line.
+        indexes = zip(["--index-url"] + ["--extra-index-url"] * len(self.wish.indexes), self.wish.indexes)
+        text = "".join("%s %s\n" % pair for pair in indexes) + lock_text(self.wish.entries)
+        host.write("%s/%s" % (place.files, REQUIREMENTS), text, 0o600)
 
     def install(self) -> None:
         """From what was brought to the environment and the link; an error leaves nothing of it on the node."""
-        place = self.place()
+        place = place_of(self.host, self.wish)
         try:
             if place.state != "whole":
                 self.verify(place)
@@ -169,7 +205,60 @@ class Environment:
 
     def clean(self) -> None:
         """What is whole, or broken and in use, is not touched; nor is a directory that was not made for it."""
-        place = self.place()
+        place = place_of(self.host, self.wish)
         if place.state == "begun":
             remove(self.host, place.directory, place.files)
         self.host.rmdir(self.wish.path)
+
+
+def prove(host: Host, wish: Wanted, directory: str) -> Dict[str, Any]:
+    """What it said, judged. Raises RailwrightError where it is not what was asked for."""
+    names = [item.partition("==")[0] for item in wish.packages]
+    answer = host.run(as_reader(host, directory, [directory + "/bin/python", "-c", PROOF] + names), PROVE_SECONDS)
+    lines = [line for line in clean(answer.err).splitlines() if line.strip()]
+    if answer.rc == 124:
+        raise RailwrightError("torch %s was not imported within %d s" % (wish.torch, PROVE_SECONDS))
+    said = json_object(answer.out.strip().rpartition("\n")[2]) if answer.ok else None
+    if said is None:
+        raise RailwrightError("torch %s cannot be imported: %s" % (
+            wish.torch, one_line(lines[-1]) if lines else "Python ended with %d" % answer.rc))
+    judge(wish, said)
+    return said
+
+
+def judge(wish: Wanted, said: Mapping[str, Any]) -> None:
+    """Version, CUDA, torch.distributed, packages, and NCCL against the profile."""
+    version, cuda = one_line(str(said.get("torch")), 64), said.get("cuda")
+    exact = "+" in wish.torch
+    if (version if exact else version.partition("+")[0]) != wish.torch:
+        raise RailwrightError("what was installed says that it is torch %s and not %s" % (version, wish.torch))
+    if wish.cuda is not None and (cuda or "") != wish.cuda:
+        raise RailwrightError("torch %s says that it is built for %s and not for %s" % (
+            version, "CUDA %s" % one_line(str(cuda), 16) if cuda else "no CUDA", "CUDA " + wish.cuda if wish.cuda else "none"))
+    if not said.get("distributed"):
+        raise RailwrightError("torch %s was built without torch.distributed: no job over several nodes runs with it" % version)
+    packages = said.get("packages") or {}
+    for item in wish.packages:
+        name, _equals, wanted = item.partition("==")
+        found = packages.get(name)
+        if found is None or (wanted and found != wanted):
+            raise RailwrightError("ai_environment_packages: %s: the environment has %s" % (
+                item, "none" if found is None else one_line(str(found), 64)))
+    nccl = said.get("nccl")
+    if wish.profile == aiacc.PROFILE and isinstance(nccl, str) and not aiacc.fits(nccl):
+        raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (rdma_nccl_profile %s) is for NCCL %s" % (
+            version, one_line(nccl, 32), aiacc.PROFILE, aiacc.RANGE))
+
+
+def drivers_of(manifest: Optional[Mapping[str, Any]], directory: str) -> Dict[str, str]:
+    """One line each, for people."""
+    said = (manifest or {}).get("torch")
+    if not isinstance(said, dict):
+        return {}
+    cuda = "CUDA %s" % said.get("cuda") if said.get("cuda") else "no CUDA"
+    devices = said.get("devices")
+    lines = {"environment": directory, "torch": one_line("%s, %s, %s when it was made" % (
+        said.get("torch"), cuda, "%s CUDA devices" % devices if devices else "no CUDA device"), 200)}
+    if said.get("nccl"):
+        lines["NCCL of torch"] = one_line("%s%s" % (said["nccl"], " (%s)" % said["nccl_path"] if said.get("nccl_path") else ""), 200)
+    return lines

@@ -2,7 +2,8 @@
 """The lock of a Python environment: pip's file with checksums, conda's explicit list, or the wheels of a directory. Pure.
 
 Everything in it is one version with checksums. What pip would also take (another file, a URL, a directory, an option) is refused:
-it would bring what nobody has vouched for.
+it would bring what nobody has vouched for. Whether a wheel can be installed on a node is told from its name: known before it travels
+there. pip has the last word.
 """
 
 import hashlib
@@ -10,13 +11,85 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from .wheel_tags import Python, Wheel, fits, normalised, wheel_of
 
+_NAME = re.compile(
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-(?P<python>[A-Za-z0-9_.]+)"
+    r"-(?P<abi>[A-Za-z0-9_.]+)-(?P<platform>[A-Za-z0-9_.]+)\.whl\Z")
+_CPYTHON = re.compile(r"cp3([0-9]{1,2})\Z")
+_GLIBC = re.compile(r"manylinux_([0-9]{1,18})_([0-9]{1,18})_(.+)\Z")
+_OLD = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}  # PEP 600 gives them these numbers
 _ENTRY = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9,._ -]*\])? ?== ?(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*) ?(?P<marker>;[^#]*)?\Z")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\Z")
 _CONDA = re.compile(r"(?P<url>(https?|file)://\S+)#(?P<sum>[0-9a-f]{64}|[0-9a-f]{32}|sha256:[0-9a-f]{64})\Z")
 _PACKAGE = re.compile(r"/(?P<name>[A-Za-z0-9._-]+)-(?P<version>[A-Za-z0-9._!+]+)-(?P<build>[A-Za-z0-9._]+)\.(conda|tar\.bz2)\Z")
+
+
+class Wheel(NamedTuple):
+    """What a wheel's name says."""
+
+    file: str
+    name: str  # normalised: nvidia-nccl-cu12
+    version: str
+    python: Tuple[str, ...]
+    abi: Tuple[str, ...]
+    platform: Tuple[str, ...]
+
+
+class Python(NamedTuple):
+    """What it has to fit."""
+
+    minor: int  # of Python 3
+    arch: str
+    glibc: Tuple[int, int]
+
+    @property
+    def version(self) -> str:
+        return "3.%d" % self.minor
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def wheel_of(file: str) -> Optional[Wheel]:
+    """None for a file that is no wheel by its name."""
+    found = _NAME.match(file)
+    if found is None:
+        return None
+    tags = [tuple(found.group(part).split(".")) for part in ("python", "abi", "platform")]
+    return Wheel(file, normalised(found.group("name")), found.group("version").replace("_", "-"), tags[0], tags[1], tags[2])
+
+
+def fits(wheel: Wheel, python: Python) -> bool:
+    """CPython on Linux with glibc, which is what torch is built for."""
+    return any(_platform_fits(platform, abi, python) and _interpreter_fits(tag, abi, python)
+               for tag in wheel.python for abi in wheel.abi for platform in wheel.platform)
+
+
+def _interpreter_fits(tag: str, abi: str, python: Python) -> bool:
+    own = "cp3%d" % python.minor
+    generic = re.match(r"py3([0-9]{0,2})\Z", tag)
+    if generic is not None:
+        return abi == "none" and int(generic.group(1) or 0) <= python.minor
+    built = _CPYTHON.match(tag)
+    if built is None:
+        return False
+    if abi == "abi3":  # the stable interface: from that Python on
+        return 2 <= int(built.group(1)) <= python.minor
+    return tag == own and abi in (own, own + "m" if python.minor < 8 else own, "none")
+
+
+def _platform_fits(tag: str, abi: str, python: Python) -> bool:
+    if tag == "any":
+        return abi == "none"  # what is built for an interface is built for a machine
+    if tag == "linux_" + python.arch:
+        return True
+    numbered = _GLIBC.match(tag)
+    if numbered is not None:
+        return numbered.group(3) == python.arch and (int(numbered.group(1)), int(numbered.group(2))) <= python.glibc
+    name, _underscore, arch = tag.partition("_")
+    return name in _OLD and arch == python.arch and _OLD[name] <= python.glibc
 
 
 class Entry(NamedTuple):
@@ -142,12 +215,9 @@ def missing_wheels(entries: Sequence[Entry], files: Mapping[str, str], python: P
     found = []
     for entry in entries:
         if not entry.marker and not any((entry.name, digest) in there for digest in entry.hashes):
-            names = [file for file in sorted(files) if (wheel_of(file) or _NONE).name == entry.name]
-            found.append((entry, names))
+            wheels = [wheel for wheel in map(wheel_of, sorted(files)) if wheel is not None and wheel.name == entry.name]
+            found.append((entry, [wheel.file for wheel in wheels]))
     return found
-
-
-_NONE = Wheel("", "", "", (), (), ())
 
 
 def lock_text(entries: Sequence[Entry]) -> str:

@@ -72,7 +72,7 @@ def what_is_wrong(host: Host, directory: str, manifest: Dict[str, Any]) -> Optio
 
 
 def _difference(kept: str, there: str) -> str:
-    before, now = (dict(_row(line) for line in text.split("\n") if line) for text in (kept, there))
+    before, now = (dict(line.partition("\t")[::2] for line in text.split("\n") if line) for text in (kept, there))
     gone = [name for name in before if name not in now]
     changed = [name for name in before if name in now and before[name] != now[name]]
     new = [name for name in now if name not in before]
@@ -81,11 +81,6 @@ def _difference(kept: str, there: str) -> str:
             more = " (and %d more)" % (len(names) - 1) if len(names) > 1 else ""
             return "%s is %s%s" % (min(names)[:200], word, more)
     return "the order of its files changed"
-
-
-def _row(line: str) -> Any:
-    name, _tab, rest = line.partition("\t")
-    return name, rest
 
 
 def _digest(text: str) -> str:

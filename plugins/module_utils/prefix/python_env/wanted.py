@@ -10,19 +10,17 @@ same lock is made again beside it, in NAME-2.
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...catalogue.drivers import driver_fits, minimum_driver
-from ...catalogue.gpus import BLACKWELL, number_of
+from ...catalogue.drivers import BLACKWELL, driver_fits, minimum_driver, number_of
 from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, number, python_fits
 from ...errors import RailwrightError
-from ...formats.outside import read_json
+from ...formats.outside import json_object
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
 from ...spec.model import Spec
 from ...types import Identity
 from ..installer import CURRENT, plain_name
-from .lock import Entry, digest_of, fitting, lock_of_wheels, lock_text, missing_wheels, parse_lock, version_in
+from .lock import Entry, Python, digest_of, fitting, lock_of_wheels, lock_text, missing_wheels, parse_lock, version_in
 from .manifest import manifest_of, what_is_wrong
-from .wheel_tags import Python
 
 MARKER = "railwright-begun"  # in the directory of the files: which node makes the environment
 ASK_SECONDS = 60.0
@@ -145,11 +143,7 @@ def _python(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Tuple[str
 
 def _ask(host: Host, python: str) -> Optional[Dict[str, Any]]:
     answer = host.run((python, "-I", "-c", ASK), ASK_SECONDS)
-    try:
-        said = read_json(answer.out) if answer.ok else None
-    except ValueError:
-        said = None
-    return said if isinstance(said, dict) else None
+    return json_object(answer.out) if answer.ok else None
 
 
 def _glibc(said: Optional[Dict[str, Any]]) -> Tuple[int, int]:

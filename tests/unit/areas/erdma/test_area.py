@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import MARK
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import erdma
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.modules import BOOT_FILE, OPTIONS_FILE
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.erdma import BOOT_FILE, OPTIONS_FILE
 
 MakePlanner = Callable[..., Any]
 KERNEL = "5.15.0-130-generic"

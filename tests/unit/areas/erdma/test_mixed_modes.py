@@ -10,8 +10,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_consent import ActionModule
-from ansible_collections.railwright.rdma.plugins.plugin_utils.erdma_modes import mixed_modes
+from ansible_collections.railwright.rdma.plugins.action.rdma_consent import ActionModule, mixed_modes
 
 pytestmark = pytest.mark.core
 MIXED = (

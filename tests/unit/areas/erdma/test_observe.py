@@ -13,13 +13,7 @@ import pytest
 from tests.fixtures.node_tree import Device, Port, Tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma_driver import (
-    driver_facts,
-    eadm_version,
-    observe_driver,
-    references,
-    users,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma import eadm_version, observe_driver, references, users
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import letter_of_type
 
 KERNEL = "6.1.0-47-amd64"
@@ -116,21 +110,17 @@ def test_eadm_only_where_it_is_and_one_bounded_line_of_it(tree: Tree) -> None:
 
 def test_facts_of_a_captured_node_with_alibabas_driver(nodes: Path) -> None:
     host = TreeHost(str(nodes / "erdma2"))
-    assert driver_facts(host, "5.10.134-17.3.al8.x86_64") == {
-        "driver": {"loaded": True, "version": "0.2.38", "source": "unknown"},
-        "compat_mode": "Y",
-    }
+    driver = observe_driver(host, "5.10.134-17.3.al8.x86_64")
+    assert (driver.loaded, driver.version, driver.source, driver.letter) == (True, "0.2.38", "unknown", "Y")
 
 
 def test_facts_tell_dkms_and_mainline_apart(tree: Tree) -> None:
     load(tree, "Y", "1: CA")
-    assert driver_facts(TreeHost(str(tree.root)), KERNEL)["driver"]["source"] == "dkms"
+    assert observe_driver(TreeHost(str(tree.root)), KERNEL).source == "dkms"
     (tree.root / "sys/module/erdma/parameters/compat_mode").unlink()
-    assert driver_facts(TreeHost(str(tree.root)), KERNEL)["driver"]["source"] == "mainline"
+    assert observe_driver(TreeHost(str(tree.root)), KERNEL).source == "mainline"
 
 
 def test_facts_of_a_node_without_the_driver(nodes: Path) -> None:
-    assert driver_facts(TreeHost(str(nodes / "nohca")), "6.1.0-26-amd64") == {
-        "driver": {"loaded": False, "version": None, "source": None},
-        "compat_mode": None,
-    }
+    driver = observe_driver(TreeHost(str(nodes / "nohca")), "6.1.0-26-amd64")
+    assert (driver.loaded, driver.version, driver.source, driver.letter) == (False, None, None, None)

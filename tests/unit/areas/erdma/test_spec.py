@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import (
-    artifact_of,
-    build_script,
-    dkms_conf,
-    has_mad,
-    source_of,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import MAD, artifact_of, build_script, dkms_conf, source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import mode_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
@@ -130,7 +124,7 @@ def test_dkms_calls_our_script_for_every_build_with_the_same_settings() -> None:
     assert 'AUTOINSTALL="yes"' in conf
     assert "ERDMA_CM_NO_BOUND_IF=1" in build_script("0.2.37", mad=False)
     assert """echo 'MODULE_VERSION("0.2.37");' >>""" in build_script("0.2.37", mad=False)
-    assert [has_mad(text) for text in (build_script("0.2.37", mad=True), build_script("0.2.37", mad=False), None)] == [True, False, False]
+    assert [MAD in build_script("0.2.37", mad=mad) for mad in (True, False)] == [True, False]
 
 
 @pytest.mark.parametrize(

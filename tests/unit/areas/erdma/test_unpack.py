@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.source import Source
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import archive_of, directory
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import Source
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import step
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix import erdma_driver
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.erdma_driver import ErdmaDriver
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix import products
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.products import ErdmaDriver
 
 PUBLIC = "elastic-rdma-drivers-commit"
 TREE = {
@@ -68,14 +69,14 @@ def host(tmp_path: Path) -> Rooted:
 def brought(host: Rooted, data: bytes, sha256: str | None = None) -> ErdmaDriver:
     source = Source("0.2.37", "erdma-driver", "https://example.com/x.tar.gz", sha256 or hashlib.sha256(data).hexdigest())
     driver = ErdmaDriver(host, Release(
-        source.version, source.directory, source.artifact, source.url, str(source.sha256), source.file, "node1"))
+        source.version, directory(source.version), source.artifact, source.url, str(source.sha256), archive_of(source), "node1"))
     driver.prepare()
-    Path(host.path(source.file)).write_bytes(data)
+    Path(host.path(archive_of(source))).write_bytes(data)
     return driver
 
 
 def wanted(plans: Any) -> Release | None:
-    found = erdma_driver.wanted(plans.node, plans.spec, observe_identity(plans.node, None))
+    found = products.wanted_erdma_driver(plans.node, plans.spec, observe_identity(plans.node, None))
     return found.release if found is not None else None
 
 
@@ -149,8 +150,8 @@ def test_only_a_driver_that_dkms_is_to_build_needs_an_archive(planner: Callable[
 def test_an_archive_without_a_pin_is_named(planner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     plans = planner(erdma_mode="compat")
     unpinned = Source("0.2.37", "erdma-driver", "https://example.com/x.tar.gz", None)
-    asked = erdma_driver.desired
-    monkeypatch.setattr(erdma_driver, "desired", lambda spec, identity: asked(spec, identity)._replace(source=unpinned))
+    asked = products.desired
+    monkeypatch.setattr(products, "desired", lambda spec, identity: asked(spec, identity)._replace(source=unpinned))
     with pytest.raises(RailwrightError, match=r"set rdma_artifact_pins\.erdma-driver to its sha256"):
         wanted(plans)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.mode_verdicts import judge_mode, judge_modes, wire_letter
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_mode, judge_modes, wire_letter
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts

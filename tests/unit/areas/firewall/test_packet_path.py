@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import iptables, nftables
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import nftables
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.firewall import iptables_chains
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.packet_filter import (
     ALL_PORTS,
     Packets,
@@ -26,7 +27,7 @@ HEAD = "-P INPUT {}\n-N one\n-N two\n"
 
 
 def judged(rules: str, packets: Packets = TCP, policy: str = "DROP") -> tuple[str, str]:
-    found = fate(iptables.chains_of(HEAD.format(policy) + "".join(f"-A {line}\n" for line in rules.splitlines() if line), "ip"), packets)
+    found = fate(iptables_chains(HEAD.format(policy) + "".join(f"-A {line}\n" for line in rules.splitlines() if line), "ip"), packets)
     return found.status, found.by
 
 
@@ -75,20 +76,20 @@ def test_the_rule_that_stops_it_is_named() -> None:
 
 def test_every_base_chain_must_let_it_in() -> None:
     """An accept ends its own base chain alone."""
-    lenient = iptables.chains_of("-P INPUT ACCEPT\n-A INPUT -p tcp -j ACCEPT\n", "ip")
-    strict = [dict(chain, table="site") for chain in iptables.chains_of("-P INPUT DROP\n", "ip")]
+    lenient = iptables_chains("-P INPUT ACCEPT\n-A INPUT -p tcp -j ACCEPT\n", "ip")
+    strict = [dict(chain, table="site") for chain in iptables_chains("-P INPUT DROP\n", "ip")]
     assert fate(lenient, TCP).status == "open"
     assert fate(lenient + strict, TCP) == ("closed", "policy drop of ip site INPUT")
 
 
 def test_a_chain_of_the_other_family_is_not_met() -> None:
-    six = iptables.chains_of("-P INPUT DROP\n", "ip6")
+    six = iptables_chains("-P INPUT DROP\n", "ip6")
     assert fate(six, TCP).status == "open"
     assert fate(six, TCP._replace(sources=("2001:db8::1/128",))).status == "closed"
 
 
 def test_what_real_ufw_makes(recorded: Callable[[str], str]) -> None:
-    chains = iptables.chains_of(recorded("ufw-0.36-iptables.txt"), "ip")
+    chains = iptables_chains(recorded("ufw-0.36-iptables.txt"), "ip")
     assert fate(chains, TCP).by == "-A ufw-skip-to-policy-input -j DROP"  # of port 139
     assert fate(chains, TCP._replace(ports=(1024, 65535))) == ("closed", "policy drop of ip filter INPUT")
     assert fate(chains, TCP._replace(ports=(22, 22))).status == "open"

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall.verdicts import judge_firewall
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import iptables
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import firewall
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 
 Make = Callable[..., Any]
 
 
 def judged(made: Any, rules: str | None, missing: str | None = None) -> dict[str, tuple[str, str]]:
-    chains = None if rules is None else [dict(chain, owner="iptables") for chain in iptables.chains_of(rules, "ip")]
+    chains = None if rules is None else [dict(chain, owner="iptables") for chain in firewall.iptables_chains(rules, "ip")]
     facts = {"firewall": {"runs": ["iptables"] if chains else [], "chains": chains, "missing": missing}}
     seen = inspection_of("node1", made.spec, made.identity, facts)
     return {item.check: (item.status, item.message) for item in judge_firewall(seen)}

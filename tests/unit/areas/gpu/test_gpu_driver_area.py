@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fixtures import node_gpu
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpu_driver, reload
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpu_driver
 
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
 SWITCH = "0000:06:00.0"
@@ -108,7 +108,7 @@ def test_modules_on_top_of_modules_go_first(gpu_node: Callable[..., Any]) -> Non
         "nvidia 1 9 nvidia_modeset,nvidia_uvm, Live 0x0\nnvidia_modeset 1 2 nvidia_drm, Live 0x0\nnvidia_uvm 1 0 - Live 0x0\n"
         "nvidia_drm 1 1 card_user, Live 0x0\ncard_user 1 0 - Live 0x0\n",
     )
-    assert reload.users_of(node, "nvidia") == ["card_user", "nvidia_drm", "nvidia_modeset", "nvidia_uvm"]
+    assert gpu_driver.users_of(node, "nvidia") == ["card_user", "nvidia_drm", "nvidia_modeset", "nvidia_uvm"]
 
 
 def test_processes_that_hold_the_module_make_it_a_reboot(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import BRANCHES
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_gpu_driver import KEYS, check_gpu_driver
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_drivers import check_gpu_driver
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
 from field_specs import build_spec
 
@@ -62,13 +62,14 @@ def test_what_does_not(values: dict[str, Any], key: str) -> None:
 
 def test_a_branch_whose_support_is_over_is_a_warning() -> None:
     row = BRANCHES[0]
-    values = dict.fromkeys(KEYS, None) | {
+    values = {
+        "gpu_driver_version": None,
         "gpu_driver_branch": row.name,
         "gpu_driver_flavour": "open",
         "gpu_driver_source": "cuda_repository",
     }
     for today, expected in ((row.eol, []), ("9999-01-01", ["warning"])):
         found = Findings("n1")
-        check_gpu_driver(values, found, today)
+        check_gpu_driver(values, [], found, today)
         assert [item.severity for item in found.items] == expected
         assert all(row.eol in item.message for item in found.items)

@@ -165,12 +165,12 @@ def test_what_makes_dnf_hold_comes_too_where_it_is_missing(gpu_node: Callable[..
     node = gpu_node("rocky9")
     node.put("cmd/rpm_-qa", "bash\t(none)\t5.1.8-9.el9\n")
     plugin = "package python3-dnf-plugin-versionlock"
-    assert planner(AREA, node, **REPOSITORY).look()[0].lock
+    assert planner(AREA, node, **REPOSITORY).look()[0].unless
     rows_of = {hold: planner(AREA, node, **REPOSITORY, nccl_hold=hold) for hold in (True, False)}
-    observed = rows_of[True].look()[1]._replace(installed={"bash": "5.1.8-9.el9"})
-    planned = {hold: [change.what for change in plans.area.plan(plans.look()[0], observed)] for hold, plans in rows_of.items()}
+    observed = {hold: plans.look()[1]._replace(installed={"bash": "5.1.8-9.el9"}) for hold, plans in rows_of.items()}
+    planned = {hold: [change.what for change in plans.area.plan(plans.look()[0], observed[hold])] for hold, plans in rows_of.items()}
     assert planned == {True: [plugin, "package libnccl", "package libnccl-devel"], False: ["package libnccl", "package libnccl-devel"]}
     node.put("etc/dnf/plugins/versionlock.conf", "[main]\nenabled = 1\n")
-    assert rows_of[True].look()[1].lock
-    assert plugin not in [change.what for change in rows_of[True].area.plan(rows_of[True].look()[0], observed._replace(lock=True))]
-    assert not planner(AREA, gpu_node(), **REPOSITORY).look()[0].lock, "apt has preferences"
+    assert not rows_of[True].look()[1].lacking
+    assert plugin not in [change.what for change in rows_of[True].area.plan(rows_of[True].look()[0], observed[True]._replace(lacking=()))]
+    assert not planner(AREA, gpu_node(), **REPOSITORY).look()[0].unless, "apt has preferences"

@@ -10,12 +10,12 @@ from tests.fixtures.node_text import dpkg_status
 from tests.unit.areas.kernel.conftest import EL_NEW, EL_OLD, MIB, NEW, NEWER, OLD, Node, Planner, entry
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction import roll_back
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel_boot
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel import kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import check_expected
 
 Pinned = Callable[[str], Planner]
-NEXT = kernel_boot.WHAT
+NEXT = kernel.NEXT
 
 
 def test_without_a_pin_the_kernel_is_left_as_it_is(node: Node) -> None:
@@ -55,14 +55,14 @@ def test_a_pin_to_an_older_kernel_has_grub_start_it_and_its_undo_is_exact(node: 
     (change,) = planner.plan()
     assert (change.what, change.before, change.after, change.disruption, change.external) == (NEXT, NEWER, OLD, "none", False)
     journal = planner.apply()
-    assert f'GRUB_DEFAULT="{entry(OLD)}"\n' in (node.read(kernel_boot.DROP_IN) or "")
+    assert f'GRUB_DEFAULT="{entry(OLD)}"\n' in (node.read(kernel.DROP_IN) or "")
     assert planner.plan() == []
     node.install("6.1.0-99-amd64")  # an update of the system brings another one
     node.generate()
     assert planner.plan() == [], "the entry is named, not counted"
     (node.tree.root / "boot/vmlinuz-6.1.0-99-amd64").unlink()
     assert roll_back(node, journal.entries) == []
-    assert not node.exists(kernel_boot.DROP_IN)
+    assert not node.exists(kernel.DROP_IN)
     assert node.read("/boot/grub/grub.cfg") == before
 
 
@@ -223,4 +223,4 @@ def test_a_choice_that_the_inventory_no_longer_names_is_told(node: Node, pinned:
     pinned(OLD).apply()
     planner = Planner(node)
     assert planner.plan() == []
-    assert [kernel_boot.DROP_IN in note for note in planner.notes()] == [True]
+    assert [kernel.DROP_IN in note for note in planner.notes()] == [True]

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.areas.kernel.conftest import NEW, OLD, Node, entry, menu_text
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import observe_boot
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.grub import entry_of, observe_menu, parse_menu, starts
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import entry_of, observe_boot, observe_menu, parse_menu, starts
 
 
 def put(node: Node, default: str, environment: str = "") -> None:

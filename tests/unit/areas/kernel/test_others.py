@@ -9,8 +9,8 @@ import pytest
 from tests.fixtures.node_stacks import dkms as registered
 from tests.unit.areas.kernel.conftest import EL_NEW, EL_OLD, NEW, OLD, Node, Planner
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel import judge_kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.kernel_guard import guard_problems
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.kernel.verdicts import judge_kernel
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms, packages, repositories
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.area_verdicts import SETTLED
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import boot_facts, observe_boot

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import foreign_routes
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import routes as foreign_routes
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import TABLES
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
 
@@ -40,8 +40,8 @@ def test_a_route_as_words(row: dict[str, Any], words: tuple[str, ...] | None) ->
 
 
 def test_networks_come_before_gateways_and_nonsense_is_nothing() -> None:
-    assert [words[0] for words in foreign_routes.parse([DEFAULT, LINK, 3, SUBNET], TABLES)] == ["172.16.0.0/12", "default"]
-    assert foreign_routes.parse({"dst": "default"}, TABLES) == foreign_routes.parse(None, TABLES) == ()
+    assert [words[0] for words in foreign_routes.parse_foreign([DEFAULT, LINK, 3, SUBNET], TABLES)] == ["172.16.0.0/12", "default"]
+    assert foreign_routes.parse_foreign({"dst": "default"}, TABLES) == foreign_routes.parse_foreign(None, TABLES) == ()
 
 
 @pytest.mark.parametrize(("address", "kept"), [
@@ -51,7 +51,7 @@ def test_networks_come_before_gateways_and_nonsense_is_nothing() -> None:
     (None, []),
 ])
 def test_what_the_new_address_can_reach(address: str | None, kept: list[str]) -> None:
-    routes = foreign_routes.parse([DEFAULT, DHCP, LINK], TABLES)
+    routes = foreign_routes.parse_foreign([DEFAULT, DHCP, LINK], TABLES)
     assert [words[0] for words in foreign_routes.reachable(routes, address)] == kept, "the one with the old source address never"
 
 
@@ -62,7 +62,7 @@ def moving(node: "Node", *rows: dict[str, Any]) -> Any:
     node.link("eth1", "3", mtu=9000, addresses=["10.10.0.9/24"])
     node.carry_out(node.plan())
     node.rail(address="10.10.0.11/24")
-    node.write("/cmd/" + recording_name(foreign_routes.query("eth1")), json.dumps(rows))
+    node.write("/cmd/" + recording_name(foreign_routes.foreign_query("eth1")), json.dumps(rows))
     return next(change for change in node.plan() if change.what.startswith("address of"))
 
 

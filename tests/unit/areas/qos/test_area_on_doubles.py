@@ -13,7 +13,7 @@ from tests.fixtures.double_of_dcb import Refused
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import roce_qos
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.chain_verdicts import BREAKS, UNKNOWN, chain
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import BREAKS, UNKNOWN, chain
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos

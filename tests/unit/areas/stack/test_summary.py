@@ -7,8 +7,8 @@ import pytest
 from tests.unit.areas.stack.conftest import NODES
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_summary, stack_summary
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import observe_summary, stack_summary
 from node_trees import FACTS
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma_instances
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import ERDMA_INSTANCES, busbw_floor, device_floor
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits, judge_figure
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of

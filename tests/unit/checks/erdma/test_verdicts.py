@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.device_verdicts import judge_devices
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_devices
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.erdma import gid_index, mode_of_node
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree, observe_summary, stack_summary
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.summary import observe_summary, stack_summary
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from field_specs import build_spec

@@ -7,11 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_ddp import finished, plan
+from ansible_collections.railwright.rdma.plugins.action.rdma_bench import DDP, ddp_plan, finished
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, environment, share_from
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
+LOOK = DDP.format("look")
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None,
           "environment": {"NCCL_DEBUG": "INFO"}}
 
@@ -49,9 +51,6 @@ def test_one_node_needs_no_network() -> None:
 
 @pytest.mark.parametrize(("second", "words"), [
     ({"interface": None}, "no interface of node2 carries the default route or the controller's connection; set rdma_bootstrap_interface"),
-    ({"processes": 0}, "node2: what rdma_ddp look said there is no answer of that module"),
-    ({"processes": "8"}, "node2: what rdma_ddp look said"),
-    ({"python": None}, "node2: what rdma_ddp look said"),
 ])
 def test_a_node_that_cannot_be_part(second: dict[str, Any], words: str) -> None:
     with pytest.raises(PlanError, match=words):
@@ -122,10 +121,10 @@ def variables(**results: Any) -> dict[str, Any]:
 
 def test_the_plan_of_a_play() -> None:
     seen = {
-        name: {"seen": {"look": look(number), "wishes": WISHES}, "ansible_host": f"192.0.2.{number}"}
+        name: {LOOK: {"seen": look(number), "wishes": WISHES}, "ansible_host": f"192.0.2.{number}"}
         for number, name in enumerate(("node1", "node2"), 1)
     }
-    first, second = (plan(variables(**seen), "seen")["plan"] for _time in range(2))
+    first, second = (ddp_plan(variables(**seen))["plan"] for _time in range(2))
     assert first["hosts"] == ["node1", "node2"]
     assert first["run"] != second["run"], "every run has a name of its own"
     assert first["master"] == "192.0.2.1"
@@ -133,19 +132,18 @@ def test_the_plan_of_a_play() -> None:
 
 def test_all_meet_only_where_the_inventory_knows_the_first_one() -> None:
     """What it says of itself goes to every other node, which connects there."""
-    seen = {name: {"seen": {"look": look(1), "wishes": WISHES}, "ansible_host": "203.0.113.1"} for name in ("node1", "node2")}
-    assert "none that the inventory has of it; name one in ssh_mesh_addresses" in plan(variables(**seen), "seen")["msg"]
+    seen = {name: {LOOK: {"seen": look(1), "wishes": WISHES}, "ansible_host": "203.0.113.1"} for name in ("node1", "node2")}
+    assert "none that the inventory has of it; name one in ssh_mesh_addresses" in ddp_plan(variables(**seen))["msg"]
 
 
 def test_a_node_without_an_answer_stops_the_plan() -> None:
-    found = plan(variables(node1={"seen": {"look": look(1), "wishes": WISHES}}, node2={"seen": {"failed": True}}), "seen")
-    assert (found["failed"], found["msg"].startswith("node2 cannot take part")) == (True, True)
-    batch = plan(variables(node1={"seen": {"look": look(1), "wishes": WISHES}}, node2={}), "seen")
-    assert "run without serial" in batch["msg"]
+    found = ddp_plan(variables(node1={LOOK: {"seen": look(1), "wishes": WISHES}}, node2={LOOK: {"failed": True}}))
+    assert (found["failed"], found["msg"].startswith("ddp_benchmark: node2 cannot take part")) == (True, True)
+    with pytest.raises(AnsibleActionFail, match="run the play without serial"):
+        ddp_plan(variables(node1={LOOK: {"seen": look(1), "wishes": WISHES}}, node2={}))
 
 
 STARTED = {"process": {"pid": 1, "start_time": "2", "at": 3.0}}
-NAMES = {"started": "s", "polled": "p"}
 
 
 @pytest.mark.parametrize(("node1", "node2", "why"), [
@@ -159,4 +157,6 @@ NAMES = {"started": "s", "polled": "p"}
     ({"s": STARTED}, {"s": {"failed": True}}, "torchrun was not started on node2"),
 ])
 def test_when_there_is_nothing_to_wait_for(node1: dict[str, Any], node2: dict[str, Any], why: str | None) -> None:
-    assert finished(variables(node1=node1, node2=node2), "node1", ["node1", "node2"], NAMES) == why
+    known = {"s": DDP.format("start"), "p": DDP.format("poll")}
+    results = [{known[name]: value for name, value in node.items()} for node in (node1, node2)]
+    assert finished(variables(node1=results[0], node2=results[1]), "node1", ["node1", "node2"]) == why

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, usable, verdicts_in
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, verdicts_in
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit, fitted
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import RAIL as FORM
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import crossed_rails, pair_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
-from ansible_collections.railwright.rdma.plugins.plugin_utils.verdicts import summarise
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import summarise, verdict_table
 
 SCHEDULE = {"rounds": [[["n1", "n2"]], [["n3", "n1"]]]}
 
@@ -96,10 +97,9 @@ RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "10.10.0.1", "mtu":
         "gid_index": 3, "gid_needed": True}
 
 
-def test_a_view_that_other_nodes_may_act_on_has_its_shape() -> None:
-    assert usable({"facts": {}, "rails": [RAIL, {**RAIL, "address": None, "hca": None, "netdev": None}]})
-    assert not usable({"facts": None, "rails": [RAIL]})
-    assert not usable({"facts": {}, "rails": {}})
+def test_a_rail_that_other_nodes_may_act_on_has_its_form() -> None:
+    for rail in (RAIL, {**RAIL, "address": None, "hca": None, "netdev": None}):
+        assert fitted(FORM, rail) == rail
 
 
 @pytest.mark.parametrize("rail", [
@@ -108,7 +108,8 @@ def test_a_view_that_other_nodes_may_act_on_has_its_shape() -> None:
     {**RAIL, "mtu": "9000"}, {**RAIL, "mtu": True}, {**RAIL, "name": ["x"]}, {**RAIL, "hca": {}},
 ])  # fmt: skip
 def test_what_a_hostile_node_says_of_its_rails_reaches_no_other_node(rail: Any) -> None:
-    assert not usable({"facts": {}, "rails": [RAIL, rail]})
+    with pytest.raises(Misfit):
+        fitted(FORM, rail)
 
 
 def test_a_clusters_failure_fails_every_node_and_a_nodes_failure_only_it() -> None:

@@ -11,8 +11,8 @@ import pytest
 from tests.fixtures.node_traffic import MLX5, MLX5_PORT, RXE, STATISTICS, dcb, tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import NAMES
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.qos_counter_verdicts import NAMES
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import snapshot
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import ports_of, profile_of
 from field_specs import build_spec

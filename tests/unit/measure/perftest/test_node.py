@@ -22,8 +22,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.bandwidth_verdicts import Limits
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, Options
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 

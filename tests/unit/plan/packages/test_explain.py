@@ -9,8 +9,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.action.rdma_packages import words_of
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder, lock_holder
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_state import Hold, held, unfinished
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import all_installed
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import Hold, all_installed, held, unfinished
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import size_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_apt import _EXACT, _INST, _REMV, _TROUBLE
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_dnf import parse_table

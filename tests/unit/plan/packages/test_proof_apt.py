@@ -118,7 +118,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def changed(proof: Proof) -> dict[str, tuple[str | None, str | None]]:
-    return {row.name: (row.before, row.after) for row in proof.resolved}
+    return {row["name"]: (row["from"], row["to"]) for row in proof.resolved}
 
 
 def test_a_stack_resolves_on_a_bare_node_and_changes_nothing(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_stack_resolves_on_a_bare_node_and_changes_nothing(world: World) -> No
         "doca-ofed": (None, "3.2.3-019000"), "rdma-core": (None, CORE["3.2.3"]), "libibverbs1": (None, CORE["3.2.3"]),
         "mlnx-tools": (None, "25.10-1"), "perftest": (None, "4.5-1"),
     }  # fmt: skip
-    assert next(row.origin for row in proof.resolved if row.name == "doca-ofed").startswith("DOCA-HOST")
+    assert next(row["origin"] for row in proof.resolved if row["name"] == "doca-ofed").startswith("DOCA-HOST")
     assert world.node.tree() == before
     assert not list((world.node.root / "var/cache/railwright").glob("proof-*"))
 

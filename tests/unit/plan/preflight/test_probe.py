@@ -15,12 +15,16 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import 
     SECTIONS,
     ProbeError,
     Python,
+    bootstrap_argv,
+    choose_python,
+    command_line,
     evidence_of,
+    fit,
     identity_of,
     parse_probe,
     probe_command,
+    too_new,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.python_fit import bootstrap_argv, choose_python, command_line, fit, too_new
 
 OLD = Python("/usr/libexec/platform-python", (3, 6, 8))
 NEW = Python("/usr/bin/python3.11", (3, 11, 2))

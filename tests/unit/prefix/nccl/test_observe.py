@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_library
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary, library_version, nccl_libraries
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_libraries as libraries
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import NcclLibrary, library_version, nccl_libraries
 from nccl_files import elf
 
 MakeNode = Callable[[dict[str, bytes]], TreeHost]
@@ -21,20 +21,18 @@ CACHE = b"""3 libs found in cache `/etc/ld.so.cache'
 """
 
 
-def test_the_loaders_library_precedes_prefixes_and_then_named_ones(make_node: MakeNode) -> None:
+def test_the_loaders_library_precedes_prefixes(make_node: MakeNode) -> None:
     host = make_node({
         "cmd/ldconfig_-p": CACHE, LIB: elf("2.26.2", "12.8"), "/usr/lib/i386-linux-gnu/libnccl.so.2": elf("2.1.0"),
         "/opt/railwright/nccl/2.9.9-cu12/lib/libnccl.so.2": elf("2.9.9", "12.2"),
         "/opt/railwright/nccl/2.30.7-cu13/lib/libnccl.so.2": elf("2.30.7"),
         "/opt/railwright/nccl/.2.31.0-cu13.part/lib/libnccl.so.2": elf("2.31.0"),
-        "/venv/nvidia/nccl/lib/libnccl.so.2": elf("2.27.3", "12.9"),
     })
-    found = nccl_libraries(host, named=("/venv/nvidia/nccl/lib", "/nowhere"))
+    found = nccl_libraries(host)
     assert found == (
         NcclLibrary(LIB, "2.26.2", "ldconfig", "12.8"),
         NcclLibrary("/opt/railwright/nccl/2.30.7-cu13/lib/libnccl.so.2", "2.30.7", "prefix", "13.3"),
         NcclLibrary("/opt/railwright/nccl/2.9.9-cu12/lib/libnccl.so.2", "2.9.9", "prefix", "12.2"),
-        NcclLibrary("/venv/nvidia/nccl/lib/libnccl.so.2", "2.27.3", "named", "12.9"),
     )
 
 
@@ -66,7 +64,7 @@ def test_a_file_that_is_no_build_of_nccl_has_no_version(make_node: MakeNode, con
 
 
 def test_a_text_far_behind_is_found_too(make_node: MakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_library, "LIMITS", (64, 4096))
+    monkeypatch.setattr(libraries, "LIMITS", (64, 4096))
     host = make_node({"/lib/far": b"\x7fELF" + bytes(1000) + elf("2.29.2"), "/lib/beyond": b"\x7fELF" + bytes(9000)})
     assert library_version(host, "/lib/far") == ("2.29.2", "13.3")
     assert library_version(host, "/lib/beyond") == (None, None)

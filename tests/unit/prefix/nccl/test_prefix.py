@@ -16,9 +16,10 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import nccl_libraries
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix import nccl
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl import Nccl, build_jobs, gencode, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import nccl_libraries
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix import products
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests.toolchain import gencode
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.products import Nccl, build_jobs, wanted_nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from field_specs import build_spec
@@ -71,7 +72,7 @@ class Site:
         self.identity = observe_identity(host)._replace(gpus=tuple(gpus), arch="x86_64")
 
     def library(self) -> Nccl:
-        found = wanted(self.host, self.spec, self.identity)
+        found = wanted_nccl(self.host, self.spec, self.identity)
         assert found is not None
         return found
 
@@ -100,7 +101,7 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeSite:
-    monkeypatch.setattr(nccl, "CACHE", str(tmp_path / "node/cache/nccl"))
+    monkeypatch.setattr(products, "CACHE", str(tmp_path / "node/cache"))
     (tmp_path / "node/cache").mkdir(parents=True)
     return lambda host=None, gpus=(H100,), **values: Site(tmp_path / "node", host or GpuHost(), values, gpus)
 
@@ -294,7 +295,7 @@ def test_what_cannot_be_had_is_refused_with_one_line(site: MakeSite, host: GpuHo
 
 
 def test_a_compiler_that_is_missing_is_named(site: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl, "TOOLS", (("make", "make"), ("no-such-compiler", "g++ (EL: gcc-c++)")))
+    monkeypatch.setattr(products, "TOOLS", (("make", "make"), ("no-such-compiler", "g++ (EL: gcc-c++)")))
     with pytest.raises(RailwrightError, match=r"nccl_install source needs g\+\+ \(EL: gcc-c\+\+\): not on this node"):
         site(GpuHost(toolkit="13.0"), nccl_install="source").look()
 
@@ -308,7 +309,7 @@ def test_without_a_driver_the_catalogue_tells_the_gpus(site: MakeSite) -> None:
 def test_nothing_is_wanted_without_a_gpu_or_for_packages(site: MakeSite) -> None:
     for values, gpus in (({"nccl_install": "wheel"}, ()), ({}, (H100,)), ({"nccl_install": "repository", "cuda_version": "13.0"}, (H100,))):
         there = site(gpus=gpus, **values)
-        assert wanted(there.host, there.spec, there.identity) is None
+        assert wanted_nccl(there.host, there.spec, there.identity) is None
 
 
 def test_no_room_no_download_of_time(site: MakeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import build, install, toolchain
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import install, toolchain
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import builds
 
 HOST = Host()
 US = None
@@ -82,7 +83,7 @@ def test_it_is_built_and_carries_its_checksums(site: Site) -> None:
     assert set(made["manifest"]["programs"]) == {"all_reduce_perf", "all_gather_perf"}
     state = toolchain.state(HOST, str(site.directory))
     assert state["manifest"] == made["manifest"]
-    assert build.is_whole(state, {"key": "0123456789ab"})
+    assert builds.is_whole(state, {"key": "0123456789ab"})
     assert made["manifest"]["builder"] == "n1"
     assert site.left() == [".here", "2.19.6-0123456789ab"], "neither object files nor working directories stay"
     assert sorted(path.name for path in site.directory.iterdir()) == ["all_gather_perf", "all_reduce_perf", "manifest.json"]
@@ -182,9 +183,9 @@ def test_what_was_changed_is_replaced_as_a_whole(site: Site) -> None:
     site.build(planned)
     with (site.directory / "all_reduce_perf").open("a", encoding="utf-8") as stream:
         stream.write("more")
-    assert not build.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
+    assert not builds.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
     site.build(planned)
-    assert build.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
+    assert builds.is_whole(toolchain.state(HOST, str(site.directory)), planned["recipe"])
     assert site.left() == [".here", "2.19.6-0123456789ab"]
 
 
@@ -204,7 +205,7 @@ def packed(site: Site) -> tuple[dict[str, Any], dict[str, str], Path]:
 def test_a_copy_is_the_builders_to_the_byte(site: Site) -> None:
     result, programs, target = packed(site)
     install.unpack(HOST, "n2", result["archive"], result["sha256"], str(target), programs)
-    install.verify(HOST, str(target), programs)
+    install.verify(HOST, {"directory": str(target), "programs": programs, "gpus": 0, "library_path": []})
     assert (target / "manifest.json").read_bytes() == (site.directory / "manifest.json").read_bytes()
     assert not Path(result["archive"]).exists()
     assert [path.name for path in target.parent.iterdir()] == [target.name]
@@ -231,7 +232,7 @@ def test_verify_names_what_is_not_the_builders(site: Site) -> None:
     (site.directory / "all_gather_perf").write_text("another", encoding="utf-8")
     (site.directory / "all_reduce_perf").unlink()
     with pytest.raises(RailwrightError, match=r"all_gather_perf is another one, all_reduce_perf is missing$"):
-        install.verify(HOST, str(site.directory), programs)
+        install.verify(HOST, {"directory": str(site.directory), "programs": programs, "gpus": 0, "library_path": []})
 
 
 def test_root_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

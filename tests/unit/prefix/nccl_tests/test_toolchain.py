@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.gpus import compute_capability
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import compute_capability
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_library import NcclLibrary
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import NcclLibrary
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import toolchain
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 
@@ -194,7 +194,7 @@ def test_capabilities_of_the_catalogue(device: str, capability: str | None) -> N
 
 
 def library(path: str, origin: str) -> NcclLibrary:
-    return NcclLibrary(path, "2.30.7", origin)
+    return NcclLibrary(path, "2.30.7", origin, None)
 
 
 def test_directories_of_the_system_are_never_named() -> None:

@@ -8,13 +8,15 @@ from packaging.tags import cpython_tags
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import (
+    Python,
+    fits,
     lock_of_wheels,
     lock_text,
     missing_wheels,
     parse_explicit,
     parse_lock,
+    wheel_of,
 )
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wheel_tags import Python, fits, wheel_of
 
 A, B = "a" * 64, "b" * 64
 PY311 = Python(11, "x86_64", (2, 36))

@@ -13,7 +13,7 @@ import torch_files
 from ai_site import B200, H100, OWN, MakeSite, Site, ThisHost
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import verify
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install
 
 OTHER = f"cp3{int(OWN.partition('.')[2]) + 1}"
 
@@ -160,7 +160,7 @@ def proven(site: MakeSite, tmp_path: Path, version: str, said: dict[str, Any], *
     whole = {"torch": version, "cuda": "12.8", "distributed": True, "nccl": "2.27.5", "packages": {}} | said
     wish = site(**locked(tmp_path, version, "12.8"), **values).wish()
     with pytest.raises(RailwrightError) as caught:
-        verify.judge(wish, whole)
+        install.judge(wish, whole)
     return str(caught.value)
 
 
@@ -179,7 +179,7 @@ def test_what_torch_says_of_itself_is_judged(site: MakeSite, tmp_path: Path, ver
 def test_pypis_own_version_is_that_of_the_wheel(site: MakeSite, tmp_path: Path) -> None:
     """The wheel is 2.9.1, and torch.__version__ in it 2.9.1+cu128."""
     wish = site(**locked(tmp_path, "2.9.1", "12.8")).wish()
-    verify.judge(wish, {"torch": "2.9.1+cu128", "cuda": "12.8", "distributed": True, "packages": {}})
+    install.judge(wish, {"torch": "2.9.1+cu128", "cuda": "12.8", "distributed": True, "packages": {}})
 
 
 def test_nccl_against_the_profile(site: MakeSite, tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_nccl_against_the_profile(site: MakeSite, tmp_path: Path) -> None:
         "torch 2.9.1+cu128 brings NCCL 2.27.5, and AIACC's plugin (rdma_nccl_profile erdma-aiacc) is for NCCL 2.8 to 2.16")
     wish = site(**locked(tmp_path, "2.9.1+cu128", "12.8"), **aiacc).wish()
     for fitting in ("2.8.3", "2.14.3", "2.16.5"):
-        verify.judge(wish, {"torch": "2.9.1+cu128", "cuda": "12.8", "distributed": True, "packages": {}, "nccl": fitting})
+        install.judge(wish, {"torch": "2.9.1+cu128", "cuda": "12.8", "distributed": True, "packages": {}, "nccl": fitting})

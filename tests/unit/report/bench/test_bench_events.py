@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from bench_documents import document, event, one_run, outcome, stats, training
-from railwright.bench_progress import progress_text, size_text
-from railwright.documents import bench_document
+from railwright.documents import bench_document, progress_text
 from railwright.events import Collector, Update
+from railwright.report.text import size_text
 
 VERDICT = {"check": "nccl.busbw", "node": "", "hca": None, "port": None, "subject": "all_reduce", "status": "pass"}
 
@@ -16,7 +16,7 @@ VERDICT = {"check": "nccl.busbw", "node": "", "hca": None, "port": None, "subjec
 def test_the_documents_of_the_judging_steps_are_kept() -> None:
     found = outcome(
         event("runner_on_ok", "n1", {"bench": document(), "verdicts": [VERDICT]}),
-        event("runner_on_ok", "n1", {"ddp": training()}, "railwright.rdma.rdma_ddp"), stats("n1", "n2"))
+        event("runner_on_ok", "n1", {"ddp": training()}, "railwright.rdma.rdma_bench"), stats("n1", "n2"))
     assert found.bench == bench_document(document())
     assert found.ddp == training()
     assert found.verdicts == [VERDICT], "a verdict on the cluster stays one"
@@ -45,17 +45,17 @@ def test_a_node_speaks_for_itself_until_the_judge_has_spoken() -> None:
 def test_each_judge_has_verdicts_of_its_own() -> None:
     other = VERDICT | {"check": "ddp.values"}
     found = outcome(event("runner_on_ok", "n1", {"bench": document(), "verdicts": [VERDICT]}),
-                    event("runner_on_ok", "n1", {"ddp": None, "verdicts": [other]}, "railwright.rdma.rdma_ddp"))
+                    event("runner_on_ok", "n1", {"ddp": None, "verdicts": [other]}, "railwright.rdma.rdma_bench"))
     assert found.verdicts == [VERDICT, other]
     assert found.ddp is None
 
 
-@pytest.mark.parametrize("action", ["ansible.builtin.set_fact", "railwright.rdma.rdma_check", "railwright.rdma.rdma_ddp"])
+@pytest.mark.parametrize("action", ["ansible.builtin.set_fact", "railwright.rdma.rdma_check"])
 def test_other_actions_documents_are_not_ours(action: str) -> None:
     assert outcome(event("runner_on_ok", "n1", {"bench": document()}, action)).bench is None
 
 
-def retry(result: dict[str, Any], action: str = "railwright.rdma.rdma_nccl_tests") -> list[Update]:
+def retry(result: dict[str, Any], action: str = "railwright.rdma.rdma_bench") -> list[Update]:
     """As ansible-runner 2.4.3 sends it for a task with `until`, with ansible-core 2.16 and 2.19: the result, attempts and retries."""
     told: list[Update] = []
     collector = Collector(told.append)

@@ -15,7 +15,7 @@ from railwright.events import Collector, RunOutcome
 from railwright.runs import load, stored
 
 SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000}
-JUDGE, TRAINING, LOOK = "railwright.rdma.rdma_nccl_tests", "railwright.rdma.rdma_ddp", "railwright.rdma.rdma_nccl_tests"
+JUDGE, TRAINING, LOOK = "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench"
 
 
 def verdict(status: str, check: str = "nccl.busbw", node: str = "", **more: Any) -> dict[str, Any]:

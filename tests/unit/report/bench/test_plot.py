@@ -12,8 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench_documents import document, half, one_run, row, stored_run
-from railwright.report.plot import png, svg, ticks
-from railwright.report.series import Plot, Series, plots
+from railwright.report.plot import Plot, Series, plots, png, svg, ticks
 from railwright.runs import save
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -172,7 +171,7 @@ def test_labels_of_the_size_axis_are_powers_of_two(sizes: list[int], found: list
 
 def test_a_home_that_cannot_be_written_is_not_talked_about() -> None:
     """matplotlib warns of it when it is imported, so that another process has to."""
-    program = ("from railwright.report.plot import png\nfrom railwright.report.series import Plot, Series\n"
+    program = ("from railwright.report.plot import png\nfrom railwright.report.plot import Plot, Series\n"
                "line = Series(((8, 1.0), (16, 2.0)), ())\nassert png(Plot(0, 'x', 't', line, None, '', (), None, ''))[:4] == b'\\x89PNG'")
     environment = {"PATH": os.environ["PATH"], "HOME": "/proc", "XDG_CACHE_HOME": "/proc", "XDG_CONFIG_HOME": "/proc"}
     found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)

@@ -95,7 +95,6 @@ def source_patterns(content: str) -> List[str]:
 
 
 def interfaces(content: str) -> List[str]:
-    """The interfaces that have an ``iface`` stanza."""
     return [fields[1] for fields in _lines(content) if fields[0] == "iface" and len(fields) > 1]
 
 

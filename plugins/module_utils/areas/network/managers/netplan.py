@@ -82,17 +82,12 @@ def _definition(rail: RailWish, manager: str) -> List[str]:
             if len(route) > 1:
                 target = ["    - to: " + quoted(ANYWHERE[family_of(route)]), "      via: " + quoted(route[2])]
             lines += [*target, "      table: %d" % rail.table]
-        lines += _policy(rail, routes[-1][1], manager)
+        if manager == "networkd":
+            lines += ["  routing-policy:", "    - from: " + quoted(routes[-1][1]), "      table: %d" % rail.table]
+            lines.append("      priority: %d" % RULE_PRIORITY)
     if manager != "networkd":
         lines += _passed(rail, routes)
     return lines
-
-
-def _policy(rail: RailWish, source: str, manager: str) -> List[str]:
-    if manager != "networkd":
-        return []
-    lines = ["  routing-policy:", "    - from: " + json.dumps(source)]
-    return lines + ["      table: %d" % rail.table, "      priority: %d" % RULE_PRIORITY]
 
 
 def _passed(rail: RailWish, routes: Sequence[Route]) -> List[str]:

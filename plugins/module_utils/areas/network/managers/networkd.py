@@ -10,9 +10,8 @@ from typing import Dict, List, Optional, Tuple
 
 from ....types import Op, run
 from ...common.files import FileState, is_ours
-from .. import route_metrics
 from ..model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
-from ..routes import Route, family_of, wanted_routes
+from ..routes import TOO_OLD, family_of, wanted_routes
 from . import ini
 
 NAME = "networkd"
@@ -44,9 +43,13 @@ def text(rail: RailWish) -> str:
     if rail.mode is not None:
         lines += ["", "[IPoIB]", "Mode=" + rail.mode]
     for route in wanted_routes(rail):
-        lines += ["", *route_lines(route), "Table=%d" % rail.table]
         if route[0] == "from":
-            lines.append("Priority=%d" % RULE_PRIORITY)
+            lines += ["", "[RoutingPolicyRule]", "From=" + route[1], "Table=%d" % rail.table, "Priority=%d" % RULE_PRIORITY]
+        elif len(route) > 1:
+            lines += ["", "[Route]", "Gateway=" + route[2], "Table=%d" % rail.table]
+        else:  # IPv6 routes have no scope
+            scope = ["Scope=link"] if family_of(route) == "-4" else []
+            lines += ["", "[Route]", "Destination=" + route[0], *scope, "Table=%d" % rail.table]
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
@@ -55,15 +58,6 @@ def address_lines(rail: RailWish) -> List[str]:
     if rail.address is None or rail.metric is None:
         return []
     return ["", "[Address]", "Address=" + rail.address, "RouteMetric=%d" % rail.metric]
-
-
-def route_lines(route: Route) -> List[str]:
-    """A route of the rail's table, or its rule. IPv6 routes have no scope."""
-    if route[0] == "from":
-        return ["[RoutingPolicyRule]", "From=" + route[1]]
-    if len(route) > 1:
-        return ["[Route]", "Gateway=" + route[2]]
-    return ["[Route]", "Destination=" + route[0]] + (["Scope=link"] if family_of(route) == "-4" else [])
 
 
 def match_lines(rail: RailWish) -> List[str]:
@@ -99,7 +93,7 @@ def conflicts(rail: RailWish, observed: Observed) -> List[str]:
 
 
 def no_metric(rail: RailWish, observed: Observed) -> List[str]:
-    return [route_metrics.TOO_OLD] if rail.metric is not None and rail.address is not None and not observed.networkd_metrics else []
+    return [TOO_OLD] if rail.metric is not None and rail.address is not None and not observed.networkd_metrics else []
 
 
 def earlier(own: str, rail: RailWish, observed: Observed) -> List[str]:
@@ -126,10 +120,7 @@ def effective(observed: Observed) -> List[FileState]:
 
 def file_of(netdev: str, mac: str, kind: str, observed: Observed) -> Optional[str]:
     """The .network file that networkd would take for an interface, ours included."""
-    for state in effective(observed):
-        if matches(state.text or "", netdev, mac, kind):
-            return state.path
-    return None
+    return next((state.path for state in effective(observed) if matches(state.text or "", netdev, mac, kind)), None)
 
 
 def matches(content: str, netdev: str, mac: str, kind: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect_verdicts import chosen, expects_traffic, judge_gpudirect
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect_evidence import chosen, expects_traffic, judge_gpudirect
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Hca, Identity, Platform, Verdict
 

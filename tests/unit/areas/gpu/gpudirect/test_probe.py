@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import dmabuf_probe
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import gpudirect as dmabuf_probe
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import kernel_options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.peermem_build import observe_build
 

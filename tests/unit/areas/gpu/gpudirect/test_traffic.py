@@ -21,6 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest i
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Verdict
 from railwright.cli.session import verdict_codes
 from railwright.exitcodes import ExitCode
@@ -211,7 +212,7 @@ def doca8(nodes: Path, make_spec: Callable[..., Any]) -> list[Pair]:
     identity = observe_identity(host)
     facts = observe_facts(host, identity)
     rails = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(8)]
-    return near_pairs(host, identity, facts, rail_views(make_spec(rails=rails), identity, facts))
+    return near_pairs(host, identity, facts, rail_views(inspection_of("node", make_spec(rails=rails), identity, facts)))
 
 
 def test_every_gpu_with_the_hca_below_the_same_switch(nodes: Path, make_spec: Callable[..., Any]) -> None:

@@ -63,7 +63,8 @@ def test_what_it_needs_is_a_step_of_its_own_before_it(prove: Callable[..., Any])
     proof = prove("Depends: libibverbs1\n")
     needed = {"area": "aiacc", "state": "present", "names": ["libibverbs1=44.0-2", "rdma-core=44.0-2"]}
     assert list(proof.steps) == [needed, *STEPS]
-    assert {row.name: row.after for row in proof.resolved} == {"aiacc-nccl-plugin": "1.0.2", "libibverbs1": "44.0-2", "rdma-core": "44.0-2"}
+    found = {row["name"]: row["to"] for row in proof.resolved}
+    assert found == {"aiacc-nccl-plugin": "1.0.2", "libibverbs1": "44.0-2", "rdma-core": "44.0-2"}
 
 
 def test_without_needs_it_is_the_only_step(prove: Callable[..., Any]) -> None:

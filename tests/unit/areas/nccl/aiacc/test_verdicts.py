@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aiacc_node import AiaccNode
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.aiacc_verdicts import judge_aiacc
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl.aiacc import judge_aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import boot
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import directory, run, value
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import MKDIR, RUN, Setting, value
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import enable_link
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
@@ -17,9 +17,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Chang
 NIC = boot.BootNic(
     "eth1", "b8:ce:f6:00:30:01", "rail0 (eth1)", "mlx5_0", 1,
     (
-        run("dcb", "pfc", "set", "dev", "eth1", "prio-pfc", "all:off", "3:on"),
+        Setting(RUN, ("dcb", "pfc", "set", "dev", "eth1", "prio-pfc", "all:off", "3:on"), "", ""),
         value("/sys/class/net/eth1/ecn/roce_np/enable/3", "1"),
-        directory("/sys/kernel/config/rdma_cm/mlx5_0"),
+        Setting(MKDIR, (), "/sys/kernel/config/rdma_cm/mlx5_0", ""),
         value("/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "RoCE v2"),
     ),
     "dscp26-prio3",

@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal impo
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.files import HEADER
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network import evidence
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos import boot
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_script import SCRIPT, SCRIPT_TEXT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot import SCRIPT, SCRIPT_TEXT
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.settings import value
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos_boot import TEMPLATE, device_unit, enable_link, escape, unit_of

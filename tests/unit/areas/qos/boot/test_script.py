@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot import settings_text
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot_script import SCRIPT_TEXT
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.boot import SCRIPT_TEXT, settings_text
 
 from .conftest import NIC
 

@@ -82,7 +82,7 @@ def world(tmp_path: Path, place: tuple[Path, Signer], monkeypatch: pytest.Monkey
 
 def test_what_it_supplies_comes_from_it_in_its_version(world: World) -> None:
     proof = world.prove("present", *NAMES)
-    assert {row.name: (row.before, row.after) for row in proof.resolved} == dict.fromkeys(NAMES, (None, THEIRS))
+    assert {row["name"]: (row["from"], row["to"]) for row in proof.resolved} == dict.fromkeys(NAMES, (None, THEIRS))
     assert proof.steps[0]["names"] == [f"{name}={THEIRS}" for name in NAMES]
 
 
@@ -90,7 +90,7 @@ def test_installed_ones_of_the_distribution_are_replaced(world: World) -> None:
     rows = [(name, INBOX, "" if name == "libibverbs1" else f"Depends: libibverbs1 (= {INBOX})\n") for name in NAMES]
     world.node.installed(*rows)
     proof = world.prove("replaced", *NAMES)
-    assert {row.name: (row.before, row.after) for row in proof.resolved} == dict.fromkeys(NAMES, (INBOX, THEIRS))
+    assert {row["name"]: (row["from"], row["to"]) for row in proof.resolved} == dict.fromkeys(NAMES, (INBOX, THEIRS))
     assert (proof.steps[0]["state"], proof.steps[0]["names"]) == ("present", [f"{name}={THEIRS}" for name in NAMES])
 
 

@@ -14,7 +14,7 @@ from tests.fixtures.node_tree import Tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import pci
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import EXTENDED_ACS
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci import EXTENDED_ACS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Gpu, Hca, Identity, Nic, Op, Platform
 from field_specs import build_spec

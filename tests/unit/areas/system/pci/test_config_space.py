@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fixtures.node_pci import ACS_AT, DOWNSTREAM, EXPRESS_AT, ROOT_PORT, config_space
 
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci_config import acs_names, parse_config, read_request_code
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.pci import acs_names, parse_config, read_request_code
 
 
 def test_an_endpoint_is_read_register_by_register() -> None:
@@ -19,9 +19,7 @@ def test_an_endpoint_is_read_register_by_register() -> None:
     assert found.express is not None
     assert (found.vendor, found.device, found.bridge, found.acs) == (0x15B3, 0x1021, False, None)
     express = found.express
-    assert (express.max_read_request, express.max_payload, express.max_payload_supported) == (512, 256, 512)
-    assert (express.relaxed_ordering, express.kind) == (True, 0)
-    assert (express.link_speed, express.link_width, express.link_max_speed, express.link_max_width) == (16.0, 8, 32.0, 16)
+    assert (express.max_read_request, express.max_payload, express.relaxed_ordering) == (512, 256, True)
 
 
 @pytest.mark.parametrize(("size", "code"), [(128, 0), (256, 0x1000), (512, 0x2000), (1024, 0x3000), (2048, 0x4000), (4096, 0x5000)])
@@ -99,7 +97,6 @@ def test_damaged_bytes_never_raise_and_give_only_possible_values(length: int, fl
     found = parse_config(bytes(data))
     if found is not None and found.express is not None:
         assert found.express.max_read_request in (None, 128, 256, 512, 1024, 2048, 4096)
-        assert found.express.link_width in (None, 1, 2, 4, 8, 12, 16, 32)
 
 
 @settings(max_examples=300, deadline=None)

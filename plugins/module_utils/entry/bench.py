@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Body of rdma_bench: one step of nccl-tests, or of the training benchmark, on a node."""
+
+from typing import Any, Callable, Dict
+
+from ..errors import RailwrightError
+from ..host.host import Host
+from ..measure.ddp import node
+from ..measure.ddp.launch import share_from
+from ..measure.nccl_tests import job, readiness, run_directory
+from ..measure.nccl_tests.collect import collect
+from ..observe.identity import observe_identity
+from ..observe.nics import ancestors_connection_address
+from ..prefix.python_env.manifest import steady
+from ..spec.model import Spec
+
+Params = Dict[str, Any]
+
+
+def answer(host: Host, params: Params, dry: bool) -> Dict[str, Any]:
+    benchmark, mode = params["benchmark"], params["mode"]
+    if dry and mode != "look":
+        return {"skipped": True}
+    try:
+        return STEPS[benchmark][mode](host, params)
+    except (RailwrightError, OSError) as error:
+        raise RailwrightError("%s: %s" % ("ddp_benchmark" if benchmark == "ddp" else "nccl_tests %s" % mode, error)) from error
+
+
+def look_at_gpus(host: Host, params: Params) -> Dict[str, Any]:
+    spec = Spec(params["spec"])
+    wanted = readiness.Wanted(
+        spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login(), params["directory"], tuple(params["libraries"]),
+        tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
+        {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
+    return {"seen": readiness.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
+
+
+def look_at_torch(host: Host, params: Params) -> Dict[str, Any]:
+    spec = Spec(params["spec"])
+    user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
+    wanted = node.Wanted(params["node"], steady(host, spec["ddp_benchmark_python"]), spec["ddp_benchmark_backend"],
+                         spec["ddp_benchmark_processes"], user, spec["ddp_benchmark_port"])
+    return {"seen": node.look(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
+
+
+def prepare(host: Host, params: Params) -> Dict[str, Any]:
+    run_directory.prepare(host, params["run"], params["user"], params["hosts"])
+    return {}
+
+
+def launch_of(params: Params) -> job.Launch:
+    wanted = params["launch"]
+    return job.Launch(params["run"], params["user"], wanted["name"], [str(word) for word in wanted["argv"]],
+                      {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]))
+
+
+def results(host: Host, params: Params) -> Dict[str, Any]:
+    found = collect(host, params["run"], params["user"], params["names"])
+    left = ["%s/%s stays behind" % (run_directory.directory_of(params["run"]), name) for name in found.pop("left")]
+    return dict(found, warnings=found.pop("notes") + left)
+
+
+def ranks(host: Host, params: Params) -> Dict[str, Any]:
+    share = share_from(params["share"])
+    found = node.collect(host, share)
+    node.remove(host, share.run)
+    return {"collected": found}
+
+
+STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
+    "nccl_tests": {
+        "look": look_at_gpus,
+        "prepare": prepare,
+        "probe": lambda host, params: job.run_probe(host, launch_of(params)),
+        "start": lambda host, params: job.begin(host, launch_of(params)),
+        "poll": lambda host, params: job.poll(host, params["run"], params["user"], params["launch"]["name"]),
+        "stop": lambda host, params: job.stop(host, params["run"], params["user"], params["cancel"]),
+        "collect": results,
+    },
+    "ddp": {
+        "look": look_at_torch,
+        "start": lambda host, params: {"process": node.start(host, share_from(params["share"]), params["files"])},
+        "poll": lambda host, params: node.poll(host, share_from(params["share"]), params["process"], float(params["age"])),
+        "stop": lambda host, params: {"ended": node.stop(host, share_from(params["share"]))},
+        "collect": ranks,
+    },
+}

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NCCL profiles, one row each: of fabrics that a site runs itself, of Scnet, Alibaba's eRDMA, Azure, Oracle Cloud and AWS. Controller only.
+
+A node is handed what comes of its row (``derived`` in ``profiles.py``), not the reasons. Only what differs from NCCL's own default is set
+(NCCL 2.30.7), and nothing that a node must find out: NCCL_IB_HCA and NCCL_SOCKET_IFNAME are added there from the match.
+NCCL_IB_GID_INDEX is in no row for RoCE: see ``nccl_gid_index``.
+"""
+
+from typing import NamedTuple
+
+HCA = "NCCL_IB_HCA"
+SOCKET = "NCCL_SOCKET_IFNAME"
+NODE_ADDS = (HCA, SOCKET)  # what only the node knows: the rails' devices, and the interface of the bootstrap
+
+
+class NcclVariable(NamedTuple):
+    """``file``: the value names a file of the node, and this is where it comes from."""
+
+    name: str
+    value: str
+    why: str
+    source: str
+    file: str = ""
+
+
+class Correction(NamedTuple):
+    """What the source says, what the profile does instead, and why."""
+
+    said: str
+    instead: str
+    why: str
+
+
+class Exclusion(NamedTuple):
+    """A variable that defeats the profile. ``values`` (): whatever its value; ``severity``: error, or warning where it only costs speed."""
+
+    name: str
+    values: tuple[str, ...]
+    why: str
+    source: str
+    severity: str = "error"
+
+
+class NcclProfile(NamedTuple):
+    """One row: everything that a fabric or a cloud needs of NCCL, and what it was corrected against."""
+
+    name: str
+    fabrics: tuple[str, ...]
+    variables: tuple[NcclVariable, ...]
+    address_range: bool  # set NCCL_IB_ADDR_RANGE to the rails' subnet when they share one
+    hca_prefix: str | None  # the driver's device names, for documentation; lists are rendered from the match
+    why: str
+    source: str
+    corrected: tuple[Correction, ...] = ()
+    qos: str | None = None  # the QoS profile that the fabric's switches know; "none": there must be none; None: any
+    nccl: tuple[str | None, str | None] = (None, None)  # first and last release that it is for
+    transport: str = ""  # a plugin that brings its own: it finds devices and GIDs, and NCCL_IB_* are not its settings
+    node: tuple[str, ...] = NODE_ADDS  # what the node adds
+    hcas: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (shape, its HCAs): used where a host has no rails
+    excludes: tuple[Exclusion, ...] = ()
+    needs: tuple[str, ...] = ()  # what must be there beside it, in words
+
+
+# Fabrics of a site, and Scnet, whose nodes are ordinary RoCE nodes with rules of their own.
+TIMEOUT = NcclVariable(
+    "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
+    "OCI (H100 and later shapes) and Scnet set 22 [V]")
+GID_WHY = ("The index is a place in each port's own table: it differs from NIC to NIC and with every address, and one number for all is "
+           "luck. NCCL finds it since 2.21; before, nccl_gid_index decides.")
+
+ROCE = NcclProfile(
+    "roce", ("roce",),
+    (TIMEOUT,
+     NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "4", "Several queue pairs give ECMP several flows to spread over the spines.",
+                  "4 to 8 is usual for ConnectX-6/7; OCI A100 shapes use 4 [V]"),),
+    False, "mlx5_", "RoCE v2 on ConnectX-6/7 and alike; the traffic class comes from the QoS profile.",
+    "OCI and Scnet presets, without their GID index and device lists",
+    corrected=(Correction("NCCL_IB_GID_INDEX=3", "nothing is set", GID_WHY),
+               Correction("NCCL_IB_HCA=mlx5", "the rails' ports, exactly",
+                          "A prefix takes in the NICs of storage and management, and a bond.")),
+)
+
+INFINIBAND = NcclProfile(
+    "infiniband", ("infiniband",), (TIMEOUT,), False, "mlx5_",
+    "InfiniBand routes by LID: no GID index and no traffic class.",
+    "NCCL src/transport/net_ib/connect.cc (returns before it reads the GID index)")
+
+SCNET = NcclProfile(
+    "scnet", ("roce",),
+    (NcclVariable("NCCL_DEBUG", "INFO", "The platform's own setting: its page tells success by the lines that NCCL prints (NET/IB).",
+                  "Scnet documentation [V] (default variables)"),
+     TIMEOUT._replace(source="Scnet documentation [V] (default variables)"),
+     NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "Several queue pairs give ECMP several flows to spread over the spines.",
+                  "Scnet documentation [V] (default variables); the PAI Lingjun preset has the same"),),
+    False, "mlx5_", "Nodes and pods of Scnet: RoCE v2 whose switches carry DSCP 34 on priority 4.",
+    "Scnet documentation (default variables), corrected",
+    corrected=(
+        Correction("NCCL_IB_TC=136", "from rdma_qos_profile scnet-dscp34-prio4, which is 136",
+                   "136 >> 2 = DSCP 34, 136 >> 5 = priority 4: PFC must be on 4. Taken from the QoS profile, the variable and the NIC's "
+                   "lossless priority cannot contradict each other."),
+        Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_gid_index: 3 is checked against every HCA before it is written",
+                   GID_WHY),
+        Correction("NCCL_IB_HCA=mlx5", "the rails' ports, exactly",
+                   "A prefix takes in the NICs of storage and management too; the page itself says that number and names differ by node."),
+        Correction("NCCL_SOCKET_IFNAME=eth, and ib0 in its example", "the node's management interface, or rdma_bootstrap_interface",
+                   "It carries NCCL's bootstrap, not its data; eth is a prefix, and ib0 is right only where it has an address that all "
+                   "ranks reach. In a pod it is eth0."),
+        Correction("NCCL_IB_DISABLE=0", "left out", "0 is NCCL's own default."),
+    ),
+    qos="scnet-dscp34-prio4",
+    needs=("roce_qos_manage: false too, where the platform sets the NICs itself (in its pods)",),
+)
+
+# Alibaba's eRDMA: NCCL's own transport, or AIACC's plugin in its place. One excludes the other.
+_ERC = "alibabacloud-erdma-controller runbook [V]"
+_S4 = "S4, line 150: after aiacc-nccl-plugin is installed no communication parameter is needed"
+GID_INDEX = NcclVariable(
+    "NCCL_IB_GID_INDEX", "-1", "The index differs between the NICs of one node (erdma_0: 2, erdma_1: 1); NCCL 2.21 finds it.", _ERC)
+
+NATIVE = NcclProfile(
+    "erdma-native", ("erdma",),
+    (GID_INDEX,
+     NcclVariable("NCCL_IB_ADDR_FAMILY", "AF_INET", "eRDMA has no IPv6.", _ERC),
+     NcclVariable("NCCL_IB_ROCE_VERSION_NUM", "2", "Pins the GID type that the automatic choice looks for.", _ERC),
+     NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "One queue pair does not fill an eRDMA NIC.", "PAI preset [V]"),
+     NcclVariable("NCCL_MIN_CTAS", "16", "Enough channels to keep both NICs busy; PAI writes the deprecated name NCCL_MIN_NCHANNELS.",
+                  "PAI preset [V], renamed in NCCL 2.17"),
+     NcclVariable("NCCL_NET_GDR_LEVEL", "SYS", "GPUs and eRDMA NICs are far apart on PCIe; without it NCCL copies through host memory.",
+                  _ERC),
+     NcclVariable("NCCL_NET_PLUGIN", "none", "Keeps an installed AIACC plugin from replacing NCCL's own transport.",
+                  "PAI preset [V]"),),
+    True, "erdma_", "eRDMA in compat or ofed mode with NCCL's own transport, best from NCCL 2.21 on.",
+    "alibabacloud-erdma-controller and PAI presets",
+    corrected=(
+        Correction("NCCL_IB_GID_INDEX=1 (PAI)", "-1, with NCCL_IB_ADDR_FAMILY, NCCL_IB_ROCE_VERSION_NUM and NCCL_IB_ADDR_RANGE",
+                   "Two NICs of one node have different indexes. With NCCL before 2.21 an index is written only where all HCAs share it."),
+        Correction("NCCL_IB_HCA=erdma (PAI)", "the rails' ports, exactly", "A prefix takes in every eRDMA device, those of no rail too."),
+        Correction("NCCL_MIN_NCHANNELS=16 (PAI)", "NCCL_MIN_CTAS=16", "The name is deprecated since NCCL 2.17."),
+        Correction("NCCL_SOCKET_IFNAME=eth0 (PAI)", "the node's management interface, or rdma_bootstrap_interface",
+                   "Which interface that is, the node knows."),
+        Correction("NCCL_DEBUG=INFO (PAI)", "left out", "A job asks for it where it needs it: nccl_overrides, or its environment."),
+    ),
+    nccl=("2.19", None),
+    excludes=(Exclusion("NCCL_IB_ADDR_FAMILY", ("AF_INET6",), "eRDMA has no IPv6", _ERC),),
+    needs=("the driver in compat or ofed mode (erdma_mode): in default mode no GID is of type RoCE v2",
+           "aiacc_install: false: the plugin would take the place of the transport that this profile sets up"),
+)
+
+AIACC = NcclProfile(
+    "erdma-aiacc", ("erdma",), (), False, "erdma_",
+    "eRDMA with aiacc-nccl-plugin, which NCCL loads in place of its own transport and which needs no settings.",
+    _S4,
+    corrected=(
+        Correction("nccl from git's HEAD (S4, line 25) beside the plugin", "NCCL 2.8 to 2.16",
+                   "S4's own line 38 names these releases; git's HEAD is far newer."),
+        Correction("nothing is said of NCCL_NET_PLUGIN", "it must not be set",
+                   "NCCL looks for libnccl-net.so by itself while the variable is unset; none turns the plugin off."),
+    ),
+    nccl=("2.8", "2.16"), transport="aiacc-nccl-plugin", node=(),
+    excludes=(
+        Exclusion("NCCL_NET_PLUGIN", (), "NCCL loads the AIACC plugin only while it is unset; none turns plugins off",
+                  "NCCL (src/plugin/net.cc)"),
+        Exclusion("NCCL_NET", ("IB", "Socket"), "it forces NCCL's own transport in place of the AIACC plugin",
+                  "NCCL (src/plugin/net.cc)"),
+    ),
+    needs=("aiacc-nccl-plugin on every node (aiacc_install), and /usr/local/lib in the loader's path",
+           "the driver in compat or ofed mode (erdma_mode)"),
+)
+
+# Azure (InfiniBand) and AWS (EFA, which is libfabric's and none of NCCL's own transports).
+_AZ = "AZ (components/customizations/%s.sh) [V]"
+_EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md) [V]"
+_TOPOLOGY = "%s of Azure's HPC images (AZ: topology/%s-topo.xml, linked by components/customizations/%s.sh)"
+
+
+def _azure(name: str, size: str, why: str) -> NcclProfile:
+    source, path = _AZ % size, f"/opt/microsoft/{size}/topo.xml"
+    return NcclProfile(
+        name, ("infiniband",),
+        (NcclVariable("NCCL_IB_PCI_RELAXED_ORDERING", "1",
+                      "A virtual machine needs relaxed ordering for GPUDirect's full rate; NCCL's own 2 asks for it only where "
+                      "libibverbs can.", source),
+         NcclVariable("NCCL_TOPO_FILE", path,
+                      "A virtual machine hides which HCA is near which GPU; the file says it. NCCL passes over a missing one with no more "
+                      "than a line in its log.", source, _TOPOLOGY % (path, size, size)),
+         NcclVariable("NCCL_IGNORE_CPU_AFFINITY", "1",
+                      "A launcher that binds ranks elsewhere must not keep NCCL's threads off the GPU's own NUMA node.", source),),
+        False, "mlx5_", why, _AZ % size,
+        corrected=(Correction("no NCCL_IB_HCA", "the rails' ports, where the host has rails",
+                              "NCCL would use every RDMA device that it finds, and a virtual machine has one for accelerated "
+                              "networking too."),),
+        needs=((f"{path} on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
+               f"nccl_overrides: {{NCCL_TOPO_FILE: null}}"),),
+    )
+
+
+def _efa_warning(name: str, why: str) -> Exclusion:
+    return Exclusion(name, (), why, _EFA, "warning")
+
+
+EFA = NcclProfile(
+    "aws-efa", ("roce",), (), False, None,
+    "AWS with EFA: libfabric and the plugin aws-ofi-nccl, which sets what it needs by itself.", _EFA,
+    corrected=(
+        Correction("FI_PROVIDER=efa, FI_EFA_USE_DEVICE_RDMA=1, NCCL_PROTO=simple", "nothing is set",
+                   "Needed up to aws-ofi-nccl 1.5 (FI_EFA_USE_DEVICE_RDMA: before 1.7); newer ones choose by themselves."),
+        Correction("RDMAV_FORK_SAFE=1, FI_EFA_FORK_SAFE=1", "nothing is set",
+                   "The plugin sets the second where it matters; the first breaks things on newer kernels. Neither is a variable of NCCL: "
+                   "they have no place in its files."),
+    ),
+    qos="none", transport="aws-ofi-nccl", node=(),
+    excludes=(
+        Exclusion("NCCL_NET_PLUGIN", ("none",), "none turns aws-ofi-nccl off, and with it EFA", "NCCL (src/plugin/net.cc)"),
+        Exclusion("NCCL_NET", ("IB", "Socket"), "it forces NCCL's own transport in place of aws-ofi-nccl", "NCCL (src/plugin/net.cc)"),
+        _efa_warning("NCCL_BUFFSIZE", "leave it to the default"),
+        _efa_warning("NCCL_PROTO", "only aws-ofi-nccl up to 1.5 needed it"),
+        _efa_warning("NCCL_MIN_NCHANNELS", "more channels make messages smaller, and EFA is starved for data"),
+        _efa_warning("NCCL_MIN_CTAS", "more channels make messages smaller, and EFA is starved for data"),
+        _efa_warning("NCCL_SOCKET_NTHREADS", "it is for NCCL's socket transport and does nothing on EFA"),
+        _efa_warning("NCCL_NSOCKS_PERTHREAD", "it is for NCCL's socket transport and does nothing on EFA"),
+    ),
+    needs=("libfabric and aws-ofi-nccl on every node or in the image (AWS's EFA installer has them)",
+           "rdma_fabric: roce, since EFA has no fabric of its own here, with rdma_qos_profile: none and no rails: no RoCE GIDs"),
+)
+
+# Oracle Cloud's cluster networks, one a generation of GPUs. RoCE v2, DSCP 10 on priority 1.
+_OCI = "OCI (roles/nccl-conf, template %s) [V]"
+
+
+def _mlx5(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"mlx5_{number}" for number in numbers)
+
+
+_H200 = _mlx5(0, 3, 4, 5, 6, 9, 10, 11)
+# In the order of the templates. A shape's own list is used only where a host has no rails: see ``areas/nccl/environment.py``.
+SHAPES = {
+    "oci-a100": (("BM.GPU4.8", _mlx5(0, 2, 6, 8, 10, 12, 14, 16, 1, 3, 7, 9, 11, 13, 15, 17)),
+                 ("BM.GPU.B4.8, BM.GPU.A100-v2.8", _mlx5(5, 6, 7, 8, 1, 2, 3, 4, 14, 15, 16, 17, 9, 10, 11, 12))),
+    "oci-h100": (("BM.GPU.H100.8", _mlx5(0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17)),),
+    "oci-h200": (("BM.GPU.H200.8", _H200),),
+    "oci-b200": (("BM.GPU.B200.8", _H200),),
+    "oci-b300": (("BM.GPU.B300.8", _mlx5(0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21)),),
+}
+_CORRECTED = (
+    Correction("NCCL_IB_TC=41", "from rdma_qos_profile oci-dscp10, which is 41",
+               "41 >> 2 = DSCP 10, 41 >> 5 = priority 1. Taken from the QoS profile, the variable and the NIC's lossless priority cannot "
+               "contradict each other."),
+    Correction("NCCL_IB_GID_INDEX=3", "nothing is set; nccl_gid_index: 3 is checked against every HCA before it is written", GID_WHY),
+    Correction("NCCL_IB_HCA: a list for the shape", "the rails' ports; the shape's list only on hosts without rails",
+               "Names of devices change with drivers and with udev's rules; a rail is matched by something that does not."),
+    Correction("NCCL_IB_SL=0", "left out", "NCCL takes 0 without it, unless the communicator asks for another."),
+)
+_CORRECTED_LATER = (
+    *_CORRECTED,
+    Correction("NCCL_IB_QPS_PER_CONNECTION=1, NCCL_IB_SPLIT_DATA_ON_QPS=0", "left out", "They are NCCL's own defaults (the second since "
+               "2.20)."),
+    Correction("NCCL_SOCKET_IFNAME=eth0", "the node's management interface, or rdma_bootstrap_interface",
+               "Which one that is, the node knows."),
+    Correction("NCCL_NET_PLUGIN=the path below /opt/hpcx-…, or none", "left out",
+               "The path changes with every HPC-X. Unset, NCCL takes a libnccl-net.so that the loader finds, and else its own transport; "
+               "who wants HPC-X's names its path in nccl_overrides."),
+)
+_NEEDS = ("roce_qos_manage: false too, where Oracle's own agent sets the NICs",)
+
+
+def _variables(template: str, *names: str) -> tuple[NcclVariable, ...]:
+    source = _OCI % template
+    rows = (
+        NcclVariable("NCCL_DEBUG", "WARN", "Warnings name their cause; without it NCCL is silent.", source),
+        NcclVariable("NCCL_IGNORE_CPU_AFFINITY", "1",
+                     "A launcher that binds ranks elsewhere must not keep NCCL's threads off the GPU's own NUMA node.",
+                     source),
+        NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "4", "Several queue pairs give ECMP several flows to spread over the spines.", source),
+        NcclVariable("NCCL_CUMEM_ENABLE", "0",
+                     "NCCL's buffers come from cudaMalloc and not from cuMem; the source sets it without a reason.",
+                     source),
+        TIMEOUT._replace(source=source),
+    )
+    return tuple(row for row in rows if row.name in names)
+
+
+def _oracle(name: str, template: str, why: str, names: tuple[str, ...], corrected: tuple[Correction, ...]) -> NcclProfile:
+    return NcclProfile(name, ("roce",), _variables(template, *names), False, "mlx5_", why, _OCI % template, corrected=corrected,
+                       qos="oci-dscp10", hcas=SHAPES[name], needs=_NEEDS)
+
+
+_A100 = ("NCCL_DEBUG", "NCCL_IGNORE_CPU_AFFINITY", "NCCL_IB_QPS_PER_CONNECTION")
+_LATER = ("NCCL_DEBUG", "NCCL_IGNORE_CPU_AFFINITY", "NCCL_CUMEM_ENABLE", "NCCL_IB_TIMEOUT")
+
+NCCL_PROFILES: tuple[NcclProfile, ...] = (
+    ROCE, INFINIBAND, NATIVE, AIACC, SCNET,
+    _azure("azure-ndv4", "ndv4", "Azure ND A100 v4: HDR InfiniBand by SR-IOV."),
+    _azure("azure-ndv5", "ndv5", "Azure ND H100 v5: NDR InfiniBand by SR-IOV."),
+    _oracle("oci-a100", "bm.gpu4.8, a100_b4.8", "Oracle's A100 shapes: BM.GPU4.8, BM.GPU.B4.8 and BM.GPU.A100-v2.8.", _A100, _CORRECTED),
+    _oracle("oci-h100", "h100", "Oracle's BM.GPU.H100.8.", _LATER, _CORRECTED_LATER),
+    _oracle("oci-h200", "h200", "Oracle's BM.GPU.H200.8.", _LATER, _CORRECTED_LATER),
+    _oracle("oci-b200", "b200", "Oracle's BM.GPU.B200.8.", _LATER, _CORRECTED_LATER),
+    _oracle("oci-b300", "b300", "Oracle's BM.GPU.B300.8.", _LATER, _CORRECTED_LATER),
+    EFA,
+)

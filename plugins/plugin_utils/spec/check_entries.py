@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the type of a key does not say: each entry of a mapping, each element of a list, and some values as a whole.
+
+A check returns the value in its final form; after an error the key counts as malformed, whatever it returns. Many of these become part of
+a file, of a firewall's rule or of a command that runs as root.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import nic_parameters
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORM_WORDS, FORMS, find, pin_form
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
+
+from .check_qos import check_buffers, check_custom
+from .findings import Findings, did_you_mean, nearest
+from .keys_drivers import URL, URL_FORM
+from .keys_jobs import COLLECTIVES
+from .nccl_overrides import check_variable
+from .schema import PACKAGE
+from .values import as_int, as_number, type_name
+
+SYSCTL = r"[a-z0-9_]+([./][A-Za-z0-9_{}@:-]+)+"
+SYSCTL_VALUE = r"[\x20-\x7e]+"  # one line, printable
+VERSION = r"[A-Za-z0-9][A-Za-z0-9.+:~_-]*"
+PARAMETER = r"[A-Z][A-Z0-9_]{1,63}(\[[0-9]{1,3}\])?"
+PARAMETER_VALUE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\([0-9]{1,10}\))?"
+PSID = r"[A-Z0-9][A-Z0-9_-]{3,31}"
+FIRMWARE = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{3,5}"
+IMAGE_URL = r"(https?://(?![^/]*@)|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"  # no password: it would stand in every plan
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+INDEX_URL = r"https?://[!-~]+"
+PATTERNS = (SYSCTL, SYSCTL_VALUE, VERSION, PARAMETER, PARAMETER_VALUE, PSID, FIRMWARE, IMAGE_URL, VARIABLE, INDEX_URL, PACKAGE, URL,
+            *FORMS.values())
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    count = as_int(value)
+    return count if count is not None and count >= 0 else None
+
+
+EXPECT: dict[str, tuple[Callable[[Any], Any], str]] = {  # what a value is to the check, None: not that; what is allowed
+    "rate_gbps": (lambda value: number if (number := as_number(value)) is not None and number > 0 else None, "a number of Gb/s, like 400"),
+    "link_layer": (lambda value: value if value in ("InfiniBand", "Ethernet") else None, "InfiniBand, Ethernet"),
+    "active_mtu": (lambda value: size if (size := as_int(value)) in (256, 512, 1024, 2048, 4096) else None, "256, 512, 1024, 2048, 4096"),
+    "fw_ver": (_text, "a firmware version in quotes, like '28.41.1000'"),
+    "hca_type": (_text, "an HCA type as the kernel prints it, like MT4129"),
+    "hcas": (_count, "the number of HCAs of the node, at least 0"),
+    "gpus": (_count, "the number of NVIDIA GPUs of the node, at least 0"),
+    "gpu_driver": (_text, "a driver branch or version in quotes, like '580' or '580.126.20'"),
+}
+PACKAGE_FORM = "{url: an http, https or file:/// URL, sha256: its checksum}, or {}"
+RESERVED = {  # variables of a run that are not the operator's: what ends it, and where its log is read
+    "nccl_tests_environment": ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE"), "ddp_benchmark_environment": ("RAILWRIGHT_BENCH", "TMPDIR"),
+}
+TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+PEERS_FORM = "a network like 192.0.2.0/24, or an address"
+INDEX_FORM = "an http or https URL without user and password in it; pip takes those from the node's netrc"
+KERNEL = "rdma_kernel_version"
+KERNEL_FORM = "a kernel release as `uname -r` prints it, like 6.1.0-48-amd64, 6.8.0-85-generic, 5.14.0-570.12.1.el9_6.x86_64"
+KERNEL_WORDS = ("latest", "newest", "auto", "default", "generic", "cloud")
+KERNEL_PACKAGE = re.compile(
+    r"(?:linux-(?:image|headers|modules)|kernel(?:-(?:core|devel|modules))?|vmlinu[xz]|initrd\.img)-(?:extra-)?(?=[0-9])")
+# Three numbers, then what the distribution adds: a number of its own, and in letters a flavour or an architecture.
+KERNEL_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+[+-](?=.*[a-z])[A-Za-z0-9_]+(?:[.+-][A-Za-z0-9_]+)*")
+
+
+def _is(pattern: str, value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+def sysctl(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    """None leaves the catalogue's row out."""
+    if not _is(SYSCTL, name) or ".." in name or "//" in name:
+        return findings.error(path, value, "is not the name of a sysctl", "a name like net.ipv4.tcp_mtu_probing")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or not _is(SYSCTL_VALUE, str(value)):
+        return findings.error(path, value, f"must be an integer or one line of text, not {type_name(value)}",
+                              "an integer, text, or null to leave it alone")
+    return str(value)
+
+
+def package_version(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    if not _is(PACKAGE, name):
+        return findings.error(path, value, "is not the name of a package", "a package name")
+    if isinstance(value, (int, float)):
+        return findings.error(path, value, "was read as a number by YAML; put quotes around the version",
+                              "a version in quotes, like '44.0-2'")
+    if not _is(VERSION, value):
+        return findings.error(path, value, "is not the version of a package", "a version as the package manager prints it, like '44.0-2'")
+    return value
+
+
+def artifact_pin(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    """Names that the catalogue has, values of the form that each needs."""
+    row = find(name) if isinstance(name, str) else None
+    if row is None:
+        hint = did_you_mean(str(name), tuple(row.name for row in ARTIFACTS))
+        return findings.error(path, value, f"is no artifact of the catalogue{hint}", "a name that `railwright artifacts` lists")
+    if not _is(FORMS[pin_form(row)], value):
+        findings.error(path, value, f"is no {pin_form(row)}, and this artifact is known by one", FORM_WORDS[pin_form(row)])
+    return value
+
+
+def offline_package(package: Mapping[Any, Any], findings: Findings) -> Any:
+    """{url, sha256} or {}."""
+    key = "rdma_stack_offline_package"
+    parts = {"url": (URL, URL_FORM), "sha256": (FORMS["sha256"], FORM_WORDS["sha256"])}
+    for name in package:
+        if name not in parts:
+            findings.error(f"{key}.{name}", package[name], "is no part of a package" + did_you_mean(str(name), tuple(parts)), "url, sha256")
+    for name, (pattern, allowed) in parts.items() if package else ():
+        value = package.get(name)
+        if value is None:
+            findings.error(f"{key}.{name}", None, "is missing; a package from a file must be known by its checksum", PACKAGE_FORM)
+        elif not _is(pattern, value):
+            what = f"is no {name}" if isinstance(value, str) else f"must be text, not {type_name(value)}"
+            findings.error(f"{key}.{name}", value, what, allowed)
+    return dict(package)
+
+
+def firmware_parameter(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    """The parameters that the catalogue has are judged here; others by the NIC, after a warning where the name looks like a slip."""
+    if not _is(PARAMETER, name):
+        return findings.error(path, value, "is not the name of a firmware parameter", "a name as mstconfig prints it: NUM_OF_VFS, NAME[0]")
+    if isinstance(value, float) or not isinstance(value, (bool, int, str)):
+        return findings.error(path, value, f"must be true, false, an integer or a word, not {type_name(value)}", "true, 16, ETH, True(1)")
+    if not _is(PARAMETER_VALUE, str(value)):
+        return findings.error(path, value, "is not a value of a firmware parameter", "true, false, an integer from 0, or a word like ETH")
+    row = nic_parameters.find(name)
+    meant = nearest(re.sub(r"_P[1-4]\Z", "_P1", name), nic_parameters.NAMES) if row is None else None
+    if meant is not None:
+        findings.warning(path, value, f"is no parameter that railwright knows; did you mean {meant}? The NIC decides")
+    if row is not None and not nic_parameters.fits(row, value):
+        findings.error(path, value, f"is not a value that {name} can have ({row.meaning})", nic_parameters.allowed(row))
+    return value
+
+
+def firmware_version(path: str, psid: Any, version: Any, findings: Findings) -> Any:
+    if _is_psid(path, psid, findings) and not _is(FIRMWARE, version):
+        findings.error(path, version, "is not a firmware version", "a version in quotes, like '28.47.1080'")
+    return version
+
+
+def firmware_image(path: str, psid: Any, image: Any, findings: Findings) -> Any:
+    if not _is_psid(path, psid, findings):
+        return None
+    if not isinstance(image, dict) or set(image) != {"url", "sha256"}:
+        return findings.error(path, image, "must hold url and sha256 and nothing else", "{url: https://…, sha256: 64 hexadecimal digits}")
+    if not _is(IMAGE_URL, image["url"]):
+        findings.error(path + ".url", image["url"], "is no URL", "an http, https or file URL")
+    elif not _is(FORMS["sha256"], str(image["sha256"])):
+        findings.error(path + ".sha256", image["sha256"], "is no SHA-256 checksum", "64 lower-case hexadecimal digits, from sha256sum")
+    return image
+
+
+def _is_psid(path: str, psid: Any, findings: Findings) -> bool:
+    good = _is(PSID, psid)
+    if not good:
+        findings.error(path, psid, "is not a PSID", "the board's id as /sys/class/infiniband/DEVICE/board_id has it, like MT_0000000838")
+    return good
+
+
+def expectations(expect: Mapping[str, Any], findings: Findings) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for name, value in expect.items():
+        path = f"rdma_expect.{name}"
+        if name not in EXPECT:
+            findings.error(path, value, f"nothing of this name is judged{did_you_mean(str(name), tuple(EXPECT))}", ", ".join(EXPECT))
+        elif value is not None:
+            converted, allowed = EXPECT[name]
+            checked[name] = None if isinstance(value, bool) else converted(value)
+            if checked[name] is None:
+                findings.error(path, value, f"is not what {name} can be ({type_name(value)})", allowed)
+    return checked
+
+
+def collectives(names: list[str], findings: Findings) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not names:
+        findings.error("nccl_tests_collectives", names, "is empty: nothing would be run", ", ".join(COLLECTIVES))
+    if twice:
+        findings.error("nccl_tests_collectives", names, f"names {', '.join(twice)} twice", "each collective once")
+    return names
+
+
+def busbw(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    number = as_number(value)
+    if name not in COLLECTIVES:
+        findings.error(path, value, f"is no collective of nccl-tests{did_you_mean(str(name), COLLECTIVES)}", ", ".join(COLLECTIVES))
+    elif number is None or number <= 0:
+        found = type_name(value) if number is None else "that"
+        findings.error(path, value, f"must be a positive number, not {found}", "GB/s, such as 340")
+    return number
+
+
+def variable(path: str, name: Any, value: Any, findings: Findings) -> Any:
+    """Of a run's environment: any but those by which torchrun and railwright tell a rank who it is."""
+    key = path.partition(".")[0]
+    if key == "ddp_benchmark_environment" and name in TORCHRUN:
+        return findings.error(path, value, "is what torchrun tells each rank", "other variables")
+    if not _is(VARIABLE, name):
+        return findings.error(path, value, "is no name of a variable", "letters, digits and _")
+    if name in RESERVED[key]:
+        return findings.error(path, value, "is set by railwright itself: it finds the run and its log by it", "other variables")
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return findings.error(path, value, f"must be text, not {type_name(value)}", "text, in quotes")
+    if re.search(r"[\x00-\x1f\x7f]", str(value)):
+        return findings.error(path, value, "holds a line break or a control character", "text of one line")
+    check_variable(name, str(value), path, findings)
+    return str(value)
+
+
+def address(path: str, _at: int, text: str, findings: Findings) -> Any:
+    """In its canonical form: it becomes from= of a key and a name in a client's configuration, so nothing but addresses may pass."""
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return findings.error(path, text, "is no IP address", "an address like 192.0.2.11, without a prefix")
+    if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified:
+        return findings.error(path, text, "is not an address that other nodes reach this one at",
+                              "a unicast address, neither loopback nor link-local")
+    return str(found)
+
+
+def peer(path: str, _at: int, text: str, findings: Findings) -> Any:
+    """In its canonical form: it becomes a rule of a firewall, so nothing but networks may pass, and no network that is everybody."""
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return findings.error(path, text, "is no IP address and no network", PEERS_FORM)
+    host = ipaddress.ip_interface(text).ip
+    if "/" in text and host != network.network_address:
+        return findings.error(path, text, f"has bits behind its prefix: the network is {network}, the address {host}", PEERS_FORM)
+    if network.prefixlen == 0:
+        return findings.error(path, text, "is everybody, not the cluster's nodes", PEERS_FORM)
+    if network.is_loopback or network.is_multicast or network.is_unspecified:
+        return findings.error(path, text, "is nothing that other nodes come from", PEERS_FORM)
+    return str(network)
+
+
+def index(path: str, _at: int, url: str, findings: Findings) -> str:
+    """No value in the finding where a password may stand in it."""
+    if "@" in re.sub(r"\A[a-z]+://", "", url).partition("/")[0]:
+        findings.error(path, None, "has a user or a password in it; it is not shown here", INDEX_FORM)
+    elif not _is(INDEX_URL, url):
+        findings.error(path, url, "is no URL of a package index", INDEX_FORM)
+    return url
+
+
+def kernel(value: str, findings: Findings) -> str:
+    """A release of any distribution as ``uname -r`` prints it: no package, no meta package, no part of a release."""
+    package = KERNEL_PACKAGE.match(value)
+    if package is not None:
+        findings.error(KERNEL, value, "is the name of a package or a file", value[package.end():])
+    elif value in KERNEL_WORDS or not is_digits(value[:1]):
+        findings.error(KERNEL, value, "names no kernel: one exact release is pinned, so that every node runs the same", KERNEL_FORM)
+    elif not KERNEL_RELEASE.fullmatch(value):
+        findings.error(KERNEL, value, "is only a part of a release: the distribution's own number, flavour or architecture are missing",
+                       KERNEL_FORM)
+    return value
+
+
+# (path, name or place, value, findings) -> the entry of a mapping, or the element of a list
+ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
+    "host_tuning_sysctls": sysctl, "rdma_stack_pins": package_version, "rdma_artifact_pins": artifact_pin,
+    "nic_firmware_config": firmware_parameter, "nic_firmware_versions": firmware_version, "nic_firmware_images": firmware_image,
+    "nccl_tests_min_busbw": busbw, "nccl_tests_environment": variable, "ddp_benchmark_environment": variable,
+    "ssh_mesh_addresses": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
+}
+WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
+    "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,
+    "roce_qos_buffers": check_buffers, "nccl_tests_collectives": collectives, KERNEL: kernel,
+    "ai_environment_index_url": lambda url, findings: index("ai_environment_index_url", 0, url, findings),
+}

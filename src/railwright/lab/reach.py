@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a node is reached: the lab as an inventory like any other, the ssh command line, waiting for an answer, putting its clock right."""
+
+import shlex
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import sha256
+
+from railwright.lab import machine, tools
+from railwright.lab.image import Progress
+from railwright.lab.state import LabState, Node, write_atomic
+from railwright.lab.tools import LabError
+
+SITE = """# The lab: Soft-RoCE (rdma_rxe) on virtual machines. Real verbs devices and real RoCE v2 packets, at emulation speed.
+
+# RoCE v2 over ordinary Ethernet.
+rdma_fabric: roce
+# The kernel's own RDMA stack plus one software device a rail. Real NICs would say `inbox` or name a vendor stack.
+rdma_stack: soft_roce
+
+# Jumbo frames on every rail. RDMA then runs with an active MTU of 4096 bytes instead of 1024.
+rdma_mtu: 9000
+
+# What a run may interrupt. These machines carry no traffic of anybody's, so everything short of a reboot is fine.
+rdma_consent: [link, restart]
+
+# What a healthy port looks like. Written down, never learned from the node that is being judged.
+rdma_expect:
+  link_layer: Ethernet
+  active_mtu: 4096
+
+# Far below any hardware: two emulated machines share a few cores. These prove the path, not its speed.
+validate_min_bandwidth_gbps: 0.01
+validate_max_latency_us: 20000
+# A message of 1 MiB, the default, takes an emulated machine longer than a queue pair waits for its acknowledgement.
+validate_perftest_message_bytes: 65536
+validate_perftest_seconds: 5
+validate_timeout_s: 120
+"""
+
+HOSTS_HEAD = """# Written by `railwright lab up`, again on every start: the ports may change.
+all:
+  children:
+    rdma:
+      hosts:
+"""
+
+HOST = """        {name}:
+          ansible_host: 127.0.0.1
+          ansible_port: {port}
+          rdma_rails:
+"""
+
+RAIL = """            - name: {name}
+              match: {{mac: "{mac}"}}
+              address: {address}
+"""
+
+HOSTS_TAIL = """      vars:
+        ansible_user: root
+        ansible_python_interpreter: /usr/bin/python3
+        # The lab made both keys itself, so host-key checking stays on.
+        ansible_ssh_private_key_file: {key}
+        ansible_ssh_common_args: {args}
+"""
+
+
+def ssh_options(state: LabState) -> list[str]:
+    """What every connection to a node needs, as `-o` values."""
+    known = str(state.paths.known_hosts)
+    # ssh splits this option at spaces; quotes keep it whole, and are left out where nothing asks for them.
+    known = f'"{known}"' if any(char.isspace() for char in known) else known
+    return [
+        f"UserKnownHostsFile={known}",
+        "StrictHostKeyChecking=yes",
+        # An agent with many keys would use up the server's patience before ours is offered.
+        "IdentitiesOnly=yes",
+    ]
+
+
+def _yaml(text: str) -> str:
+    """A double-quoted YAML scalar."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def hosts_yml(state: LabState) -> str:
+    args = " ".join(f"-o {shlex.quote(option)}" for option in ssh_options(state))
+    tail = HOSTS_TAIL.format(key=_yaml(str(state.paths.ssh_key)), args=_yaml(args))
+    hosts = [HOST.format(name=node.name, port=node.ssh_port) + "".join(RAIL.format(**asdict(rail)) for rail in node.rails)
+             for node in state.nodes]
+    return HOSTS_HEAD + "".join(hosts) + tail
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def write(state: LabState, *, fresh: bool = False) -> str:
+    """Write the inventory and return the hash of the site file as we wrote it.
+
+    hosts.yml follows the machines. site.yml is the operator's: an edited one is kept, unless a fresh lab was asked for.
+    """
+    write_atomic(state.inventory / "hosts.yml", hosts_yml(state))
+    site = state.inventory / "group_vars" / "all" / "site.yml"
+    ours = digest(SITE)
+    edited = site.exists() and digest(site.read_text(encoding="utf-8", errors="replace")) not in (ours, state.site_hash)
+    if fresh or not edited:
+        write_atomic(site, SITE)
+    return ours
+
+
+# Two cold machines on two emulated cores took 28 s alone, and six minutes where the host gave most of its processors to others: this
+# only ends what hangs.
+BOOT_SECONDS = 900.0
+
+
+def argv(state: LabState, node: Node, command: list[str] | None = None) -> list[str]:
+    """An ssh command line; with a command it never prompts and carries every argument through as it is."""
+    line = ["ssh", "-i", str(state.paths.ssh_key), "-p", str(node.ssh_port)]
+    for option in ssh_options(state):
+        line += ["-o", option]
+    if command is None:
+        return [*line, "root@127.0.0.1"]
+    return [*line, "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "root@127.0.0.1", "--", shlex.join(command)]
+
+
+def answers(node: Node, seconds: float = 3.0) -> bool:
+    """True when the node's sshd speaks. QEMU accepts the connection for a dead guest too, so the banner decides."""
+    try:
+        with socket.create_connection(("127.0.0.1", node.ssh_port), timeout=seconds) as connection:
+            connection.settimeout(seconds)
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def run(state: LabState, node: Node, command: list[str], *, timeout: float = 120) -> str:
+    try:
+        return tools.run(argv(state, node, command), timeout=timeout)
+    except LabError as exc:
+        raise LabError(f"{node.name}: {exc}") from exc
+
+
+def wait(state: LabState, nodes: Sequence[Node], progress: Progress, seconds: float = BOOT_SECONDS) -> None:
+    """Wait until every node's sshd answers; a machine that ended meanwhile is an error at once."""
+    begin = time.monotonic()
+    waiting = list(nodes)
+    while waiting:
+        for node in list(waiting):
+            if answers(node):
+                waiting.remove(node)
+                progress(f"  {node.name} answers on 127.0.0.1:{node.ssh_port} after {time.monotonic() - begin:.0f} s")
+            elif machine.pid(state, node) is None:
+                raise LabError(f"{node.name} stopped while booting; its console: {_console(state, node)}")
+        if not waiting:
+            return
+        if time.monotonic() - begin > seconds:
+            raise LabError(f"{waiting[0].name} does not answer after {seconds:.0f} s; its console: {_console(state, waiting[0])}")
+        time.sleep(0.5)
+
+
+def settle(state: LabState, node: Node) -> None:
+    """Wait for the end of the boot: a snapshot in the middle of one would restore into its unfinished half."""
+    try:
+        run(state, node, ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS)
+    except LabError:
+        # "degraded" exits 1 too; name the units instead of guessing.
+        failed = run(state, node, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"]).strip()
+        if failed:
+            raise LabError(f"{node.name} booted with failed units: {tools.tail(failed)}") from None
+
+
+def set_clock(state: LabState, node: Node) -> None:
+    """A restored guest still has the time of its snapshot, and TLS, apt and make all mind."""
+    run(state, node, ["date", "-u", "-s", f"@{time.time():.0f}"])
+
+
+def _console(state: LabState, node: Node) -> str:
+    file = state.paths.node(node.name) / "console.log"
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    return f"{tools.tail(text, 3)} (whole console: {file})"
