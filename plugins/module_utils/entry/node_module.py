@@ -47,6 +47,7 @@ def respond(module: Any, body: Body, role: str = "") -> None:
     filled = module.params.pop("filled")
     if filled is None:
         module.fail_json(msg="%s: its action plugin did not run; call it by its full name from a playbook" % module._name)
+    why = ""
     more: Dict[str, Any] = {}
     try:
         module.exit_json(**dict({"changed": False}, **body(Host(), dict(module.params, **filled), bool(module.check_mode))))

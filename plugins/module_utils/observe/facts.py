@@ -98,8 +98,6 @@ def _os(platform: Platform) -> Dict[str, Optional[str]]:
     }
 
 
-
-
 def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
     """``stack_summary`` of a node at the time of a plan."""
     modules = loaded_modules(host) or {}

@@ -90,7 +90,7 @@ class _Fitting:
         if isinstance(form, list):
             items = enumerate(of(list, value, where, "a list"))
             return [self.fit(form[0], item, f"{where}[{number}]", depth + 1) for number, item in items]
-        if type(form) is tuple:
+        if isinstance(form, tuple) and not hasattr(form, "_fields"):
             parts = of(list, value, where, f"a list of {len(form)}")
             if len(parts) != len(form):
                 raise Misfit(shortened(where), f"a list of {len(form)}", f"one of {len(parts)}")

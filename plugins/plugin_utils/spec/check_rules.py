@@ -102,9 +102,10 @@ RULES = (
          "false, or another value for containers_gpu"),
     Rule(("upgrade_drain_command", "upgrade_drained_command", "upgrade_undrain_command"), lambda v: v["upgrade_scheduler"] != "command",
          "is for upgrade_scheduler: command; it is {upgrade_scheduler}", "unset, or upgrade_scheduler: command"),
-    Rule(("nccl_tests_launcher",), lambda v: (v["upgrade_scheduler"], v["upgrade_gate"], v["nccl_tests_launcher"]) == (
-        "slurm", "nccl_tests", "slurm"), "would wait for ever: upgrade_gate nccl_tests runs on nodes that the upgrade has drained, and "
-         "Slurm starts no job there", "auto, mpi or local; or upgrade_gate: validate"),
+    Rule(("nccl_tests_launcher",),
+         lambda v: (v["upgrade_scheduler"], v["upgrade_gate"], v["nccl_tests_launcher"]) == ("slurm", "nccl_tests", "slurm"),
+         "would wait for ever: upgrade_gate nccl_tests runs on nodes that the upgrade has drained, and Slurm starts no job there",
+         "auto, mpi or local; or upgrade_gate: validate"),
 )
 
 

@@ -26,7 +26,7 @@ def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
         spec = specs[host]
         if not spec.rails:
             findings.of(host).warning("rdma_rails", None, "the host has no rails; nothing is set up or measured on it",
-                    "a list of rails")
+                                      "a list of rails")
         for rail in spec.rails:
             places.setdefault(rail.name, []).append((host, rail))
     _unique(specs, hosts, findings)
@@ -83,7 +83,7 @@ def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
                 if mark in seen and seen[mark][0] != host:
                     other, other_rail = seen[mark]
                     findings.of(host).error(key, value, f"is the {words} of {other_rail.name} on {other} too",
-                            "one that no other host has")
+                                            "one that no other host has")
                 seen.setdefault(mark, (host, rail))
 
 
@@ -125,7 +125,7 @@ def _subnets(name: str, addressed: Places, findings: Findings) -> None:
         rail = rails[without[0]]
         message = f"{name} is in {subnet} on {some(without)}, but in {other} on {some(others)}, and has no gateway"
         findings.of(without[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message,
-                f"an address in {other}, or a gateway")
+                                      f"an address in {other}, or a gateway")
 
 
 def _path_mtus(mtu: int, other: int, fabric: str) -> str:

@@ -146,8 +146,6 @@ def _hcas(spec: Optional[Spec], identity: Identity) -> Tuple[Tuple[HcaSeen, ...]
     return tuple(HcaSeen(hca.name, hca.driver) for hca in best), "/sys/class/infiniband"
 
 
-
-
 def judge_gpudirect(seen: Inspection) -> List[Verdict]:
     """Nothing where there is no GPU, or nothing to connect it to; the plan's notes say so."""
     evidence, choice = chosen(seen.spec, seen.identity, seen.facts)
