@@ -67,4 +67,4 @@ def _kind(host: Host, source: str, filesystem: str, options: Sequence[str]) -> O
 
 def _said(host: Host, path: str, pattern: Pattern[str]) -> List[str]:
     """Read once: the mounts of a node have one configuration, or few."""
-    return host.once("storage: " + path, lambda: pattern.findall(host.read(path) or ""))
+    return host.once("storage: %s %s" % (path, pattern.pattern), lambda: pattern.findall(host.read(path) or ""))
