@@ -18,8 +18,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils import ddp
-from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judged, run_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import document, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge_bench, run_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
@@ -192,11 +192,11 @@ def ddp_judge(variables: Result, planned: Result) -> Result:
     collected = {node: (result_of(variables, node, DDP.format("collect")) or {}).get("collected") for node in planned["hosts"]}
     verdicts = as_dicts(judge(planned, collected, planned["minimum"]))
     summary = {status: sum(item["status"] == status for item in verdicts) for status in VERDICT_STATUSES}
-    return {"verdicts": verdicts, "summary": summary, "ddp": document(planned, collected)}
+    return {"verdicts": verdicts, "summary": summary, "ddp": ddp_document(planned, collected)}
 
 
 NCCL, DDP = "__nccl_tests_{}", "__ddp_benchmark_{}"
 BENCHMARKS = {
-    "nccl_tests": Benchmark(NCCL, nccl_wishes, nccl_plan, nccl_arguments, lambda variables, planned: judged(variables, planned, NCCL)),
+    "nccl_tests": Benchmark(NCCL, nccl_wishes, nccl_plan, nccl_arguments, lambda variables, planned: judge_bench(variables, planned, NCCL)),
     "ddp": Benchmark(DDP, ddp.wishes, ddp_plan, ddp_arguments, ddp_judge),
 }

@@ -39,7 +39,7 @@ class ActionModule(StepAction):
             self._connection.set_option(PIPELINING, False)
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         if mode == "verdicts":
-            return result | held(spec, variables, answer)
+            return result | with_address(spec, variables, answer)
         if not answer.get("failed"):
             answer["summary"] = drift_summary(node, answer)
             if self._task.diff:  # Ansible shows a diff only of what changed
@@ -61,7 +61,7 @@ class ActionModule(StepAction):
         return True
 
 
-def held(spec: Spec, variables: Result, answer: Result) -> Result:
+def with_address(spec: Spec, variables: Result, answer: Result) -> Result:
     """A rail has the address that the inventory gives it. ``exchange``, which a rail without one is measured over, is a known one."""
     addresses = {rail.name: rail.address.partition("/")[0] if rail.address else None for rail in spec.rails}
     rails = answer.get("rails") or []

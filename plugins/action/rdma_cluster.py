@@ -13,7 +13,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.mesh import judge_mesh
@@ -90,7 +90,7 @@ def logins(variables: dict[str, Any], nodes: list[str], name: str) -> list[Verdi
 
 
 def lost(node: str) -> Verdict:
-    return verdict("cluster.node", Where(node, None, None, node), "unknown", "an answer to the end", None,
+    return verdict("cluster.node", VerdictSubject(node, None, None, node), "unknown", "an answer to the end", None,
                    "the node was lost or failed during the validation: its verdicts are incomplete")
 
 

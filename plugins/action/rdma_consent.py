@@ -8,7 +8,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, MINOR, SEVERITIES, needs_consent
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS, Scope, choose, complaint, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS, Scope, choose_fixes, complaint, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
 
 SHOWN = 3  # nodes named before the rest is counted
@@ -48,11 +48,11 @@ def refuse(variables: Result, options: Result, consent: list[str]) -> Result:
     if problems or mixed is not None:
         return {"refused": refused, "failed": True, "msg": "; ".join(problems + ([mixed] if mixed is not None else []))}
     if refused and options["consent_needed"]:
-        return {"refused": refused, "failed": True, "msg": refusal(refused)}
+        return {"refused": refused, "failed": True, "msg": refusal_text(refused)}
     return {"refused": refused}
 
 
-def refusal(refused: list[dict[str, Any]]) -> str:
+def refusal_text(refused: list[dict[str, Any]]) -> str:
     """One line for every class: what it means, which changes need it, and how to give it."""
     classes = sorted({change["disruption"] for change in refused})
     needs = "; ".join(
@@ -71,8 +71,8 @@ def remediate(variables: Result, options: Result, consent: list[str]) -> Result:
     scope = Scope(tuple(options["areas"]), options["severity"], tuple(consent))
     earlier = options["earlier"].get("remediation") or {}
     if options["mode"] == "choose":
-        return {"remediation": {**choose(options["drift"], scope, earlier, options["plan"]), "consent": consent}}
-    error = words_of(options["error"])
+        return {"remediation": {**choose_fixes(options["drift"], scope, earlier, options["plan"]), "consent": consent}}
+    error = failure_text(options["error"])
     document = judge(options["before"], options["drift"], scope, earlier, error)
     failure = {"failed": True, "msg": complaint(document, error, waiting(variables, options["began"]))}
     return {"remediation": {**document, "consent": consent}, **({} if document["clean"] else failure)}
@@ -94,7 +94,7 @@ def waiting(variables: Result, began: str | None) -> list[str]:
     return [name for name in variables.get("ansible_play_hosts_all", []) if began is not None and began not in hosts[name]]
 
 
-def words_of(failed: Result) -> str:
+def failure_text(failed: Result) -> str:
     """What a failed task said; of a loop, what its items said."""
     if not failed:
         return ""
@@ -118,7 +118,7 @@ def mixed_modes(task_vars: dict[str, Any], registered: str) -> str | None:
         return None
     parts = sorted(camps.items(), key=lambda item: (-len(item[1]), item[0]))
     return ("erdma: erdma_mode: nodes in different modes cannot talk RDMA to each other, and these would be: "
-            f"{'; '.join(f'{WORDS[letter]} on {some(nodes)}' for letter, nodes in parts)}. Nothing was changed on any of them; "
+            f"{'; '.join(f'{WORDS[letter]} on {join_some_names(nodes)}' for letter, nodes in parts)}. Nothing was changed on any of them; "
             "set one erdma_mode for all (compat and ofed are one on the wire), and erdma_driver: leave on none that runs in another")
 
 
@@ -129,6 +129,6 @@ def planned_letter(plan: dict[str, Any] | None) -> str | None:
     return letter if isinstance(letter, str) and letter in WORDS else None
 
 
-def some(nodes: list[str]) -> str:
+def join_some_names(nodes: list[str]) -> str:
     more = len(nodes) - SHOWN
     return ", ".join(nodes[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -14,10 +14,10 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.results import var
 
 MODULE = "railwright.rdma.rdma_drain"
 # What the module does in a step; begun: this run has drained the nodes before.
-STEPS = {"look": ("look", False), "drain": ("drain", False), "wait": ("drain", True), "take_back": ("undrain", True),
+STEPS = {"look": ("look", False), "drain": ("drain", False), "wait": ("drain", True), "revert": ("undrain", True),
          "verify": ("look", True), "undrain": ("undrain", True)}
 # A scheduler that restarts must not end a wait of hours. A step that begins something says at once that it cannot.
-PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "take_back": 120.0}
+PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0}
 
 
 class ActionModule(StepAction):
@@ -41,13 +41,13 @@ class ActionModule(StepAction):
         hosts = [host] if alone else draining.asked_for(variables, mode)
         reason = None if mode == "look" and options["run"] is None else draining.reason_of(options["run"])
         leader = draining.leader_of(variables, [host] if alone else draining.present(variables), host)
-        place = draining.place_of(variables, host)
+        place = draining.drain_place(variables, host)
         if place.scheduler == "none":
             return {"leader": host, "drains": {host: draining.without_scheduler(host, mode)}}
         if leader != host:
             return {"leader": leader}
         named = draining.members(variables, hosts, host)
-        if mode == "take_back":
+        if mode == "revert":
             overdue = draining.late(self._drains(host, variables, str(options["seen"])))
             named = {name: node for name, node in named.items() if name in overdue}
         if not named:
@@ -86,7 +86,7 @@ class ActionModule(StepAction):
             raise AnsibleActionFail(f"{options['seen']} says nothing about {host}")
         taken = self._drains(host, variables, str(options["taken"])) if options["taken"] else None
         expect = "any" if self._task.check_mode else options["expect"]
-        why = draining.refusal(host, drain, expect, taken, options["timeout_s"])
+        why = draining.drain_refusal(host, drain, expect, taken, options["timeout_s"])
         return {"drain": drain} if why is None else {"drain": drain, "failed": True, "msg": why}
 
     def _drains(self, host: str, variables: dict[str, Any], name: str) -> dict[str, draining.Drain]:

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.options impo
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
@@ -74,7 +74,7 @@ class ActionModule(StepAction):
         why = "no other node answered" if not theirs else "no rail has an address on both sides"
         result.update(pings=[], rails=[])
         if not wanted:
-            result["verdicts"] = as_dicts([verdict("ping.mtu", Where(node, None, None, "rails"), "skipped", None, None, why)])
+            result["verdicts"] = as_dicts([verdict("ping.mtu", VerdictSubject(node, None, None, "rails"), "skipped", None, None, why)])
         if not own:
             return result
         answer = self._ask("ping", {"probes": wanted, "rails": own, "count": options["count"], "wait": options["wait"]}, variables)
@@ -134,7 +134,7 @@ class ActionModule(StepAction):
             why = "nothing is measured in check mode" if found["gpus"] else "this node has no NVIDIA GPU"
             return {**result, "skipped": True, "skip_reason": why}
         if found["why_not"] is not None:
-            where = Where(node, None, None, "GPU memory")
+            where = VerdictSubject(node, None, None, "GPU memory")
             reason = f"not measured: {found['why_not']}"
             return {**result, "verdicts": as_dicts([verdict(gdr.CHECK, where, "skipped", None, None, reason)])}
         spec = host_spec(self._templar, variables)

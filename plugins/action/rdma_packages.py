@@ -22,18 +22,20 @@ class ActionModule(StepAction):
         if not packages:
             raise AnsibleActionFail("rdma_packages got no plan: register the result of railwright.rdma.rdma_state and pass it")
         arguments = {
-            "mode": options["mode"], "packages": packages, "failure": words_of(options["error"] or {}), "after_file": options["after_file"],
+            "mode": options["mode"], "packages": packages, "failure": package_failure_text(options["error"] or {}),
+            "after_file": options["after_file"],
             "download": options["download"], "spec": host_spec(self._templar, variables).as_dict(),
         }
         result.update(self._execute_module(module_name="railwright.rdma.rdma_packages", module_args=arguments, task_vars=variables))
         return result
 
 
-def words_of(error: dict[str, Any]) -> str:
+def package_failure_text(error: dict[str, Any]) -> str:
     """What a failed task says: its message (of a loop: of each item), dnf's list of failures, and the end of what it printed. apt gives
     dpkg a terminal, so that dpkg's errors are in stdout."""
     items = [item for item in error.get("results") or [] if isinstance(item, dict) and item.get("failed")]
-    said = [str(error.get("msg", "")), *(str(item) for item in error.get("failures") or []), *(words_of(item) for item in items)]
+    failures = error.get("failures") or []
+    said = [str(error.get("msg", "")), *(str(item) for item in failures), *(package_failure_text(item) for item in items)]
     for stream in ("stderr", "module_stderr", "stdout"):
         text = str(error.get(stream) or "").strip()
         if text and text not in " ".join(said):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of rdma_state: build the Spec from the host's variables, run the module, confirm a change of networking.
 
-A node takes back a change of its networking unless it is confirmed over a fresh connection; see docs/confirm.md.
+A node reverts a change of its networking unless it is confirmed over a fresh connection; see docs/confirm.md.
 """
 
 import time
@@ -70,7 +70,7 @@ class ActionModule(StepAction):
         return answer
 
     def _lost(self, reason: str, token: str, seconds: int, variables: dict[str, Any]) -> dict[str, Any]:
-        """The apply goes on without us and is taken back then; its result is lost, so nothing is confirmed that nobody has seen."""
+        """The apply goes on without us and is reverted then; its result is lost, so nothing is confirmed that nobody has seen."""
         said = self._ask("outcome", "", token, seconds, variables)
         return confirmation.verdict(said, seconds, lost=reason)
 

@@ -3,11 +3,11 @@
 
 
 class RailwrightError(Exception):
-    """Something a person must mend; the text says what and where."""
+    """Something a person must fix; the text says what and where."""
 
 
 class ApplyError(RailwrightError):
-    """An effect failed. ``rolled_back`` tells whether everything before it was taken back."""
+    """An effect failed. ``rolled_back`` tells whether everything before it was reverted."""
 
     def __init__(self, message: str, rolled_back: bool) -> None:
         super().__init__(message)

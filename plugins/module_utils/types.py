@@ -131,7 +131,7 @@ class Op(NamedTuple):
     content: str
     mode: int
     argv: Tuple[str, ...]
-    undo: Tuple[Tuple[str, ...], ...]  # run: the commands that take it back, in order
+    undo: Tuple[Tuple[str, ...], ...]  # run: the commands that revert it, in order
     seconds: float = 120.0  # run: how long the command may take
 
 

@@ -92,7 +92,7 @@ EXAMPLES = r"""
 - name: Fix that, and nothing else
   railwright.rdma.rdma_state:
     mode: apply
-    only: "{{ choice.remediation.mend }}"
+    only: "{{ choice.remediation.fix }}"
     consented_only: true
   become: true
 """
@@ -110,9 +110,9 @@ lost:
   elements: str
 remediation:
   description:
-    - The choice, or what became of it, see docs/remediate.md. C(stage) is chosen or judged. A choice has C(round), C(mend) (keys of the
+    - The choice, or what became of it, see docs/remediate.md. C(stage) is chosen or judged. A choice has C(round), C(fix) (keys of the
       changes to make next, empty when nothing is left to try; at most three rounds), C(tried), C(held) and C(left) (each with C(cause) and
-      C(reason)); a judgement has C(mended), C(still), C(new), C(left) and C(clean). Both have C(consent), the disruption classes that the
+      C(reason)); a judgement has C(fixed), C(still), C(new), C(left) and C(clean). Both have C(consent), the disruption classes that the
       inventory allows.
   returned: with O(mode=choose) and O(mode=judge)
   type: dict

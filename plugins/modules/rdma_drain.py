@@ -25,20 +25,20 @@ options:
   mode:
     description:
       - V(look) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
-        V(take_back) ends it for those that are not empty in time, V(verify) only looks whether they are still drained, V(undrain) lets
+        V(revert) ends it for those that are not empty in time, V(verify) only looks whether they are still drained, V(undrain) lets
         work come again.
       - V(tell) gives every host its own part of what one of those steps registered, and fails where it is not what was expected.
     type: str
-    choices: [look, drain, wait, take_back, verify, undrain, tell]
+    choices: [look, drain, wait, revert, verify, undrain, tell]
     default: look
   run:
     description: Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(look) and V(tell).
     type: str
   seen:
-    description: The variable under which an earlier step registered its result. Needed with V(take_back) and V(tell).
+    description: The variable under which an earlier step registered its result. Needed with V(revert) and V(tell).
     type: str
   taken:
-    description: The variable under which V(take_back) registered its result, for the words of V(tell).
+    description: The variable under which V(revert) registered its result, for the words of V(tell).
     type: str
   alone:
     description: Whether the host asks for itself alone. For a step that not all hosts of the batch come to.

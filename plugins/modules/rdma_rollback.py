@@ -9,11 +9,11 @@ short_description: Bring a node back to how it was right before a run
 version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
-  - Every apply leaves restore points on the node. With O(mode=plan) it is looked up what would be put back to have the node as it was right
+  - Every apply leaves restore points on the node. With O(mode=plan) it is looked up what would be restored to have the node as it was right
     before the run O(to), and what somebody else has changed since. Nothing is changed.
   - With O(mode=prove) the packages that would come back are resolved, downloaded and verified in a private overlay on the node.
-  - With O(mode=apply) files, values and commands are undone, the newest first, then the packages are put back in one transaction of the
-    package manager. All of it is one transaction with a restore point of its own. A change of networking is taken back by the node itself
+  - With O(mode=apply) files, values and commands are undone, the newest first, then the packages are restored in one transaction of the
+    package manager. All of it is one transaction with a restore point of its own. A change of networking is reverted by the node itself
     unless it is confirmed over a fresh connection, as that of M(railwright.rdma.rdma_state).
   - With O(mode=look) the runs that the node has restore points of are listed.
   - O(mode=packages_before) and O(mode=packages_after) record every package around a package step; the role C(rdma_stack) calls them.
@@ -31,7 +31,7 @@ options:
     type: str
   force:
     description:
-      - Paths and names of packages that are put back although somebody else has changed them since, and keys of changes whose undo may
+      - Paths and names of packages that are restored although somebody else has changed them since, and keys of changes whose undo may
         fail.
       - C(packages) leaves every package as it is.
     type: list
@@ -39,7 +39,7 @@ options:
     default: []
   expected:
     description:
-      - The keys of the plan that was shown and consented to. Whatever is to be put back beside them stops the node before anything is
+      - The keys of the plan that was shown and consented to. Whatever is to be restored beside them stops the node before anything is
         changed.
     type: list
     elements: str
@@ -60,7 +60,7 @@ attributes:
   diff_mode:
     description: The plan names every file with its digest; contents stay on the node, as they may hold secrets.
   platform:
-    description: Linux nodes; packages are put back by apt and dnf.
+    description: Linux nodes; packages are restored by apt and dnf.
 """
 
 EXAMPLES = r"""
@@ -69,7 +69,7 @@ EXAMPLES = r"""
     mode: look
   become: true
 
-- name: What would be put back
+- name: What would be restored
   railwright.rdma.rdma_rollback:
     mode: plan
     to: 20260101T120000Z-apply
@@ -99,7 +99,7 @@ to:
   returned: where a rollback is planned
   type: str
 plan:
-  description: What is put back, in the form of RV(railwright.rdma.rdma_state#module:plan). Files are named with size, mode and digest.
+  description: What is restored, in the form of RV(railwright.rdma.rdma_state#module:plan). Files are named with size, mode and digest.
   returned: where a rollback is planned
   type: list
   elements: dict
@@ -126,8 +126,8 @@ confirm:
   description: What became of a guarded change of networking; see M(railwright.rdma.rdma_state).
   returned: for O(mode=apply) when it changed networking
   type: dict
-taken_back:
-  description: The keys of the changes that the node took back by itself because nobody confirmed them.
+reverted:
+  description: The keys of the changes that the node reverted by itself because nobody confirmed them.
   returned: when that happened
   type: list
   elements: str

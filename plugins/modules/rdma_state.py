@@ -11,8 +11,8 @@ author: The railwright developers (@railwright)
 description:
   - Observes the node once, compares it with the wishes in the inventory, and returns every difference as a plan.
   - With O(mode=apply) the plan is carried out as one transaction. Every effect is journalled before it happens
-    and everything is taken back when one of them fails or does not hold.
-  - A change of networking is guarded on a node with systemd. The node takes it back by itself unless the action plugin comes back over a
+    and everything is reverted when one of them fails or does not hold.
+  - A change of networking is guarded on a node with systemd. The node reverts it by itself unless the action plugin comes back over a
     fresh connection and confirms it, within C(rdma_confirm_timeout_s) seconds of the inventory.
   - Packages are part of the plan but never installed by this module; the roles do that with M(ansible.builtin.apt)
     and M(ansible.builtin.dnf).
@@ -183,12 +183,12 @@ only:
   elements: str
 confirm:
   description:
-    - What became of a guarded change of networking, as C(state) (applied, taken back, rollback incomplete, rolled back, unconfirmed,
-      applying, interrupted or none), C(run), C(changes) (keys), C(troubles) (what could not be taken back) and C(restore_point).
+    - What became of a guarded change of networking, as C(state) (applied, reverted, rollback incomplete, rolled back, unconfirmed,
+      applying, interrupted or none), C(run), C(changes) (keys), C(troubles) (what could not be reverted) and C(restore_point).
   returned: by an apply that changed networking, and by the modes confirm and outcome
   type: dict
-taken_back:
-  description: The keys of the changes that the node took back by itself because nobody confirmed them.
+reverted:
+  description: The keys of the changes that the node reverted by itself because nobody confirmed them.
   returned: when that happened
   type: list
   elements: str

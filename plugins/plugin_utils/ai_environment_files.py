@@ -17,7 +17,7 @@ TEXT_LIMIT = 4 * 1024 * 1024
 
 
 def bill_of(spec: Spec) -> dict[str, Any]:
-    """What the module is told. Raises RailwrightError for a file that cannot be read or holds what nobody vouches for."""
+    """What the module is told. Raises RailwrightError for a file that cannot be read or holds what is not pinned."""
     bill: dict[str, Any] = {"lock": None, "wheels": {}, "sizes": {}, "conda": {}, "conda_sha256": ""}
     if spec["ai_environment_kind"] == "none":
         return bill

@@ -17,14 +17,14 @@ NCCL_TESTS = re.compile(r"^# nccl-tests version (\d{1,9}(?:\.\d{1,9}){1,3})\b", 
 SHOWN = 3  # messages of failed verdicts in the line that a play ends with
 
 
-def judged(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> dict[str, Any]:
+def judge_bench(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> dict[str, Any]:
     """``{"verdicts", "summary", "failures", "bench"}``; ``registered``: the name of a mode's result, with {} in the mode's place."""
     run = run_of(variables, planned, registered)
     verdicts, runs = judge(run)
     found = [*(own_verdict(node.name, item) for node in run.nodes for item in node.seen["verdicts"]), *as_dicts(verdicts)]
     hosts = list(planned["hosts"])
     return {"verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
-            "bench": document(run, runs)}
+            "bench": bench_document(run, runs)}
 
 
 def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> Run:
@@ -44,7 +44,7 @@ def failures(node: str, verdicts: list[dict[str, Any]]) -> str:
     return "; ".join(said[:SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def document(run: Run, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def bench_document(run: Run, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Its form: docs/bench.md."""
     plan = run.plan
     own = next((item for item in map(nccl_tests_version, texts(run)) if item is not None), None)

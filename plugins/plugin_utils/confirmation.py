@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 Result = dict[str, Any]
 
-# Beyond the node's own time: it may have to wait for a network manager while it takes back, and a machine that reboots has to come up.
+# Beyond the node's own time: it may have to wait for a network manager while it reverts, and a machine that reboots has to come up.
 RETURN_SECONDS = 300.0
 # An apply that goes on without us is given as long as it needs, as long as the node answers.
 BUSY = ("applying", "unconfirmed")
@@ -86,7 +86,7 @@ def verdict(answer: Answer, seconds: int, *, lost: str = "") -> Result:
         "failed": True,
         "changed": False,
         "confirm": confirm,
-        "taken_back": keys if answer.state == "taken back" else [],
+        "reverted": keys if answer.state == "reverted" else [],
         "restore_point": confirm.get("restore_point") or "",
         "msg": f"{why}; {ending(answer, keys)}",
     }
@@ -98,9 +98,9 @@ def ending(answer: Answer, keys: list[str]) -> str:
     troubles = "; ".join(str(item) for item in answer.confirm.get("troubles") or [])
     return {
         "applied": f"the node went on with run {run}, which changed no networking, and ended it: {listed}. Apply again for its result",
-        "taken back": f"the node rolled itself back and is as it was before run {run}. Taken back: {listed}",
+        "reverted": f"the node rolled itself back and is as it was before run {run}. Reverted: {listed}",
         "rolled back": f"the apply (run {run}) failed on the node and was rolled back; the node is as it was",
-        "rollback incomplete": f"the node could take back run {run} only in part: {troubles}. "
+        "rollback incomplete": f"the node could revert run {run} only in part: {troubles}. "
         f"Restore point: {answer.confirm.get('restore_point')}",
         "none": "nothing had been changed yet",
     }.get(answer.state, f"run {run} is {answer.state} on the node: {listed}. Plan again and look at it")
@@ -109,7 +109,7 @@ def ending(answer: Answer, keys: list[str]) -> str:
 def gone(run: str, seconds: int, reason: str) -> str:
     """For a node that did not come back at all."""
     return (
-        f"unreachable after the change of its networking ({one_line(reason)}). The node's own timer takes back run {run} {seconds} s after "
+        f"unreachable after the change of its networking ({one_line(reason)}). The node's own timer reverts run {run} {seconds} s after "
         "the change, also after a reboot, and needs nobody for that; if it stays away, something else has cut it off"
     )
 

@@ -31,7 +31,7 @@ class Unfit(ValueError):
     """The inventory cannot be used; the text says why."""
 
 
-def place_of(variables: dict[str, Any], host: str) -> Place:
+def drain_place(variables: dict[str, Any], host: str) -> Place:
     return Place(*(str(_value(variables, host, name)) for name in ("upgrade_scheduler", "upgrade_scheduler_host")))
 
 
@@ -42,18 +42,18 @@ def _value(variables: dict[str, Any], host: str, name: str) -> Any:
 
 def leader_of(variables: dict[str, Any], hosts: Sequence[str], host: str) -> str:
     """The first host of the same place; a host without a scheduler is its own."""
-    mine = place_of(variables, host)
+    mine = drain_place(variables, host)
     if mine.scheduler == "none":
         return host
-    return next((other for other in hosts if other == host or place_of(variables, other) == mine), host)
+    return next((other for other in hosts if other == host or drain_place(variables, other) == mine), host)
 
 
 def members(variables: dict[str, Any], hosts: Sequence[str], leader: str) -> dict[str, str]:
     """The hosts that a leader asks for, each with its name at the scheduler."""
-    mine = place_of(variables, leader)
+    mine = drain_place(variables, leader)
     named: dict[str, str] = {}
     for host in hosts:
-        if host != leader and place_of(variables, host) != mine:
+        if host != leader and drain_place(variables, host) != mine:
             continue
         name = str(_value(variables, host, "upgrade_node_name") or host)
         if not NAME.fullmatch(name):
@@ -118,7 +118,7 @@ def _of_run(drain: Drain, reason: str) -> bool:
     return drain["by"] == "us" and is_of_run(drain["reason"], reason)
 
 
-def refusal(host: str, drain: Drain, expect: str, taken: Mapping[str, Drain] | None, seconds: int) -> str | None:
+def drain_refusal(host: str, drain: Drain, expect: str, taken: Mapping[str, Drain] | None, seconds: int) -> str | None:
     """Why a host may not go on; None where it may."""
     if expect == "answer":
         return None

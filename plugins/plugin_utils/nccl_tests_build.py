@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirrored, pinned
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirrored, pinned
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
@@ -98,7 +98,7 @@ class Delivery:
         return self.node.step("state", {"directory": self.planned["directory"]})
 
     def choose(self) -> Result:
-        chosen = builds.choose(self.planned, self.everybody("state"))
+        chosen = builds.choose_origin(self.planned, self.everybody("state"))
         return {"choice": chosen, "warnings": [f"nccl_tests: {text}" for text in chosen["warnings"]]}
 
     def build(self) -> Result:
@@ -188,13 +188,13 @@ def carried_directory(path: str) -> Path:
 
 
 def source_of(spec: Spec) -> builds.Source:
-    """The archive, held to what the inventory or, for the pinned release, the catalogue says. Raises where nobody vouches for it."""
-    artifact = find(ARTIFACT)
+    """The archive, held to what the inventory or, for the pinned release, the catalogue says. Raises where it is not pinned."""
+    artifact = find_artifact(ARTIFACT)
     if artifact is None:
         raise RailwrightError(f"the catalogue has no {ARTIFACT}")
     version = spec["nccl_tests_version"] or artifact.version
     sha256 = pinned(artifact, spec, version)
     if sha256 is None:
-        raise RailwrightError(f"nobody here vouches for nccl-tests {version}: look at its archive, and set rdma_artifact_pins: "
+        raise RailwrightError(f"nccl-tests {version} is not pinned here: inspect its archive, and set rdma_artifact_pins: "
                               f"{{{artifact.name}: its sha256}}")
     return builds.Source(version, mirrored(located(artifact, version), spec["artifact_mirror"]), sha256, spec["nccl_tests_archive"])

@@ -167,8 +167,8 @@ def fit(python: Python, core: str) -> str | None:
     if series:
         advice = f"ansible-core {' or '.join(series)} works with it: use that on the controller, or"
     return (
-        f"{python} is too old: this controller's ansible-core {core} needs {words(oldest)} to {words(newest)} on nodes. {advice} "
-        "install a newer Python on the node (preflight_python_package) and name it in ansible_python_interpreter"
+        f"{python} is too old: this controller's ansible-core {core} needs {version_text(oldest)} to {version_text(newest)} on nodes. "
+        f"{advice} install a newer Python on the node (preflight_python_package) and name it in ansible_python_interpreter"
     )
 
 
@@ -177,7 +177,7 @@ def too_new(python: Python, core: str) -> str | None:
     _oldest, newest = CORE_PYTHONS.get(core_series(core), CORE_PYTHONS[max(CORE_PYTHONS)])
     if python.version[:2] <= newest:
         return None
-    return f"{python} is newer than {words(newest)}, the newest that ansible-core {core} was tested with on nodes"
+    return f"{python} is newer than {version_text(newest)}, the newest that ansible-core {core} was tested with on nodes"
 
 
 def bootstrap_argv(package_manager: str, package: str) -> list[list[str]]:
@@ -193,5 +193,5 @@ def command_line(commands: list[list[str]]) -> str:
     return " && ".join(shlex.join(command) for command in commands)
 
 
-def words(version: tuple[int, int]) -> str:
+def version_text(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_in
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import on_another_network
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
@@ -90,9 +90,10 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def not_run(node: str, peer: str, rail: str, why: str) -> Verdict:
-    return verdict("perftest.rail", Where(node, None, None, f"{rail} to {peer}"), "unknown", "a measurement", None, f"not measured: {why}")
+    where = VerdictSubject(node, None, None, f"{rail} to {peer}")
+    return verdict("perftest.rail", where, "unknown", "a measurement", None, f"not measured: {why}")
 
 
 def no_server(node: str, peer: str, test: Measurement) -> Verdict:
-    where = Where(node, test.hca, test.port, f"{test.rail} to {peer}")
+    where = VerdictSubject(node, test.hca, test.port, f"{test.rail} to {peer}")
     return verdict(f"perftest.{test.name}", where, "unknown", "a result", None, f"not run: {peer} did not start its servers")

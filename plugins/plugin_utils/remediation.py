@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a node's drift is mended, what is left and why, and whether the node came back clean. Pure: findings in, a document out.
+"""What of a node's drift is fixed, what is left and why, and whether the node came back clean. Pure: findings in, a document out.
 
 A reboot is never made here, whatever the consent list says: who reboots a node first sees to its jobs. That is for `apply` and
 `upgrade`. The same holds for the pinned kernel, which is nothing without its reboot.
@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVER
 
 Object = dict[str, Any]
 
-ROUNDS = 3  # a mended module brings a device, the device a setting of its own; what needs more is no drift
+ROUNDS = 3  # a fixed module brings a device, the device a setting of its own; what needs more is no drift
 KNOWN_AREAS = (*(area.name for area in AREAS), "hca")
 KEPT = ("key", "kind", "area", "what", "severity", "disruption")
 WHY = ("cause", "reason", "needs")  # of what is left; ``needs``: the key of what it builds on, where that is the cause
@@ -34,8 +34,8 @@ def findings_of(drift: Mapping[str, Any]) -> list[Object]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def choose(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> Object:
-    """What to mend in the next round: ``mend`` (keys), ``tried`` (every row so far), ``left`` (with reasons).
+def choose_fixes(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> Object:
+    """What to fix in the next round: ``fix`` (keys), ``tried`` (every row so far), ``left`` (with reasons).
 
     ``earlier``: the choice of the round before, ``plan``: that round's cut plan, in which the node may have left out more.
     """
@@ -43,7 +43,7 @@ def choose(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], p
     tried = {str(row["key"]): row for row in earlier.get("tried", [])}
     held = {**earlier.get("held", {}), **_held(plan, tried)}
     problem = _problem(findings)
-    left, mend = [], []
+    left, fix = [], []
     number = int(earlier.get("round", 0)) + 1
     for finding in findings:
         key = str(finding.get("key"))
@@ -51,9 +51,9 @@ def choose(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], p
         if why is not None:
             left.append(_row(finding, why))
         elif key not in tried and number <= ROUNDS:
-            mend.append(key)
+            fix.append(key)
             tried[key] = _row(finding)
-    return {"stage": "chosen", "round": number, "mend": mend, "tried": list(tried.values()), "held": held, "left": left}
+    return {"stage": "chosen", "round": number, "fix": fix, "tried": list(tried.values()), "held": held, "left": left}
 
 
 def judge(before: Mapping[str, Any], after: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], error: str) -> Object:
@@ -64,7 +64,7 @@ def judge(before: Mapping[str, Any], after: Mapping[str, Any], scope: Scope, ear
     findings = findings_of(after)
     known = {str(item.get("key")) for item in findings_of(before)}
     problem = _problem(findings)
-    document: Object = {"stage": "judged", "mended": [], "still": [], "new": [], "left": []}
+    document: Object = {"stage": "judged", "fixed": [], "still": [], "new": [], "left": []}
     for finding in findings:
         key = str(finding.get("key"))
         why = held.get(key) or reason(finding, scope, problem)
@@ -73,10 +73,10 @@ def judge(before: Mapping[str, Any], after: Mapping[str, Any], scope: Scope, ear
         elif key not in known and _harms(finding, scope, why):
             document["new"].append(_row(finding))
         else:
-            document["left"].append(_row(finding, why or ("new", "came to light too late to be mended in this run")))
+            document["left"].append(_row(finding, why or ("new", "came to light too late to be fixed in this run")))
     there = {str(item.get("key")) for item in findings}
     if looked:
-        document["mended"] = [row for key, row in tried.items() if key not in there]
+        document["fixed"] = [row for key, row in tried.items() if key not in there]
     return {**document, "clean": looked and not error and not document["still"] and not document["new"]}
 
 
@@ -93,7 +93,7 @@ def complaint(document: Mapping[str, Any], error: str, waiting: Iterable[str]) -
 
 
 def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple[str, ...] | None:
-    """(cause, text) of why a finding is not mended; None where it is. ``problem``: why apply refuses the whole node."""
+    """(cause, text) of why a finding is not fixed; None where it is. ``problem``: why apply refuses the whole node."""
     kind, disruption = finding.get("kind"), str(finding.get("disruption") or "")
     if scope.areas and finding.get("area") not in scope.areas:
         return "area", "of an area that was not asked for"
@@ -104,7 +104,7 @@ def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple
     if kind == "effective":
         return "effective", f"not ours: {finding.get('by') or 'whatever sets it'}; whoever put it there takes it out"
     if kind != "setting":
-        return "state", f"no setting mends it: {finding.get('why')}"
+        return "state", f"no setting fixes it: {finding.get('why')}"
     if problem:
         return "refused", f"apply refuses the node: {problem}"
     if disruption == "reboot" or finding.get("area") == REBOOTING:

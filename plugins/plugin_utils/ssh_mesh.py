@@ -54,10 +54,10 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
         return Mesh([], None, False, None, 1, 1, [], [], "", problems, unfit)
     generation = nodes[0].generation
     held = {node.name: str(node.seen["public_key"]) for node in nodes if is_key(node.seen.get("public_key"))}
-    serials = [number(key, "serial") for key in held.values()]
-    fitting = [name for name in held if number(held[name], "generation") == generation]
-    newest = max((number(held[name], "serial") for name in fitting), default=0)
-    origin = next((name for name in fitting if number(held[name], "serial") == newest), None)
+    serials = [mesh_number(key, "serial") for key in held.values()]
+    fitting = [name for name in held if mesh_number(held[name], "generation") == generation]
+    newest = max((mesh_number(held[name], "serial") for name in fitting), default=0)
+    origin = next((name for name in fitting if mesh_number(held[name], "serial") == newest), None)
     known = set() if origin is None else holders_of(nodes, held[origin])
     gone = sorted(known - wanted)
     if origin is None or gone:
@@ -74,7 +74,7 @@ def is_key(text: Any) -> bool:
     return isinstance(text, str) and PUBLIC.fullmatch(text) is not None
 
 
-def number(key: str, field: str) -> int:
+def mesh_number(key: str, field: str) -> int:
     found = PUBLIC.fullmatch(key)
     return int(found[field]) if found else 0
 

@@ -30,7 +30,7 @@ SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterva
 MAX_EVENT_RES = 64 * 1024 * 1024
 
 
-def environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
+def ansible_environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
     """What to set on top of ``environ`` for ansible-playbook started in ``directory``."""
     config = UserConfig.find(environ, directory)
     added = {
@@ -72,7 +72,7 @@ def collection_root() -> Path:
     for root in _roots():
         if (root / COLLECTION / "playbooks").is_dir():
             return root
-    raise RunError(f"the Ansible collection {NAMESPACE} is not beside this railwright; mend it: pip install --force-reinstall railwright")
+    raise RunError(f"the Ansible collection {NAMESPACE} is not beside this railwright; fix it: pip install --force-reinstall railwright")
 
 
 def _roots() -> Iterator[Path]:

@@ -23,7 +23,7 @@ INVENTORY = "inventory"
 
 @dataclass(frozen=True)
 class Row:
-    """One artifact. ``value`` is None when nobody vouches for it. Of an inventory's rows ``taken_from`` is the URL that a node uses.
+    """One artifact. ``value`` is None when it is not pinned. Of an inventory's rows ``taken_from`` is the URL that a node uses.
 
     ``url`` begins with the key's name, nccl_wheel_index, where no inventory says which package index it is.
     """
@@ -88,7 +88,7 @@ def _aiacc(spec: Spec) -> Iterator[Row]:
     url: str | None = spec["aiacc_url"]
     for manager in ("apt", "dnf"):
         package = package_of(spec, manager)
-        row = artifacts.find(package.artifact) if package is not None else None
+        row = artifacts.find_artifact(package.artifact) if package is not None else None
         if package is None or row is None:
             continue
         if url is None:
@@ -119,7 +119,7 @@ def _starting(start: str, spec: Spec, release: str | None) -> Iterator[Row]:
 def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iterator[Row]:
     """A repository and its key: the operator's where he names them, else the vendor's for every system."""
     fingerprint: str | None = spec[f"{role}_repository_fingerprint"]
-    if vendor == "erdma":  # one key for all of them: who vouches for it vouches for what it signs
+    if vendor == "erdma":  # one key for all of them: who pins it pins what it signs
         fingerprint = fingerprint or spec["artifact_pins"].get(KEY)
     own = {"repository": spec[f"{role}_repository_url"], "key": spec[f"{role}_repository_key_url"]}
     names = {"repository": f"{role}_repository_url", "key": f"{role}_repository_key_url"}
@@ -129,7 +129,7 @@ def _repository(spec: Spec, vendor: str, role: str, release: str | None) -> Iter
     for row in artifacts.ARTIFACTS:
         if row.kind in own and own[row.kind] is None and row.name.startswith(f"{vendor}-"):
             resolved = _resolved(row, spec, release)
-            yield resolved if fingerprint is None else _vouched(resolved, "fingerprint", fingerprint)
+            yield resolved if fingerprint is None else _with_pin(resolved, "fingerprint", fingerprint)
 
 
 def _resolved(row: artifacts.Artifact, spec: Spec, release: str | None) -> Row:
@@ -141,10 +141,10 @@ def _resolved(row: artifacts.Artifact, spec: Spec, release: str | None) -> Row:
     given = spec["artifact_pins"].get(row.name)
     if given is None and row.pin == "sha256" and version != row.version:  # a fingerprint is of every release, a checksum of one
         return replace(resolved, pin=OPERATOR, value=None, source=f"{row.source}; the catalogue has no checksum of {version}")
-    return _vouched(resolved, artifacts.pin_form(row), artifacts.pinned(row, spec)) if given is not None else resolved
+    return _with_pin(resolved, artifacts.pin_form(row), artifacts.pinned(row, spec)) if given is not None else resolved
 
 
-def _vouched(row: Row, pin: str, value: str | None) -> Row:
+def _with_pin(row: Row, pin: str, value: str | None) -> Row:
     return replace(row, pin=pin, value=value, source=f"{row.source}; the {pin} is the inventory's")
 
 

@@ -48,7 +48,7 @@ def text(limit: int = TEXT) -> Form:
     return form
 
 
-def number(value: Any) -> float | int | None:
+def finite_number(value: Any) -> float | int | None:
     """A finite number that a float can hold: math.isfinite would raise OverflowError for a larger whole one."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         return None
@@ -118,7 +118,7 @@ def any_json(value: Any) -> Any:
     return value if len(written) <= FILE else text(FILE)(written)
 
 
-def listed(key: str, form: Form) -> Form:
+def list_below(key: str, form: Form) -> Form:
     """The form of a document that has a list below ``key``; null without one."""
     return lambda value: form(value) if isinstance(value, dict) and isinstance(value.get(key), list) else None
 
@@ -128,7 +128,7 @@ def below(key: str, form: Form) -> Form:
     return lambda value: form(value.get(key)) if isinstance(value, dict) else None
 
 
-def environment(value: Any) -> dict[str, str]:
+def nccl_variables(value: Any) -> dict[str, str]:
     """NCCL's variables only."""
     found: dict[str, str] = mapping(text(), WORDS)(value)
     return {name: item for name, item in found.items() if KEPT_VARIABLES.match(name)}
@@ -149,14 +149,15 @@ def _kept(word: str, before: list[str]) -> str:
     return word
 
 
-HALF = record(("busbw",), time_us=number, algbw=number, busbw=number, wrong=integer)
+HALF = record(("busbw",), time_us=finite_number, algbw=finite_number, busbw=finite_number, wrong=integer)
 ROW = record(
     ("size", "out_of_place"), size=integer, count=integer, type=text(32), redop=text(32), root=integer, out_of_place=HALF, in_place=HALF
 )
 TRANSPORT = record(networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16))
 RUN = record(
-    ("collective",), collective=text(64), node=text(), argv=command_line, environment=environment, seconds=number, rc=integer,
-    rows=items(ROW, ROWS), avg_busbw=number, out_of_bounds=integer, complete=flag, judged_busbw=number, floor=number, floor_source=text(),
+    ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
+    rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
+    floor_source=text(),
     transport=TRANSPORT, tail=items(text(), LINES),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
@@ -167,11 +168,11 @@ bench_document = record(
     versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
 )  # fmt: skip
 ddp_document = record(
-    hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=number,
-    step_ms=record(p50=number, p75=number, p90=number, p95=number), versions=VERSIONS,
+    hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,
+    step_ms=record(p50=finite_number, p75=finite_number, p90=finite_number, p95=finite_number), versions=VERSIONS,
 )  # fmt: skip
 TRAFFIC = record(
-    ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=number, counters=mapping(integer, 64),
+    ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=finite_number, counters=mapping(integer, 64),
     interfaces=mapping(mapping(integer, 128), 16), backwards=items(text(64), 128),
 )  # fmt: skip
 RAIL = record(("rail",), rail=text(200), asked=integer, full=integer, small=integer, none=integer, unknown=integer)
@@ -196,21 +197,21 @@ UPGRADE = record(  # without ``pending`` nothing says whether anything is to be 
     packages=items(PACKAGE, NODES), prefixes=items(text(), 64), notes=items(text(), NODES), scheduler=DRAIN, lease=LEASE,
 )  # fmt: skip
 POINT = record(
-    ("run",), run=text(), points=integer, when=number, state=text(64), files=integer, values=integer, commands=integer, packages=integer,
-    packages_assumed=flag, undid=items(text(), POINTS),
+    ("run",), run=text(), points=integer, when=finite_number, state=text(64), files=integer, values=integer, commands=integer,
+    packages=integer, packages_assumed=flag, undid=items(text(), POINTS),
 )  # fmt: skip
 # What `drift` found, and what a remediation made of it.
 FINDING = record(
     ("key", "kind", "area", "what", "severity"), key=text(), kind=text(32), area=text(64), what=text(), expected=any_json, found=any_json,
-    severity=text(32), disruption=text(32), why=text(), since=number, by=text(),
+    severity=text(32), disruption=text(32), why=text(), since=finite_number, by=text(),
 )  # fmt: skip
 REMEDIED = record(
     ("key", "area", "what"), key=text(), kind=text(32), area=text(64), what=text(), severity=text(32), disruption=text(32),
     cause=text(32), reason=text(), needs=text(),
 )  # fmt: skip
-REMEDIED_ROWS = dict.fromkeys(("tried", "left", "mended", "still", "new"), items(REMEDIED, FINDINGS))
+REMEDIED_ROWS = dict.fromkeys(("tried", "left", "fixed", "still", "new"), items(REMEDIED, FINDINGS))
 REMEDIATION = record(
-    ("stage",), stage=text(32), round=integer, mend=items(text(), FINDINGS), **REMEDIED_ROWS, clean=flag, consent=items(text(32), 64),
+    ("stage",), stage=text(32), round=integer, fix=items(text(), FINDINGS), **REMEDIED_ROWS, clean=flag, consent=items(text(32), 64),
 )  # fmt: skip
 DRIFT = record(
     findings=items(FINDING, FINDINGS), judged=items(text(64), WORDS), unknown=items(text(), WORDS), unasked=items(text(64), WORDS),
@@ -219,9 +220,9 @@ DRIFT = record(
 ROLLBACK = record(known=flag, to=text(), undone=items(text(), POINTS), restore_points=items(POINT, POINTS))
 
 # The whole result is the document; a result without its list is another one: nothing found and nothing said are two things.
-drift_document, rollback_document = listed("findings", DRIFT), listed("restore_points", ROLLBACK)
+drift_document, rollback_document = list_below("findings", DRIFT), list_below("restore_points", ROLLBACK)
 remediation_document, upgrade_document, drain_document = below("remediation", REMEDIATION), below("upgrade", UPGRADE), below("drain", DRAIN)
-_progress = record(collective=text(64), size=integer, seconds=number, step=integer, steps=integer, busbw=number)
+_progress = record(collective=text(64), size=integer, seconds=finite_number, step=integer, steps=integer, busbw=finite_number)
 
 
 def progress_text(result: dict[str, Any]) -> str:

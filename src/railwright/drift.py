@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drift on the controller: since when a difference is there, the same one on many nodes as one line, and what would mend it."""
+"""Drift on the controller: since when a difference is there, the same one on many nodes as one line, and what would fix it."""
 
 import json
 import re
@@ -204,10 +204,10 @@ class Remedy(NamedTuple):
 
 
 def remedy(row: Mapping[str, Any], asked: Asked, consent: Iterable[str], others: Iterable[Mapping[str, Any]]) -> Remedy | None:
-    """What would mend one row that is left on one node; None where no command does.
+    """What would fix one row that is left on one node; None where no command does.
 
     ``consent``: the classes that are allowed there already, as --consent takes their place. ``others``: everything that is left on the
-    node. A row that needs another one first is mended by whatever mends that one; apply makes the whole plan or nothing.
+    node. A row that needs another one first is fixed by whatever fixes that one; apply makes the whole plan or nothing.
     """
     others = list(others)
     ground = _ground(row, others)

@@ -52,14 +52,14 @@ class HostOutcome:
     remaining: list[Object] = field(default_factory=list)  # came to light only through the apply; the next plan has them
     facts: Object | None = None
     drift: Object | None = None  # findings, what was judged, what could not be
-    remediation: Object | None = None  # the last choice of what to mend, or what became of it
+    remediation: Object | None = None  # the last choice of what to fix, or what became of it
     rollback: Object | None = None  # its restore points, and what a rollback undoes
     upgrade: Object | None = None  # what an upgrade means for the node
     drain: Object | None = None  # what its scheduler says of it
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     container: Object | None = None  # what a container on the node may be given
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
-    taken_back: list[str] = field(default_factory=list)  # keys of changes that the node took back by itself, unconfirmed
+    reverted: list[str] = field(default_factory=list)  # keys of changes that the node reverted by itself, unconfirmed
     restore_point: str = ""
     judged: bool = False  # verdicts arrived from this node
     seen: bool = False  # at least one task ended on it
@@ -196,7 +196,7 @@ class Collector:
         self._tell(Update("unreachable", host.name, _task_name(data), message))
 
     def _stats(self, data: Object) -> None:
-        """Ansible's own count knows which failures a `rescue` took back, and who was lost to a task only (ignore_unreachable)."""
+        """Ansible's own count knows which failures a `rescue` reverted, and who was lost to a task only (ignore_unreachable)."""
         self.outcome.finished = True
         for host in self.outcome.hosts.values():
             if host.status == "unreachable" and "dark" in data and not (data["dark"] or {}).get(host.name):
@@ -285,8 +285,8 @@ def _keep(host: HostOutcome, result: Object) -> None:
     for key, name in OBJECTS.items():
         if isinstance(result.get(key), dict):
             setattr(host, name, result[key])
-    if isinstance(result.get("taken_back"), list):
-        host.taken_back = [str(key) for key in result["taken_back"]]
+    if isinstance(result.get("reverted"), list):
+        host.reverted = [str(key) for key in result["reverted"]]
     if isinstance(result.get("restore_point"), str) and result["restore_point"]:
         host.restore_point = result["restore_point"]
 

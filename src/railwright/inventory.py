@@ -63,7 +63,7 @@ def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[s
     return replace(inventory, hosts=hosts, options=options)
 
 
-def load(path: Path, limit: str | None = None) -> Inventory:
+def load_inventory(path: Path, limit: str | None = None) -> Inventory:
     """Read an inventory. Raises InputError with one clear line for everything that keeps it from being read."""
     if not path.exists():
         raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote")
@@ -127,7 +127,8 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
     chosen = {host.name for host in manager.get_hosts("all")}
     hosts = [host for host in members if host.name in chosen]
     if not hosts:
-        raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {_some([host.name for host in members])}")
+        allowed = join_some_names([host.name for host in members])
+        raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {allowed}")
     return hosts
 
 
@@ -139,10 +140,10 @@ def _check_limit(manager: Any, limit: str, path: Path) -> None:
         if not pattern or pattern.startswith(("@", "~")):
             continue
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-            raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {_some(sorted(manager.hosts))}")
+            raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {join_some_names(sorted(manager.hosts))}")
 
 
-def _some(names: list[str]) -> str:
+def join_some_names(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

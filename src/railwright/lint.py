@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
-from railwright.inventory import GROUP, Inventory, load
+from railwright.inventory import GROUP, Inventory, load_inventory
 from railwright.inventory_index import unread
 
 SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
@@ -79,7 +79,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
 
 def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
     """Every finding, in the order of files and lines. Raises InputError when the inventory cannot be read at all."""
-    return judge(load(path, limit))
+    return judge(load_inventory(path, limit))
 
 
 def judge(inventory: Inventory) -> list[LintFinding]:

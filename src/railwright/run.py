@@ -25,7 +25,7 @@ from typing import Any
 
 from ansible_runner.interface import init_runner
 
-from railwright.ansible_env import NAMESPACE, environment
+from railwright.ansible_env import NAMESPACE, ansible_environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.exitcodes import InputError, RunError
 
@@ -155,7 +155,7 @@ def _run(
         inventory=[str(inventory.absolute())],
         limit=limit,
         extravars=extra_vars,
-        envvars=environment(os.environ, Path.cwd()),
+        envvars=ansible_environment(os.environ, Path.cwd()),
         settings={"suppress_output_file": True, "pexpect_timeout": POLL_SECONDS},
         fact_cache_type="",  # the operator's own cache, if any
         quiet=True,

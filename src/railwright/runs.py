@@ -73,7 +73,7 @@ def site_name(inventory: Path) -> str:
     return hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def save(run: Run) -> Path:
+def save_run(run: Run) -> Path:
     """Store a run and return its directory; a reader sees the whole record or none."""
     target = runs_directory() / run.id
     make_directories(target.parent, 0o700)
@@ -92,7 +92,7 @@ def stored() -> list[str]:
     return [entry.name for entry in sorted(found, key=lambda entry: (entry.name[:16], (entry / "run.json").stat().st_mtime_ns))]
 
 
-def load(identity: str | None = None) -> Run:
+def load_run(identity: str | None = None) -> Run:
     """A stored run, the newest by default. Raises InputError when there is none."""
     known = stored()
     if not known:

@@ -78,7 +78,7 @@ def free_port() -> int:
 
 
 def keys(directory: Path, count: int, port: int) -> None:
-    """One host key and one client key, made for this run, and the known_hosts that vouches for every address."""
+    """One host key and one client key, made for this run, and the known_hosts that names every address."""
     if os.geteuid() == 0:
         PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     for name in ("host", "client"):

@@ -7,7 +7,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirror_path
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirror_path
 from harness import Container
 
 NAME, VERSION = "aiacc-nccl-plugin", "1.0.2"
@@ -43,7 +43,7 @@ def library(target: Path) -> Path:
 
 def into_mirror(container: Container, ending: str, plugin: Path, mirror: str) -> dict[str, str]:
     """Built, and put where a mirror keeps what the catalogue names; returns the pin that an operator would write."""
-    row = find(f"aiacc_nccl_plugin_{ending}")
+    row = find_artifact(f"aiacc_nccl_plugin_{ending}")
     assert row is not None
     place = f"{WORK}/root/usr/local/lib"
     container.run("mkdir", "-p", place)

@@ -82,17 +82,17 @@ class Node:
         assert answer["error"] is None, answer["error"]
 
     def apply_unconfirmed(self) -> None:
-        """An apply that nobody comes back to, until the node has taken it back."""
+        """An apply that nobody comes back to, until the node has reverted it."""
         answer = self.ask("apply", switch=10)
         assert answer["error"] is None, answer["error"]
         waits = ("test", "-e", "/var/lib/railwright/confirm/pending.json")
         assert self.container.run(*waits, check=False).returncode == 0
-        assert self.holds(), "what did not come about need not be taken back"
+        assert self.holds(), "what did not come about need not be reverted"
         deadline = time.monotonic() + 60
         while self.container.run(*waits, check=False).returncode == 0:
-            assert time.monotonic() < deadline, self.container.run("journalctl", "-b", "--no-pager", "-u", "railwright-take-back").stdout
+            assert time.monotonic() < deadline, self.container.run("journalctl", "-b", "--no-pager", "-u", "railwright-watchdog").stdout
             time.sleep(0.3)
-        assert self.container.json("cat", answer["restore_point"])["state"] == "taken back"
+        assert self.container.json("cat", answer["restore_point"])["state"] == "reverted"
 
     def files(self) -> list[str]:
         """All of /etc, byte for byte."""
@@ -175,7 +175,7 @@ def test_failed_apply_leaves_the_node_as_it_was(node: Node) -> None:
     assert node.observed() == before
 
 
-def test_a_first_apply_that_nobody_confirms_is_taken_back(node: Node) -> None:
+def test_a_first_apply_that_nobody_confirms_is_reverted(node: Node) -> None:
     """By the node itself, with the manager that has been told to let go of the interface again."""
     before, files = node.observed(), node.files()
     node.apply_unconfirmed()
@@ -194,7 +194,7 @@ def test_first_apply_configures_the_rail_and_leaves_nothing_to_do(node: Node) ->
     assert node.addresses("eth0") == before, "the management interface was touched"
 
 
-def test_a_change_that_nobody_confirms_is_taken_back(node: Node) -> None:
+def test_a_change_that_nobody_confirms_is_reverted(node: Node) -> None:
     node.settles()
     before, files = node.observed(), node.files()
     was = node.address, node.gateway, node.mtu

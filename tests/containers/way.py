@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One upgrade from its beginning to its end, however often it stops on the way: a test puts a node in need, looks, mends it, and goes on.
+"""One upgrade from its beginning to its end, however often it stops on the way: a test puts a node in need, looks, fixes it, and goes on.
 
 So one way costs one upgrade and has room for several faults, and what is true at its end is true in spite of all of them.
 """

@@ -59,7 +59,7 @@ def test_every_row_has_a_source_and_a_pin_of_the_right_form() -> None:
         assert row.source.strip(), row.name
         assert row.kind in OPERATOR_PIN
         if row.pin == "operator":
-            assert row.value is None, f"{row.name}: a value that nobody vouches for"
+            assert row.value is None, f"{row.name}: a value that is not pinned"
         else:
             assert row.value is not None
             assert re.fullmatch(FORMS[row.pin], row.value), row.name

@@ -253,7 +253,7 @@ def of_ssh(said: str) -> None:
 
 
 def of_failures(said: str) -> None:
-    failure.failures_of(outside.listed(outside.read_json(said)))
+    failure.failures_of(outside.list_or_empty(outside.read_json(said)))
 
 
 def of_routes(said: str) -> None:
@@ -270,8 +270,8 @@ def of_profiles(said: str) -> None:
     networkd.matches(said, "eth1", "aa:bb:cc:dd:ee:ff", "ethernet")
     ifupdown.source_patterns(said)
     ifupdown.interfaces(said)
-    persistent.words(said)
-    ini.words(ini.parse(said), "Match", "Name")
+    persistent.file_words(said)
+    ini.list_values(ini.parse(said), "Match", "Name")
 
 
 def of_menu(host: foreign.Telling) -> None:
@@ -295,7 +295,7 @@ def of_settings(said: str) -> None:
 def of_wheel(said: str) -> None:
     found = lock.wheel_of(said)
     if found is not None:
-        lock.fits(found, lock.Python(12, "x86_64", (2, 35)))
+        lock.wheel_fits(found, lock.Python(12, "x86_64", (2, 35)))
 
 
 def lenient(said: str) -> Any:
@@ -342,7 +342,7 @@ def at(name: str, said: str) -> Path:
 def of_run(said: str) -> None:
     at("railwright/runs/20261121T101112Z-plan/run.json", said)
     with mock.patch.dict(os.environ, XDG_STATE_HOME=str(scratch())):
-        runs.load("20261121T101112Z-plan")
+        runs.load_run("20261121T101112Z-plan")
 
 
 def of_history(said: str) -> None:
@@ -364,7 +364,7 @@ def of_lab(said: str) -> None:
     root = scratch() / "lab"
     path = LabPaths(root).state_file
     at(str(path.relative_to(scratch())), said)
-    state.load(LabPaths(root))
+    state.load_state(LabPaths(root))
 
 
 def of_inventory(name: str) -> Parse:
@@ -462,12 +462,12 @@ TABLE_OF_PARSERS = (
             packages.query_packages(host, DEBIAN, ["rdma-core", "mlnx"]),
             packages.all_installed(host, DEBIAN),
             packages.unfinished(host),
-            packages.held(host, DEBIAN, ["mlnx"]),
+            packages.held_packages(host, DEBIAN, ["mlnx"]),
         ),
         STATUS,
     ),
     node(
-        "rpm's answers", lambda host: (packages.all_installed(host, PLATFORM), packages.held(host, PLATFORM, ["rdma-core"])), RPM
+        "rpm's answers", lambda host: (packages.all_installed(host, PLATFORM), packages.held_packages(host, PLATFORM, ["rdma-core"])), RPM
     ),
     node(
         "newer versions",

@@ -3,7 +3,7 @@
 
 from tests.lib import profile_trees
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import RailWish
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import DesiredInterface
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import openpgp
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import kubernetes
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
@@ -337,6 +337,6 @@ DOCUMENTS = (
     {"pairs": [{"node": "a", "peer": "b", "cells": [{"rail": "x", "peer_rail": "y", "seen": "yes"}]}]},
 )
 SYSTEM = captured("ib8/etc/os-release")
-RAIL = RailWish(
+RAIL = DesiredInterface(
     "rail0", 0, "eth1", "rail0 (eth1)", "aa:bb:cc:dd:ee:ff", "ethernet", None, False, 9000, "10.10.0.11/24", None, None, True, 100
 )

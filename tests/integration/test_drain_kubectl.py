@@ -55,7 +55,7 @@ def test_a_node_is_cordoned_emptied_and_given_back(cluster: Cluster) -> None:
     kubernetes.drain(host, ["n1"], RUN)
     assert cluster.evicted == ["web"]
     cluster.pods.clear()
-    assert kubernetes.look(host, ["n1", "n2"])[0].done is True
+    assert kubernetes.inspect_nodes(host, ["n1", "n2"])[0].done is True
     [found], changed = kubernetes.undrain(host, ["n1"], RUN)
     assert (found.state, changed) == ("available", True)
     assert cluster.nodes["n1"]["metadata"]["annotations"] == {}
@@ -86,4 +86,4 @@ def test_a_server_that_is_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "nobody").write_text(json.dumps(config), encoding="utf-8")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nobody"))
     with pytest.raises(SchedulerAway, match="kubectl get nodes failed"):
-        kubernetes.look(Host(), ["n1"])
+        kubernetes.inspect_nodes(Host(), ["n1"])

@@ -31,8 +31,8 @@ pytestmark = [
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
 LOOK = f"""
 from {MODULES}.host.host import Host
-from {MODULES}.measure.ping import look
-print(json.dumps(look(Host(), given["probes"], given["rails"], 1, 1)))
+from {MODULES}.measure.ping import ping_probes
+print(json.dumps(ping_probes(Host(), given["probes"], given["rails"], 1, 1)))
 """
 NETDEVS = f"""
 from {MODULES}.host.host import Host

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The playbook remediate, run by the real ansible-playbook: which node is asked for what, in which order, and where it stops.
 
-What nodes find and do is played (tests/lib/remediate_site.py); plays, batches, tasks and the choice of what is mended are the real ones.
+What nodes find and do is played (tests/lib/remediate_site.py); plays, batches, tasks and the choice of what is fixed are the real ones.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ MODULE = finding("kernel_modules: module rdma_rxe loaded", severity="critical")
 
 
 def test_the_first_batch_that_does_not_come_back_clean_is_the_last(tmp_path: Path) -> None:
-    """n1 is clean, n2 and n3 are a batch of which n2 fails, n4 waits for its turn, n5 has only what is not mended."""
+    """n1 is clean, n2 and n3 are a batch of which n2 fails, n4 waits for its turn, n5 has only what is not fixed."""
     site = Site(tmp_path, n1={}, n2={"findings": [SYSCTL, CONF], "stuck": [CONF["key"]]}, n3={"findings": [SYSCTL, LINE]},
                 n4={"findings": [SYSCTL]}, n5={"findings": [MTU, BURNT, PORT]})
     done = site.play(rdma_batch=2)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import netplan, networkd
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import Observed, RailWish, UnitState
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import DesiredInterface, Observed, UnitState
 from namespaces import Fabric
 
 NETWORKD = Path("/lib/systemd/systemd-networkd")
@@ -25,15 +25,15 @@ pytestmark = [
 
 ADDRESS, SUBNET = "172.20.20.1/24", "172.20.20.0/24"
 MAC = "02:00:00:00:01:01"
-RAIL = RailWish("rail0", 0, "eth1", "rail0 (eth1)", MAC, "ethernet", None, False, 1400, ADDRESS, None, None, True, 200)
+RAIL = DesiredInterface("rail0", 0, "eth1", "rail0 (eth1)", MAC, "ethernet", None, False, 1400, ADDRESS, None, None, True, 200)
 MODULES = "ansible_collections.railwright.rdma.plugins.module_utils"
 LIVE = f"""
 import subprocess
 from {MODULES}.host.host import Host
 from {MODULES}.areas.network import evidence, routes
-from {MODULES}.areas.network.model import RailWish
+from {MODULES}.areas.network.model import DesiredInterface
 
-rail = RailWish(*given["rail"])
+rail = DesiredInterface(*given["rail"])
 def seen():
     return [list(route) for route in evidence.observe(Host(), [rail]).connected]
 def planned():

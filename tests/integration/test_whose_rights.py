@@ -87,5 +87,6 @@ def test_an_mpi_of_the_users_is_asked_with_the_users_rights(place: Path) -> None
     spec = Spec({"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "rails": [], "nccl_prefix": "/nowhere",
                  "mpi_install": "none", "bootstrap_interface": "lo"})
     wanted = readiness.Wanted(USER.pw_name, str(place), (), (), str(place), {})
-    assert [row["version"] for row in readiness.look(host, "n1", spec, observe_identity(host, None), wanted)["mpi"]] == ["4.1.6"]
+    seen = readiness.inspect_readiness(host, "n1", spec, observe_identity(host, None), wanted)
+    assert [row["version"] for row in seen["mpi"]] == ["4.1.6"]
     assert who_ran(place) == {str(USER.pw_uid)}

@@ -18,7 +18,7 @@ SITE: dict[str, Any] = {
     "rdma_stack": "inbox",  # the second kernel has no rdma_rxe
     "rdma_mtu": 9000,
     "rdma_consent": ["link", "restart"],
-    "rdma_confirm_timeout_s": 600,  # an emulated machine is slow to answer, and nothing here is to be taken back
+    "rdma_confirm_timeout_s": 600,  # an emulated machine is slow to answer, and nothing here is to be reverted
     "rdma_reboot_timeout_s": 1800,
     "validate_timeout_s": 300,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change that cuts the controller off is taken back by the node itself, in time, whatever becomes of the controller.
+"""A change that cuts the controller off is reverted by the node itself, in time, whatever becomes of the controller.
 
 The rail `front` is the management interface. Its new address is one that nothing forwards to: from the moment it is set no
 connection comes through, as after a wrong address on a server far away. How long it lasted is in the kernel's own record of the node.
@@ -43,7 +43,7 @@ SITE = {
     "validate_perftest": False,
 }
 CONSENTED = {**SITE, "rdma_consent": ["link", "restart", "management"]}
-UNITS = "/etc/systemd/system/railwright-take-back*"
+UNITS = "/etc/systemd/system/railwright-watchdog*"
 RECORD = "/run/lab-addresses"
 # The roll-back has networkd take up its file again, which sets the address anew: milliseconds, and no connection ends.
 BLINK_S = 1.0
@@ -146,7 +146,7 @@ def notes(machine: Machine) -> str:
 
 def armed(machine: Machine) -> str:
     """The switch, in systemd or on the disk."""
-    return machine.sh(f"systemctl list-units --all --plain --no-legend 'railwright-take-back*'; ls {UNITS} 2>/dev/null || true")
+    return machine.sh(f"systemctl list-units --all --plain --no-legend 'railwright-watchdog*'; ls {UNITS} 2>/dev/null || true")
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_a_killed_controller_is_no_obstacle(node: Machine, tmp_path: Path) -> No
     assert seen.code == -signal.SIGKILL
     assert in_time(seen), seen
     assert state(node) == before
-    assert "took back" in notes(node)
+    assert "reverted" in notes(node)
     assert armed(node) == ""
 
 
@@ -205,4 +205,4 @@ def test_a_change_that_cuts_nothing_is_confirmed(node: Machine) -> None:
     assert run.code == 0, (run.document, run.err)
     assert armed(node) == ""
     assert node.run("cat", "/sys/class/net/eth1/mtu").strip() == "8000"
-    assert "took back" not in notes(node)
+    assert "reverted" not in notes(node)

@@ -27,7 +27,7 @@ SITE: dict[str, Any] = {
     "rdma_fabric": "roce",
     "rdma_mtu": 9000,
     "rdma_consent": ["link", "restart"],
-    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be reverted
     "rdma_stack_kernel_hold": True,
     "rdma_stack_pins": {"infiniband-diags": "44.0-2"},
     "validate_perftest": False,
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
     what: str
     expected: Any
     found: Any
-    left: str = ""  # remediate does not mend it without more: the class that it lacks consent to, or the kind that is nobody's setting
+    left: str = ""  # remediate does not fix it without more: the class that it lacks consent to, or the kind that is nobody's setting
 
 
 FILE = "# Managed by railwright"  # how a file of ours begins
@@ -168,7 +168,7 @@ def drifted(pair: Pair) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def mended(pair: Pair, drifted: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+def fixed(pair: Pair, drifted: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
     """Without consent to anything."""
     assert drifted[0] == 2
     run = pair[0].railwright("remediate", "--batch", "2", "--consent", "restart")
@@ -208,21 +208,21 @@ def test_and_nothing_else_is(drifted: tuple[int, dict[str, Any]]) -> None:
         assert whats(document, node) == wanted
 
 
-def test_remediate_mends_all_that_needs_no_consent(mended: tuple[int, dict[str, Any]]) -> None:
-    code, document = mended
+def test_remediate_fixes_all_that_needs_no_consent(fixed: tuple[int, dict[str, Any]]) -> None:
+    code, document = fixed
     assert code == 2, document
     for node in ("node1", "node2"):
         assert whats(document, node) == {fault.what for fault in FAULTS.values() if fault.node == node and fault.left}
 
 
-def test_with_consent_it_mends_the_rest_of_the_settings(pair: Pair, mended: tuple[int, dict[str, Any]]) -> None:
+def test_with_consent_it_fixes_the_rest_of_the_settings(pair: Pair, fixed: tuple[int, dict[str, Any]]) -> None:
     run = pair[0].railwright("remediate", "--batch", "2", "--consent", "link,restart")
     assert run.code == 2, run.document
     left = {node: {fault.what for fault in FAULTS.values() if fault.node == node and fault.left not in ("", "link")} for node in BESIDE}
     assert {node: whats(run.document, node) for node in left} == left
 
 
-def test_what_people_put_there_they_take_away(pair: Pair, mended: tuple[int, dict[str, Any]]) -> None:
+def test_what_people_put_there_they_take_away(pair: Pair, fixed: tuple[int, dict[str, Any]]) -> None:
     pair[0].sh(f"rm /etc/profile.d/zz-site.sh; echo {FIRMWARE} > /sys/module/lab_dcb/parameters/firmware")
     pair[1].sh("sed -i /NCCL_IB_RETRY_CNT/d /etc/environment; systemctl unset-environment NCCL_IB_TC; nft delete table inet site")
     run = pair[0].railwright("drift")

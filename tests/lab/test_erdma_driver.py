@@ -24,7 +24,7 @@ import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import OPEN
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.erdma import BOOT_FILE, OPTIONS_FILE
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, mirror_path
 from lab_debs import served
 from lab_images import FABRIC, MODULES
 from lab_machine import ROOT, RUN_SECONDS, Machine
@@ -55,7 +55,7 @@ def archive() -> bytes:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """The inventory's values; the mirror holds the stand-in where it would hold the vendor's archive."""
     directory = tmp_path_factory.mktemp("mirror")
-    artifact = find(OPEN)
+    artifact = find_artifact(OPEN)
     assert artifact is not None
     packed = archive()
     file = directory / str(mirror_path(artifact.url))

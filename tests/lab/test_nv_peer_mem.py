@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu.gpudirect import ARTIFACTS
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, mirror_path
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, mirror_path
 from lab_images import DRIVERS
 from lab_machine import Machine, values_of
 from lab_vendor import OLD_DRIVER_VERSION, nv_peer_mem_source
@@ -67,7 +67,7 @@ def test_without_a_checksum_it_is_refused(node: Machine) -> None:
 
 def test_apply_builds_and_registers_it(node: Machine, vendor: dict[str, Any]) -> None:
     name = ARTIFACTS[RELEASE]
-    artifact = find(name)
+    artifact = find_artifact(name)
     assert artifact is not None
     packed = archive()
     file = vendor["directory"] / str(mirror_path(artifact.url))

@@ -25,7 +25,7 @@ SITE = {
     "rdma_stack": "soft_roce",
     "rdma_mtu": 9000,
     "rdma_consent": ["link", "restart"],
-    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be reverted
     "rdma_expect": {"link_layer": "Ethernet", "active_mtu": 4096},
 }
 # What ARP, neighbour discovery and the managers' own packets come to in a few seconds.

@@ -27,7 +27,7 @@ FIRST: dict[str, Any] = {
     "rdma_mtu": 1500,
     "host_tuning_nofile": 524288,
     "rdma_consent": ["link", "restart", "downgrade"],
-    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be taken back
+    "rdma_confirm_timeout_s": 600,  # two emulated machines on two cores are slow to answer, and nothing here is to be reverted
     # As for the lab of `make demo`: the path is proved, not its speed.
     "validate_min_bandwidth_gbps": 0.01,
     "validate_max_latency_us": 20000,

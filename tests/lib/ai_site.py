@@ -11,7 +11,12 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.install import Environment
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import Bill, Wanted, place_of, wanted
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import (
+    ControllerFiles,
+    Wanted,
+    environment_place,
+    wanted,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
@@ -61,7 +66,7 @@ class Site:
         return found
 
     def maybe(self) -> Wanted | None:
-        return wanted(self.host, self.spec, self.identity, Bill(**bill_of(self.spec)))
+        return wanted(self.host, self.spec, self.identity, ControllerFiles(**bill_of(self.spec)))
 
     def look(self) -> dict[str, Any]:
         return self.environment().inspect()
@@ -73,7 +78,7 @@ class Site:
         """What the controller copies."""
         wish = self.wish()
         self.environment().prepare()
-        place = place_of(self.host, wish)
+        place = environment_place(self.host, wish)
         pairs = [(Path(self.spec["ai_environment_wheels"] or "/") / name, Path(place.files, "wheels", name)) for name in wish.wheels]
         if wish.kind == "conda":
             pairs += [(Path(self.spec["ai_environment_conda_installer"]), Path(place.files, "installer.sh")),

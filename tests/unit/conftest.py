@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from node_trees import NODES
 from railwright.cli import console
+
+# A busy machine is slow to draw and to run an example, which is no failure.
+settings.register_profile("unit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unit")
 
 
 @pytest.fixture(scope="session")

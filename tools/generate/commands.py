@@ -53,7 +53,7 @@ excludes: [{name, values, why, source, severity}]}`; `explain profile`: a list o
 * `plan`: `{"nodes": {name: {status, message, task, changes, problems, notes, drivers}}, "summary": {…}}`; \
 `drivers` tells kernel, stack, GPU driver, firmware, peer memory
 * `apply`: as `plan`; each change has `applied`, a node also `restore_point`, `reboot_needed` (keys of changes that wait for a reboot), \
-`taken_back` (keys of changes of networking that the node took back by itself because nobody confirmed them) \
+`reverted` (keys of changes of networking that the node reverted by itself because nobody confirmed them) \
 and, after a refusal, `refused`; `verdicts`
 * `validate`: `{"nodes": {name: {status, message, task, problems}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message}], "traffic": [{node, rail, hca, port, peer, seconds, counters, interfaces, backwards}], \
@@ -67,8 +67,8 @@ training benchmark, `null` for what was not run
 * `drift`: `{"nodes": {name: {status, message, task, findings, unknown, drivers}}, "fleet": [{nodes, …a finding}], \
 "summary": {…}}`; a finding is \
 `{key, kind, area, what, expected, found, severity, disruption, why, since, by, first_seen}` ([what they mean](../drift.md))
-* `remediate`: `{"nodes": {name: {status, message, task, result, mended, findings, waiting, left_out, consent, \
-restore_point, taken_back}}, "summary": {…}}`; `result` is `no drift`, `mended`, `left as it is`, `not clean` or `not touched`; \
+* `remediate`: `{"nodes": {name: {status, message, task, result, fixed, findings, waiting, left_out, consent, \
+restore_point, reverted}}, "summary": {…}}`; `result` is `no drift`, `fixed`, `left as it is`, `not clean` or `not touched`; \
 `findings` is what is left, each with `{key, kind, area, what, severity, disruption, result, cause, reason, needs, why, command}`; \
 `needs` is the key of what it builds on; \
 `waiting` what a stopped run did not come to, `left_out` what nobody asked for
@@ -77,7 +77,7 @@ task, before, after, disruptions, restore_points, notes, seconds, help: [COMMAND
 finished, inventory_changes: [{key, found, write, nodes}], "summary": {nodes, states, exit_code}}`; with `--status` also `at_work`; \
 with `--dry-run` `{release, nodes: {name: {…, upgrade}}, order, batches, away, refused}` ([what they mean](../upgrade.md))
 * `rollback`: `{"nodes": {name: {status, message, task, to, known, undone, changes, problems, notes, restore_point, reboot_needed, \
-taken_back}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
+reverted}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
 `{"nodes": {name: {status, message, task, restore_points}}, "summary": {…}}`; a restore point is \
 `{run, points, when, state, files, values, commands, packages, packages_assumed, undid}` ([what they mean](../rollback.md))
 * `report`: `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}`

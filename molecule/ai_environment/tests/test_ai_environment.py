@@ -101,7 +101,7 @@ def told(scenario: str) -> Told:
     showed["after"] = shown(playbook, "deb12")
     cluster.container("deb12").run("sh", "-c", f"rm {PATH}/current/lib/python3*/site-packages/tiny.py")
     seen["broken"] = files(cluster)
-    run("mended")
+    run("fixed")
     say(bad)
     run("does not import")
     return Told(seen, runs, showed)
@@ -175,14 +175,14 @@ def test_the_second_apply_changes_nothing(told: Told) -> None:
 
 
 def test_one_that_lost_a_file_is_made_anew_beside_it_and_is_not_touched(told: Told, scenario: str) -> None:
-    host = told.runs["mended"]["deb12"]
+    host = told.runs["fixed"]["deb12"]
     assert host.failed == []
     assert "tiny.py is gone" in host.of("rdma_prefix")[0]["plan"][0]["why"]
     before = [line for line in told.files["broken"]["deb12"].splitlines() if not line.startswith(f"{PATH}/current ")]
-    assert set(before) <= set(told.files["mended"]["deb12"].splitlines()), "jobs may run in the broken one"
+    assert set(before) <= set(told.files["fixed"]["deb12"].splitlines()), "jobs may run in the broken one"
     assert Cluster(scenario).container("deb12").out("readlink", f"{PATH}/current").strip().endswith("-2")
     for node in ("deb13", "rpm1", "gpu1"):
-        assert (told.runs["mended"][node].failed, told.runs["mended"][node].changed) == ([], []), node
+        assert (told.runs["fixed"][node].failed, told.runs["fixed"][node].changed) == ([], []), node
 
 
 def test_an_environment_that_fails_to_import_is_removed_and_not_linked(told: Told) -> None:
@@ -190,5 +190,5 @@ def test_an_environment_that_fails_to_import_is_removed_and_not_linked(told: Tol
         said = the(told, "does not import", node)
         assert any("torch 2.9.1+cpu cannot be imported: ModuleNotFoundError: No module named 'no_such_library'" in item
                    for item in said), (node, said)
-        assert told.files["mended"][node] == told.files["does not import"][node], node
+        assert told.files["fixed"][node] == told.files["does not import"][node], node
     assert told.runs["does not import"]["gpu1"].changed == []

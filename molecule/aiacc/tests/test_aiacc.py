@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import nccl_files
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirror_path
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirror_path
 from cluster import Cluster
 from playbook import Host, Playbook
 
@@ -71,7 +71,7 @@ class Story:
         self.pins: dict[str, str] = {}
         self.archives: dict[str, Path] = {}
         for node, ending in ENDINGS.items():
-            row = find(f"aiacc_nccl_plugin_{ending}")
+            row = find_artifact(f"aiacc_nccl_plugin_{ending}")
             assert row is not None
             first = self.build(node, "1.0.2")
             self.pins[row.name] = hashlib.sha256(first.read_bytes()).hexdigest()
@@ -187,7 +187,7 @@ def told(scenario: str) -> Told:
 
 @pytest.mark.parametrize("node", ENDINGS)
 @pytest.mark.parametrize(("cause", "words"), [
-    ("no sha256", "aiacc-nccl-plugin 1.0.2 is not signed, and nobody vouches for it"),
+    ("no sha256", "aiacc-nccl-plugin 1.0.2 is not signed and not pinned"),
     ("wrong sha256", f"and not {'0' * 64}, which rdma_artifact_pins names; nothing was changed"),
     ("wrong sha256 of a file", f"and not {'0' * 64}, which rdma_artifact_pins names; nothing was changed"),
     ("another release in the file", "and not aiacc-nccl-plugin 1.0.2 (aiacc_version); nothing was changed"),

@@ -84,12 +84,12 @@ def told(scenario: str) -> Told:
     story = Story(scenario, {"rdma_artifact_mirror": f"file://{MIRROR}"})
     story.say({})
     artifacts = fill_mirror(story)
-    vouched = {"erdma_repository_fingerprint": story.fingerprint()}
+    pinned = {"erdma_repository_fingerprint": story.fingerprint()}
     refusals = {
-        "nobody vouches for the key": refused(story, {}),
-        "another key": refused(story, {**vouched, "erdma_repository_key_url": WRONG_KEY}),
+        "the key is not pinned": refused(story, {}),
+        "another key": refused(story, {**pinned, "erdma_repository_key_url": WRONG_KEY}),
     }
-    story.common |= vouched
+    story.common |= pinned
     refusals["a system without a repository"] = unserved(story)
     story.say({})
     before = story.states()

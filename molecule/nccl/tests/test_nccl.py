@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import nccl_files
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, located, mirror_path
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirror_path
 from cluster import Cluster
 from playbook import Host, Playbook
 
@@ -54,7 +54,7 @@ def told(scenario: str) -> Told:
 
 def put(cluster: Cluster, node: str, file: Path, name: str) -> None:
     """Where a mirror keeps what the catalogue has a URL of."""
-    row = find(name)
+    row = find_artifact(name)
     assert row is not None
     target = f"{MIRROR}/{mirror_path(located(row))}"
     cluster.container(node).run("mkdir", "-p", target.rpartition("/")[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Built once, the same everywhere; what was changed is found, what nobody vouches for is not built."""
+"""Built once, the same everywhere; what was changed is found, what is not pinned is not built."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_node_where_the_program_would_not_start_is_named(story: Any) -> None:
 def test_a_source_with_another_checksum_is_not_built(story: Any) -> None:
     moment = story["wrong checksum"]
     ((_task, said),) = failed(moment)["node1"]
-    assert f"and not {'0' * 64}, which the inventory or the catalogue vouches for; it is not used" in said
+    assert f"and not {'0' * 64}, which the inventory or the catalogue pins; it is not used" in said
     assert moment.files == story["first"].files
     assert moment.facts == {}, "no node goes on without it"
 

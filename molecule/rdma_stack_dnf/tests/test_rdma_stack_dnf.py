@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What dnf did, by rpm's own database: installed, taken back, upgraded; and nothing where a signature, the index or a version is wrong."""
+"""What dnf did, by rpm's own database: installed, reverted, upgraded; and nothing where a signature, the index or a version is wrong."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Told(NamedTuple):
 
     applied: Verb
     conf: dict[str, str]
-    mended: Verb
+    fixed: Verb
     consented: Verb
     again: Verb
     stopped: Verb
@@ -83,8 +83,8 @@ def told(scenario: str) -> Any:
     conf = {name: nodes.cluster.container(name).out("cat", CONF) for name in ("node1", "node2", "node3")}
     found, points = {"node1 good": values(nodes.one), "node3 good": values(nodes.three)}, {"before": nodes.points()}
     faults(nodes)
-    mended = nodes.remediate()
-    found |= {"node1 mended": values(nodes.one), "node3 mended": values(nodes.three)}
+    fixed = nodes.remediate()
+    found |= {"node1 fixed": values(nodes.one), "node3 fixed": values(nodes.three)}
     shell(nodes.three, f"rm {SITE}")
     consented = nodes.remediate("--consent", "link", *AREAS)
     found["node3 consented"] = values(nodes.three)
@@ -105,4 +105,4 @@ def told(scenario: str) -> Any:
     playbook = nodes.playbook.run()
     found["node3 playbook"] = values(nodes.three)
     points["after"] = nodes.points()
-    return Told(applied, conf, mended, consented, again, stopped, lost, playbook, found, points)
+    return Told(applied, conf, fixed, consented, again, stopped, lost, playbook, found, points)

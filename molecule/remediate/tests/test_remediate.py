@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real faults on real nodes: what remediate mends, what it leaves, where it stops, and which node it never comes to."""
+"""Real faults on real nodes: what remediate fixes, what it leaves, where it stops, and which node it never comes to."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ def test_the_site_was_applied_before(told: Any) -> None:
     assert set(told.conf) == {"node1", "node2", "node3"}
 
 
-def test_what_drifted_is_mended_there_and_nowhere_else(told: Any) -> None:
-    assert told.mended.code == 2, told.mended
-    assert keys(told, "mended", "mended") == {
+def test_what_drifted_is_fixed_there_and_nowhere_else(told: Any) -> None:
+    assert told.fixed.code == 2, told.fixed
+    assert keys(told, "fixed", "fixed") == {
         "node1": {SYSCTL, LIMITS},
         "node2": set(),
         "node3": {"packages: package perftest", "network: unit systemd-networkd.service enabled",
                   "limits: file /etc/systemd/system.conf.d/90-railwright.conf", MEMLOCK, NOFILE, CONF},
     }  # fmt: skip
-    assert told.found["node1 mended"] == told.found["node1 good"]
+    assert told.found["node1 fixed"] == told.found["node1 good"]
     good = told.found["node3 good"]
-    assert told.found["node3 mended"] == {**good, "mtu": "1500"}, "all but what needs consent"
+    assert told.found["node3 fixed"] == {**good, "mtu": "1500"}, "all but what needs consent"
     assert good["mtu"] == "9000"
     assert good["package"] == "ii"
 
 
-def test_what_is_left_says_why_and_what_would_mend_it(told: Any) -> None:
-    assert keys(told, "mended", "findings") == {"node1": set(), "node2": set(), "node3": {MTU, LINE}}
-    rows = {row["key"]: row for row in told.mended.document["nodes"]["node3"]["findings"]}
+def test_what_is_left_says_why_and_what_would_fix_it(told: Any) -> None:
+    assert keys(told, "fixed", "findings") == {"node1": set(), "node2": set(), "node3": {MTU, LINE}}
+    rows = {row["key"]: row for row in told.fixed.document["nodes"]["node3"]["findings"]}
     assert (rows[MTU]["cause"], rows[MTU]["reason"]) == ("consent", "needs consent to link")
     assert rows[MTU]["command"].endswith("--limit node3 --batch 1 --consent link")
     assert (rows[LINE]["cause"], rows[LINE]["command"]) == ("effective", None)
     assert "/etc/profile.d/site.sh:1" in rows[LINE]["reason"]
 
 
-def test_the_command_that_was_printed_mends_it(told: Any) -> None:
+def test_the_command_that_was_printed_fixes_it(told: Any) -> None:
     assert told.consented.code == 0, told.consented
-    assert keys(told, "consented", "mended") == {"node1": set(), "node2": set(), "node3": {MTU}}
+    assert keys(told, "consented", "fixed") == {"node1": set(), "node2": set(), "node3": {MTU}}
     assert told.found["node3 consented"] == told.found["node3 good"]
 
 
@@ -66,7 +66,7 @@ def test_a_node_without_drift_is_looked_at_and_not_contacted_again(told: Any) ->
     assert [item["module"] for item in told.playbook["node2"].answers] == ["rdma_check", "rdma_consent"]
 
 
-def test_the_first_node_that_cannot_be_mended_stops_the_run(told: Any) -> None:
+def test_the_first_node_that_cannot_be_fixed_stops_the_run(told: Any) -> None:
     assert told.stopped.code == 1, told.stopped
     assert results(told, "stopped") == {"node1": "not clean", "node2": "left as it is", "node3": "not touched"}
     node = told.stopped.document["nodes"]["node1"]
@@ -76,17 +76,17 @@ def test_the_first_node_that_cannot_be_mended_stops_the_run(told: Any) -> None:
     assert told.found["node3 stopped"]["/etc/nccl.conf"] == "NCCL_DEBUG=TRACE\n"
 
 
-def test_what_the_failed_apply_had_done_is_taken_back(told: Any) -> None:
+def test_what_the_failed_apply_had_done_is_reverted(told: Any) -> None:
     assert told.found["node1 stopped"]["net.ipv4.conf.eth1.arp_ignore"] == "0"
     assert {SYSCTL, CONF} <= keys(told, "stopped", "findings")["node1"]
 
 
-def test_a_node_that_is_lost_while_it_is_mended_stops_the_run_too(told: Any) -> None:
+def test_a_node_that_is_lost_while_it_is_fixed_stops_the_run_too(told: Any) -> None:
     """Ansible itself would go on with the next batch."""
     nodes = told.lost.document["nodes"]
     assert told.lost.code == 3, told.lost
     assert (nodes["node1"]["status"], nodes["node3"]["status"]) == ("unreachable", "ok")
-    assert told.found["node1 lost"]["/etc/nccl.conf"] == told.conf["node1"], "it had been mended by then"
+    assert told.found["node1 lost"]["/etc/nccl.conf"] == told.conf["node1"], "it had been fixed by then"
     assert results(told, "lost")["node3"] == "not touched"
     assert told.found["node3 lost"]["/etc/nccl.conf"] == "NCCL_DEBUG=TRACE\n"
 

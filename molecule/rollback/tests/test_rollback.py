@@ -29,7 +29,7 @@ SECOND = {"rdma_stack_version": "3.2.3", "rdma_mtu": 9000, "host_tuning_nofile":
 # Files that the tools of the system keep for themselves, and that no rollback of packages brings back byte for byte.
 OWN = ("/etc/ld.so.cache", "/etc/mtab", "/etc/machine-id", "/etc/resolv.conf", "/etc/apt/trusted.gpg~")
 ENVIRONMENT = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=SETTINGS["ANSIBLE_COLLECTIONS_PATH"])
-UNITS = ("railwright-take-back.timer", "railwright-take-back.service")
+UNITS = ("railwright-watchdog.timer", "railwright-watchdog.service")
 # On the node, as nobody from outside is quick enough: whoever holds the lock dies when the journal of a new restore point has some effects.
 KILLER = """
 import json, os, signal, sys, time
@@ -105,11 +105,11 @@ class Tale:
         (run,) = {point.split("/")[-2].partition(".")[0] for point in points}
         return str(run)
 
-    def taken_back(self) -> None:
-        """Networking was part of it, and nobody confirms for a dead module: the node takes it back before anything else may happen."""
+    def reverted(self) -> None:
+        """Networking was part of it, and nobody confirms for a dead module: the node reverts it before anything else may happen."""
         deadline = time.monotonic() + RUN_SECONDS
         while "active" in self.container(NODES[0]).run("systemctl", "is-active", *UNITS, check=False).stdout.split():
-            assert time.monotonic() < deadline, "the node has not taken it back"
+            assert time.monotonic() < deadline, "the node has not reverted it"
             time.sleep(1)
 
     def killed(self, run: str) -> list[str]:
@@ -145,7 +145,7 @@ def tale(scenario: str) -> Tale:
     tale.do("edited", "rollback", "--to", run, "--no-validate")
     tale.say(SECOND, {NODES[0]: {"rdma_confirm_timeout_s": 30}})  # nobody confirms for the dead: no need to wait long for that
     tale.pids = tale.killed(run)
-    tale.taken_back()
+    tale.reverted()
     tale.do("after the kill", "plan")
     tale.say(FIRST)  # first of all, as its nodes are judged by the inventory when they are back
     tale.do("back", "rollback", "--to", run, "--force", LIMITS)

@@ -85,7 +85,7 @@ def test_a_host_key_that_does_not_fit_ends_the_login(story: Any) -> None:
 
 def test_rotation_replaces_the_key_everywhere(story: Any) -> None:
     old, new = story["first"], story["rotated"]
-    assert refused(new) == {}, "the host key that was wrong is mended too"
+    assert refused(new) == {}, "the host key that was wrong is fixed too"
     assert len(set(new.private.values())) == 1
     assert new.private["node1"] != old.private["node1"]
     assert "generation=2" in new.files["node2"][PUBLIC]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One upgrade past two gates that fail: the node stays drained, taken back where that is asked for; the others of its batch do not."""
+"""One upgrade past two gates that fail: the node stays drained, reverted where that is asked for; the others of its batch do not."""
 
 from __future__ import annotations
 

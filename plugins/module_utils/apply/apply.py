@@ -26,7 +26,7 @@ class Applied(NamedTuple):
     remaining: Tuple[Change, ...]  # what only came to light through the changes; the next plan shows it
     interrupted: Tuple[str, ...] = ()  # journals of earlier applies that died half-way
     reboots: Tuple[str, ...] = ()  # keys of the changes that wait for a reboot now
-    unconfirmed: str = ""  # the run that the node takes back unless it is confirmed
+    unconfirmed: str = ""  # the run that the node reverts unless it is confirmed
 
 
 SETTLE_SECONDS = 20.0  # links come up and network managers answer within this, TCG virtual machines included
@@ -78,14 +78,14 @@ def carry_out(host: Host, changes: Sequence[Change], journal: Journal) -> None:
     for index, (change, op) in enumerate(effects):
         try:
             entry = journal.record(change.key, op, change.disruption)
-            if not comes_again(op, (later for _change, later in islice(effects, index + 1, None))):
+            if not repeats_later(op, (later for _change, later in islice(effects, index + 1, None))):
                 execute(host, op)
         except (OSError, RailwrightError) as error:
             fail(host, journal, "%s: %s%s" % (change.key, describe(error, op), build_log(host, op)))
         journal.done(entry)
 
 
-def comes_again(op: Op, later: Iterable[Op]) -> bool:
+def repeats_later(op: Op, later: Iterable[Op]) -> bool:
     """A refresh (a command without an undo) that is repeated before any command or value could miss it."""
     if op.kind != "run" or op.undo:
         return False
@@ -98,7 +98,7 @@ def comes_again(op: Op, later: Iterable[Op]) -> bool:
 def settle(
     host: Host, spec: Spec, plan: Plan, areas: Optional[Sequence[str]], journal: Journal
 ) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]:
-    """Look again until nothing of the plan is left, for a bounded time; else take it all back.
+    """Look again until nothing of the plan is left, for a bounded time; else revert it all.
 
     Returns changes that the plan could not show: loading a module may bring a device
     to light that has needs of its own. They are for the next plan, not for this one. And what waits for a reboot.

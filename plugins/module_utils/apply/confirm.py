@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Networking with confirmation: what a controller has not confirmed over a fresh connection, the node takes back by itself.
+"""Networking with confirmation: what a controller has not confirmed over a fresh connection, the node reverts by itself.
 
 Before the first effect the node arms a timer that undoes the journal of this run (``watchdog.py``), from a copy of this very code. At
 the end of the effects the time begins anew; the next module run, with mode ``confirm``, stops it. See docs/confirm.md.
@@ -13,11 +13,11 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..types import CONFIRMED_AREAS, Change, Identity
 from . import journal as journals
-from .journal import Journal, load
-from .transaction import undone_on_error
+from .journal import Journal, load_journal
+from .transaction import rollback_on_error
 from .watchdog import CODE, FOLDERS, PACKAGE, PENDING, SERVICE, STATE, TIMER, alive, disarm, systemctl, unit_texts, wait_for_lock
 
-# All that taking back needs.
+# All that reverting needs.
 PARTS = ("errors", "types", "host.host", "host.run", "host.write", "apply.journal", "apply.transaction", "apply.watchdog")
 MAIN = "from railwright_node.apply.watchdog import main\n\nmain()\n"
 NOTHING = "none"  # outcome of a run that the node knows nothing of
@@ -49,7 +49,7 @@ def journalled(host: Host, run_id: str, changes: Sequence[Change], switch: Optio
     with host.shielded():
         journal = Journal(host, run_id, switch.token if switch is not None else "")
         journal.interrupted = interrupted
-        with held(host, journal, changes, switch) as armed, undone_on_error(host, journal):
+        with armed_watchdog(host, journal, changes, switch) as armed, rollback_on_error(host, journal):
             yield journal
             if armed:
                 begin_wait(host, journal)
@@ -60,7 +60,7 @@ def journalled(host: Host, run_id: str, changes: Sequence[Change], switch: Optio
 
 
 @contextlib.contextmanager
-def held(host: Host, journal: Journal, changes: Sequence[Change], switch: Optional[Switch]) -> Iterator[bool]:
+def armed_watchdog(host: Host, journal: Journal, changes: Sequence[Change], switch: Optional[Switch]) -> Iterator[bool]:
     """The switch is armed while the effects happen, and stays so only where they wait for their confirmation then."""
     guarded = any(change.area in CONFIRMED_AREAS and not change.external for change in changes)
     if switch is None or not switch.seconds or not guarded:
@@ -98,7 +98,7 @@ def arm(host: Host, journal: Journal, switch: Switch) -> None:
 
 
 def begin_wait(host: Host, journal: Journal) -> None:
-    """The effects hold: from now on the controller has its whole time. Call with the lock held, so that nothing is being taken back."""
+    """The effects hold: from now on the controller has its whole time. Call with the lock held, so that nothing is being reverted."""
     journal.close(journals.UNCONFIRMED)
     # The effects may have taken longer than the timer: then the service waits for the lock. Whoever kills us in between leaves one of them.
     systemctl(host, "restart", TIMER)
@@ -120,12 +120,12 @@ def code() -> Dict[str, str]:
 
 
 def refuse_pending(host: Host) -> None:
-    """One run at a time waits: a second one on top of it could not be taken back in order. Call with the lock held."""
-    waiting = load(host, PENDING)
+    """One run at a time waits: a second one on top of it could not be reverted in order. Call with the lock held."""
+    waiting = load_journal(host, PENDING)
     if waiting is None:
         return
     if alive(host):
-        raise RailwrightError("run %s is not confirmed; its controller confirms it, or this node takes it back within %s s. Nothing was "
+        raise RailwrightError("run %s is not confirmed; its controller confirms it, or this node reverts it within %s s. Nothing was "
                               "changed: try again then." % (waiting.get("run"), waiting.get("seconds")))
     disarm(host)  # somebody stopped the timer; the run's journal is named as interrupted
 
@@ -140,7 +140,7 @@ def confirm(host: Host, run: str, token: str) -> Dict[str, Any]:
         return outcome(host, run, token)
     try:
         with host.shielded():
-            path, document = find(host, run, token)
+            path, document = find_journal(host, run, token)
             if document.get("state") == journals.UNCONFIRMED:
                 journals.set_state(host, path, document, journals.APPLIED)
                 disarm(host)
@@ -149,10 +149,10 @@ def confirm(host: Host, run: str, token: str) -> Dict[str, Any]:
     return outcome(host, run, token)
 
 
-def find(host: Host, run: str, token: str) -> Tuple[str, Dict[str, Any]]:
+def find_journal(host: Host, run: str, token: str) -> Tuple[str, Dict[str, Any]]:
     """The journal of a run by its token, which is its alone, or by its name: its path and what it holds. Both are empty without one."""
     for path in journals.newest_first(host):
-        document = load(host, path) or {}
+        document = load_journal(host, path) or {}
         if (token and document.get("token") == token) or (not token and document.get("run") == run):
             return path, document
     return "", {}
@@ -160,7 +160,7 @@ def find(host: Host, run: str, token: str) -> Tuple[str, Dict[str, Any]]:
 
 def outcome(host: Host, run: str, token: str) -> Dict[str, Any]:
     """What became of a run. One that has written nothing yet is under way as long as anybody holds the lock: it may be that one."""
-    path, document = find(host, run, token)
+    path, document = find_journal(host, run, token)
     if not document:
         return {"state": journals.APPLYING if locked(host) else NOTHING, "run": run, "changes": [], "troubles": [], "restore_point": ""}
     return {"state": document.get("state"), "run": document.get("run"), "changes": change_keys(document),
@@ -185,12 +185,12 @@ def change_keys(document: Dict[str, Any]) -> List[str]:
 def notes(host: Host) -> List[str]:
     """What a plan says of the run before it, when that one did not stay or is not sure to."""
     paths = journals.newest_first(host)
-    document = (load(host, paths[0]) if paths else None) or {}
+    document = (load_journal(host, paths[0]) if paths else None) or {}
     keys = "; ".join(change_keys(document))
-    if document.get("state") == journals.TAKEN_BACK:
-        return ["this node took back the last apply (run %s) by itself: its controller did not confirm it within %s s. Taken back: %s" % (
+    if document.get("state") == journals.REVERTED:
+        return ["this node reverted the last apply (run %s) by itself: its controller did not confirm it within %s s. Reverted: %s" % (
             document.get("run"), document.get("seconds"), keys)]
     if document.get("state") == journals.UNCONFIRMED and alive(host):
-        return ["the last apply (run %s) waits for its confirmation; without it this node takes it back within %s s: %s" % (
+        return ["the last apply (run %s) waits for its confirmation; without it this node reverts it within %s s: %s" % (
             document.get("run"), document.get("seconds"), keys)]
     return []

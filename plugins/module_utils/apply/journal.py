@@ -28,8 +28,8 @@ PACKAGES = "packages.json"  # beside a journal, or alone: every package before a
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOCK = "/run/railwright.lock"  # whoever writes a journal, or what is in it, holds it
 APPLYING, UNCONFIRMED, APPLIED, ROLLED_BACK = "applying", "unconfirmed", "applied", "rolled back"
-INTERRUPTED, INCOMPLETE, TAKEN_BACK = "interrupted", "rollback incomplete", "taken back"
-OPEN = (APPLYING, UNCONFIRMED)  # what the node takes back when nobody confirms it
+INTERRUPTED, INCOMPLETE, REVERTED = "interrupted", "rollback incomplete", "reverted"
+OPEN = (APPLYING, UNCONFIRMED)  # what the node reverts when nobody confirms it
 NEEDED = (UNCONFIRMED, INTERRUPTED, INCOMPLETE)  # somebody, or the node itself, may still have to restore from these
 DOCUMENT_LIMIT = 256 * 1024 * 1024  # it holds whole files
 
@@ -71,7 +71,7 @@ class Journal:
         elif op.kind == "value":
             entry["content"] = op.undo[0][0] if op.undo else self._host.line(op.path)
             if entry["content"] is None:
-                raise RailwrightError("%s cannot be read, so it could not be put back" % op.path)
+                raise RailwrightError("%s cannot be read, so it could not be restored" % op.path)
             entry["wrote"] = op.content
         self.entries.append(entry)
         try:
@@ -89,7 +89,7 @@ class Journal:
 
     @property
     def unconfirmed(self) -> str:
-        """The run that the node takes back unless it is confirmed; empty where it waits for nothing."""
+        """The run that the node reverts unless it is confirmed; empty where it waits for nothing."""
         return self.run_id if self.state == UNCONFIRMED else ""
 
     def close(self, state: str) -> None:
@@ -115,7 +115,7 @@ def document_path(run: str) -> str:
 
 
 def set_state(host: Host, path: str, document: Dict[str, Any], state: str, troubles: Sequence[str] = ()) -> None:
-    """Close the journal of an apply that has ended. ``troubles``: what could not be taken back."""
+    """Close the journal of an apply that has ended. ``troubles``: what could not be reverted."""
     write_document(host, path, dict(document, state=state, **({"troubles": list(troubles)} if troubles else {})))
 
 
@@ -178,7 +178,7 @@ def mark_interrupted(host: Host) -> List[str]:
     found: List[str] = []
     for name in host.listdir(ROOT):
         path = document_path(name)
-        document = load(host, path)
+        document = load_journal(host, path)
         if document is not None and document.get("state") in OPEN:
             for entry in document.get("entries", []):
                 sweep(host, entry)
@@ -193,7 +193,7 @@ def sweep(host: Host, entry: Dict[str, Any]) -> None:
         host.sweep(entry["path"])
 
 
-def load(host: Host, path: str) -> Optional[Dict[str, Any]]:
+def load_journal(host: Host, path: str) -> Optional[Dict[str, Any]]:
     try:
         document = json.loads(host.read(path, DOCUMENT_LIMIT) or "")
     except ValueError:
@@ -232,7 +232,7 @@ def points(host: Host) -> List[Point]:
 
 def read_point(host: Host, name: str) -> Point:
     paths = document_path(name), "%s/%s/%s" % (ROOT, name, PACKAGES)
-    document, packages = load(host, paths[0]) or {}, load(host, paths[1]) or {}
+    document, packages = load_journal(host, paths[0]) or {}, load_journal(host, paths[1]) or {}
     number = document.get("number") or packages.get("number") or 0
     head, dot, tail = name.rpartition(".")
     base = document.get("base") or packages.get("base") or (head if dot and tail.isdigit() else name)

@@ -8,7 +8,7 @@ from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
 from .journal import APPLYING, INCOMPLETE, LOCK, ROLLED_BACK, Journal, snapshot_of, sweep
 
-# Take back what a journal holds: after a failure, and by the node alone when nobody confirmed a change (``watchdog.py``).
+# Revert what a journal holds: after a failure, and by the node alone when nobody confirmed a change (``watchdog.py``).
 #
 # It stands alone, with little beside it, since the node keeps a copy of these files while a change waits for its confirmation.
 
@@ -89,7 +89,7 @@ def exclusive(host: Host, *, wanted: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def undone_on_error(host: Host, journal: Journal) -> Iterator[None]:
+def rollback_on_error(host: Host, journal: Journal) -> Iterator[None]:
     """Whatever goes wrong inside, also in our own code, the node does not stay half changed."""
     try:
         yield

@@ -14,7 +14,7 @@ from typing import Dict, Optional
 
 from ..errors import RailwrightError
 from ..host.host import Host
-from .journal import INCOMPLETE, LOCK, OPEN, TAKEN_BACK, document_path, load, set_state
+from .journal import INCOMPLETE, LOCK, OPEN, REVERTED, document_path, load_journal, set_state
 from .transaction import roll_back
 
 # An apply that is still at work is left to it: when it ends it counts anew, and if it dies its lock goes with it.
@@ -25,13 +25,13 @@ PENDING = BASE + "/pending.json"  # what the node waits for: run, token, seconds
 CODE = BASE + "/code"
 PACKAGE = CODE + "/railwright_node"
 FOLDERS = (BASE, CODE, PACKAGE, PACKAGE + "/apply", PACKAGE + "/host")
-TIMER = "railwright-take-back.timer"
-SERVICE = "railwright-take-back.service"
+TIMER = "railwright-watchdog.timer"
+SERVICE = "railwright-watchdog.service"
 UNITS = "/etc/systemd/system"
 HEADER = "# Managed by railwright (railwright.rdma): here only as long as a change waits for its confirmation.\n"
 # Accuracy: systemd's own is a minute. RemainAfterElapse: a timer that has done its work must not look armed.
 TIMER_TEXT = HEADER + """[Unit]
-Description=Take back railwright's run %(run)s unless its controller confirms it
+Description=Revert railwright's run %(run)s unless its controller confirms it
 
 [Timer]
 OnActiveSec=%(seconds)d
@@ -41,10 +41,10 @@ RemainAfterElapse=no
 [Install]
 WantedBy=timers.target
 """
-# After a reboot the managers must have set what is to be taken back. Simple, so that no boot waits for it. Its timer is gone by then: what
+# After a reboot the managers must have set what is to be reverted. Simple, so that no boot waits for it. Its timer is gone by then: what
 # it fails of (a full disk, the kernel that kills it for memory, a fault of ours) must not leave the change for ever, so it tries again.
 SERVICE_TEXT = HEADER + """[Unit]
-Description=Take back railwright's run %(run)s, which nobody confirmed
+Description=Revert railwright's run %(run)s, which nobody confirmed
 After=network.target network-online.target openibd.service
 
 [Service]
@@ -83,7 +83,7 @@ def alive(host: Host) -> bool:
 
 
 def disarm(host: Host, *, service: bool = True) -> None:
-    """Nothing waits any more. The journal says so already, so whatever fails here can do no harm: the program finds nothing to take back.
+    """Nothing waits any more. The journal says so already, so whatever fails here can do no harm: the program finds nothing to revert.
 
     ``service`` False: that is us.
     """
@@ -101,11 +101,11 @@ def disarm(host: Host, *, service: bool = True) -> None:
             host.rmdir(directory)
 
 
-def take_back(host: Host, run: str, seconds: float = WAIT_SECONDS) -> str:
+def revert(host: Host, run: str, seconds: float = WAIT_SECONDS) -> str:
     """What became of it, in one line. Raises RailwrightError when an apply did not end within ``seconds``."""
     lock = wait_for_lock(host, seconds)
     if lock is None:
-        raise RailwrightError("run %s: another apply held %s for %d s; nothing was taken back" % (run, LOCK, seconds))
+        raise RailwrightError("run %s: another apply held %s for %d s; nothing was reverted" % (run, LOCK, seconds))
     try:
         with host.shielded():
             answer = undo(host, run)
@@ -117,14 +117,14 @@ def take_back(host: Host, run: str, seconds: float = WAIT_SECONDS) -> str:
 
 def undo(host: Host, run: str) -> str:
     path = document_path(run)
-    document = load(host, path)
+    document = load_journal(host, path)
     if document is None or document.get("state") not in OPEN:
-        return "run %s: nothing to take back" % run
+        return "run %s: nothing to revert" % run
     troubles = roll_back(host, document["entries"])
-    set_state(host, path, document, INCOMPLETE if troubles else TAKEN_BACK, troubles)
+    set_state(host, path, document, INCOMPLETE if troubles else REVERTED, troubles)
     if troubles:
-        return "run %s was taken back in part: %s. Restore point: %s" % (run, "; ".join(troubles), path)
-    return "run %s was taken back; the node is as it was before" % run
+        return "run %s was reverted in part: %s. Restore point: %s" % (run, "; ".join(troubles), path)
+    return "run %s was reverted; the node is as it was before" % run
 
 
 def wait_for_lock(host: Host, seconds: float) -> Optional[int]:
@@ -139,6 +139,6 @@ def wait_for_lock(host: Host, seconds: float) -> Optional[int]:
 def main() -> None:
     """Any exit but 0, also by what nobody expected, makes systemd start it again."""
     try:
-        sys.stderr.write(take_back(Host(), sys.argv[1]) + "\n")
+        sys.stderr.write(revert(Host(), sys.argv[1]) + "\n")
     except (OSError, RailwrightError) as error:
         raise SystemExit(str(error)) from error

@@ -7,7 +7,7 @@ The package is not signed, so it is taken only with a sha256 of the operator's, 
 import re
 from typing import Any, NamedTuple, Optional, Tuple
 
-from .artifacts import download_url, find, pinned
+from .artifacts import download_url, find_artifact, pinned
 
 PROFILE = "erdma-aiacc"
 PACKAGE = "aiacc-nccl-plugin"
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 class AiaccPackage(NamedTuple):
-    """One package file. ``url`` None: it comes from the controller; ``sha256`` None: nobody vouches for it."""
+    """One package file. ``url`` None: it comes from the controller; ``sha256`` None: it is not pinned."""
 
     version: str
     artifact: str  # the name in rdma_artifact_pins
@@ -42,14 +42,14 @@ def ending_of(manager: str) -> Optional[str]:
 
 
 def artifact_name(version: str, ending: str) -> str:
-    """A release that the catalogue knows has a row of its own; any other is vouched for under the first one's name."""
+    """A release that the catalogue knows has a row of its own; any other is pinned under the first one's name."""
     base = "aiacc_nccl_plugin_" + ending
-    return "%s-%s" % (base, version) if find("%s-%s" % (base, version)) is not None else base
+    return "%s-%s" % (base, version) if find_artifact("%s-%s" % (base, version)) is not None else base
 
 
 def known_place(version: str) -> bool:
     """Whether the catalogue has a URL of this release; of each it has both kinds."""
-    row = find(artifact_name(version, "deb"))
+    row = find_artifact(artifact_name(version, "deb"))
     return row is not None and row.version == version
 
 
@@ -60,7 +60,7 @@ def package_of(spec: Any, manager: str) -> Optional[AiaccPackage]:
         return None
     version, archive = spec["aiacc_version"], spec["aiacc_archive"]
     name = artifact_name(version, ending)
-    row = find(name)
+    row = find_artifact(name)
     url = spec["aiacc_url"]
     if url is None and archive is None and row is not None and known_place(version):
         url = download_url(row, spec)
@@ -68,7 +68,7 @@ def package_of(spec: Any, manager: str) -> Optional[AiaccPackage]:
     return AiaccPackage(version, name, None if archive is not None else url, archive, sha256, BROUGHT % ending)
 
 
-def fits(version: Optional[str]) -> Optional[bool]:
+def fits_nccl(version: Optional[str]) -> Optional[bool]:
     """Whether AIACC's plugin goes with this NCCL; None where the version does not say."""
     found = _NUMBER.match(version or "")
     return None if found is None else OLDEST <= (int(found.group(1)), int(found.group(2))) <= NEWEST

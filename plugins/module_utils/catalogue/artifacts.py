@@ -4,7 +4,7 @@
 One row an artifact, each with its source. ``pin`` says how what arrives is recognised:
 ``sha256`` of a file, ``fingerprint`` of an OpenPGP key (of a repository: the key that signs it),
 ``commit`` of a git tree, or ``operator``: nobody here computed or read one, so railwright
-refuses the artifact until the inventory vouches for it in ``rdma_artifact_pins``.
+refuses the artifact until the inventory pins it in ``rdma_artifact_pins``.
 
 A URL may hold ``{version}``: ``version`` is the release that the catalogue pins, and
 ``located`` puts in the one that an inventory asks for. The wheels' begin with ``INDEX`` in place
@@ -266,7 +266,7 @@ REBUILDS = {
 _BY_NAME: Dict[str, Artifact] = {row.name: row for row in ARTIFACTS}
 
 
-def find(name: str) -> Optional[Artifact]:
+def find_artifact(name: str) -> Optional[Artifact]:
     return _BY_NAME.get(name)
 
 
@@ -312,7 +312,7 @@ def pinned(artifact: Artifact, spec: Any, version: Optional[str] = None) -> Opti
 
 
 class Source(NamedTuple):
-    """An archive to download. ``sha256`` None: nobody vouches for it yet, so it is not taken."""
+    """An archive to download. ``sha256`` None: it is not pinned yet, so it is not taken."""
 
     version: str
     artifact: str
@@ -322,7 +322,7 @@ class Source(NamedTuple):
 
 def source_of(name: str, spec: Any, version: Optional[str] = None) -> Optional[Source]:
     """The archive of a release, through the site's mirror; None where the catalogue has no such artifact."""
-    artifact = find(name)
+    artifact = find_artifact(name)
     if artifact is None:
         return None
     wanted = version or artifact.version
@@ -351,7 +351,7 @@ def label_of(vendor: str, platform: Platform) -> Optional[str]:
 def rows_of(vendor: str, identity: Identity) -> Tuple[Optional[Artifact], Optional[Artifact]]:
     """(repository, key) of a vendor (doca, mlnx_ofed, cuda, erdma) for a node; None where the catalogue has none."""
     place = "%s-%s" % (label_of(vendor, identity.platform), identity.arch)
-    repository = find("%s-%s" % (vendor, place))
+    repository = find_artifact("%s-%s" % (vendor, place))
     if vendor == "erdma":
-        return repository, find(erdma.KEY)
-    return repository, find("%s-key-%s" % (vendor, place))
+        return repository, find_artifact(erdma.KEY)
+    return repository, find_artifact("%s-key-%s" % (vendor, place))

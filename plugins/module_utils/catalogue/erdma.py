@@ -93,7 +93,7 @@ def inbox_provider(platform: Platform) -> Optional[bool]:
     return None if row is None else row.provider
 
 
-def place_of(platform: Platform) -> Optional[Place]:
+def repository_place(platform: Platform) -> Optional[Place]:
     """Alibaba's repository for a system, whatever its architecture."""
     place: Optional[Place] = _row_of(platform, PLACES)
     return place
@@ -101,7 +101,7 @@ def place_of(platform: Platform) -> Optional[Place]:
 
 def label_of(platform: Platform) -> Optional[str]:
     """As artifacts call it: ``apt`` holds every suite, ``redhat7`` and ``redhat8`` are directories of their own."""
-    place = place_of(platform)
+    place = repository_place(platform)
     if place is None:
         return None
     return "apt" if platform.package_manager == "apt" else place.name
@@ -109,7 +109,7 @@ def label_of(platform: Platform) -> Optional[str]:
 
 def suite_of(platform: Platform) -> str:
     """The suite of apt, ``jammy/erdma``; of a system that Alibaba does not serve, what a copy for it would be called."""
-    place = place_of(platform)
+    place = repository_place(platform)
     return "%s/erdma" % (place.name if place is not None else platform.codename)
 
 
@@ -125,7 +125,7 @@ def no_repository(identity: Identity) -> Optional[str]:
     """Why Alibaba has no repository for a node, and every way out, in one line; None where it has one."""
     platform = identity.platform
     system = "%s on %s" % (platform.pretty or platform.id, identity.arch)
-    place = place_of(platform)
+    place = repository_place(platform)
     if place is not None and identity.arch != ARCH:
         return ("Alibaba's eRDMA repositories hold packages for %s alone; this is %s. Use a system whose own rdma-core has the provider "
                 "(%s), or name a repository in erdma_repository_url" % (ARCH, system, _names(INBOX)))

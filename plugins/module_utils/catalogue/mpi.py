@@ -5,7 +5,7 @@ from typing import Dict, Optional, Tuple
 
 from ..spec.model import Spec
 from ..types import Identity, Platform
-from .artifacts import Artifact, find, label_of
+from .artifacts import Artifact, find_artifact, label_of
 from .drivers import Wanted
 from .stacks import TITLES, vendor_stack
 
@@ -49,4 +49,4 @@ def vendors_openmpi(spec: Spec, identity: Identity) -> Optional[str]:
 
 def hpcx_artifact(platform: Platform, arch: str) -> Optional[Artifact]:
     """The build for this system; None where the catalogue has none. Built for RHEL's rebuilds as DOCA is: from the same sources."""
-    return find("hpcx-%s-%s" % (label_of("doca", platform), arch))
+    return find_artifact("hpcx-%s-%s" % (label_of("doca", platform), arch))

@@ -38,12 +38,12 @@ PARAMETERS: Tuple[Parameter, ...] = (
 NAMES = tuple(row.name for row in PARAMETERS)
 
 
-def find(name: str) -> Optional[Parameter]:
+def find_parameter(name: str) -> Optional[Parameter]:
     """The row of a parameter, for any port."""
     return next((row for row in PARAMETERS if row.name == re.sub(r"_P[1-4]\Z", "_P1", name)), None)
 
 
-def fits(row: Parameter, value: Any) -> bool:
+def value_fits(row: Parameter, value: Any) -> bool:
     """Whether a value, as people write it (true, 1, True(1), ETH), is one that the parameter can have."""
     if isinstance(value, bool):
         return row.words == _SWITCH

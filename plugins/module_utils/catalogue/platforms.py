@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Operating systems: family, package manager, end of life, each row with why and source.
 
-``eol`` is the last day on which the vendor mends security holes without a separate
+``eol`` is the last day on which the vendor fixes security holes without a separate
 paid contract (Debian: the end of LTS, which is free). A system past it is refused
 unless the inventory says ``rdma_accept_eol``. The date decides, not a flag, so that a row
 does not go stale: ask ``end_of_life(row, today)``.

@@ -82,10 +82,10 @@ def cuda_of_torch(version: str, arch: str) -> Optional[str]:
 
 def python_fits(release: Release, python: str) -> bool:
     """Whether PyPI has a wheel of it for this Python, ``3.11``."""
-    return number(release.pythons[0]) <= number(python) <= number(release.pythons[1])
+    return version_numbers(release.pythons[0]) <= version_numbers(python) <= version_numbers(release.pythons[1])
 
 
-def number(version: str) -> Tuple[int, ...]:
+def version_numbers(version: str) -> Tuple[int, ...]:
     """Of a dotted version, as far as it is numbers."""
     found = []
     for part in version.partition("+")[0].split("."):

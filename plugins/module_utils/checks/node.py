@@ -4,7 +4,7 @@
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import judge_devices, ports_of
-from ..rules.comparisons import Inspection, Where, at_least, equal, no_expectation, unreadable, verdict
+from ..rules.comparisons import Inspection, VerdictSubject, at_least, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
 from ..spec.match import RailTarget
@@ -28,7 +28,8 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does."""
     verdicts = [(row.area, item) for row in AREA_VERDICTS for item in row.judge(seen)]
     hcas = seen.facts.get("hcas")
-    count = equal("node.hcas", Where(seen.node, None, None, "HCAs"), seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
+    where = VerdictSubject(seen.node, None, None, "HCAs")
+    count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                   "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
     return verdicts + [(HEALTH, item) for item in health]
@@ -48,13 +49,13 @@ def judge_rails(seen: Inspection) -> List[Verdict]:
     return verdicts
 
 
-def _firmware(where: Where, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
+def _firmware(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any]) -> Verdict:
     if hca.get("driver") in SOFTWARE:
         return verdict("hca.fw_ver", where, "skipped", None, None, "%s is software: it has no firmware" % hca.get("driver"))
     return equal("hca.fw_ver", where, spec.expect.get("fw_ver"), hca.get("fw_ver"), "rdma_expect.fw_ver", "firmware")
 
 
-def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
+def _link(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
     layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
     return [
         _state(where, port),
@@ -64,13 +65,13 @@ def _link(where: Where, spec: Spec, hca: Mapping[str, Any], port: Mapping[str, A
     ]
 
 
-def _floor(check: str, where: Where, expected: str, found: Optional[str], what: str) -> Verdict:
+def _floor(check: str, where: VerdictSubject, expected: str, found: Optional[str], what: str) -> Verdict:
     if found is None:
         return unreadable(check, where, expected, what)
     return equal(check, where, expected, found, "", what)
 
 
-def _state(where: Where, port: Mapping[str, Any]) -> Verdict:
+def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
     state = port.get("state")
     if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
         return verdict("port.state", where, "fail", "ACTIVE", "INIT",
@@ -78,7 +79,7 @@ def _state(where: Where, port: Mapping[str, Any]) -> Verdict:
     return _floor("port.state", where, "ACTIVE", state, "state")
 
 
-def _rate(where: Where, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
+def _rate(where: VerdictSubject, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
     constant = CONSTANT_RATE.get(str(hca.get("driver")))
     if constant is None:
         return at_least("port.rate", where, floor, port.get("rate_gbps"), "rdma_expect.rate_gbps", "rate in Gb/s")
@@ -87,7 +88,7 @@ def _rate(where: Where, floor: Optional[float], hca: Mapping[str, Any], port: Ma
     return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
 
 
-def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:
+def _active_mtu(where: VerdictSubject, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:
     """Exactly what the inventory expects, else at least what the rail's MTU in the inventory makes possible."""
     found = as_int(port.get("active_mtu"))
     wanted = spec.expect.get("active_mtu")
@@ -102,7 +103,7 @@ def _active_mtu(where: Where, spec: Spec, rail_mtu: int, port: Mapping[str, Any]
     return at_least("port.active_mtu", where, floor, found, "rdma_mtu", "active_mtu")
 
 
-def _gid(where: Where, spec: Spec, target: RailTarget, hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
+def _gid(where: VerdictSubject, spec: Spec, target: RailTarget, hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
     """RoCE needs a RoCE v2 GID that holds the rail's address; InfiniBand needs any GID."""
     gids = port.get("gids")
     if gids is None:
@@ -140,14 +141,14 @@ def judge_plan(
     """
     places = {target.rail.name: (target.hca.name if target.hca else None, target.port) for target in targets}
     verdicts = [
-        verdict("config." + change.area, Where(node, *places.get(change.rail or "", (None, None)), subject=change.what), "fail",
+        verdict("config." + change.area, VerdictSubject(node, *places.get(change.rail or "", (None, None)), subject=change.what), "fail",
                 change.after, change.before, change.why) for change in changes]
     verdicts.extend(
-        verdict("config." + item.area, Where(node, None, None, item.subject), "fail", None, None, item.message)
+        verdict("config." + item.area, VerdictSubject(node, None, None, item.subject), "fail", None, None, item.message)
         for item in problems if item.code != NO_DEVICE)  # rail.device says it
     dirty = {change.area for change in changes} | {item.area for item in problems}
     verdicts.extend(
-        verdict("config." + area, Where(node, None, None, area), "pass", "no change", "no change", "as the inventory wants it")
+        verdict("config." + area, VerdictSubject(node, None, None, area), "pass", "no change", "no change", "as the inventory wants it")
         for area in areas if area not in dirty)
     return verdicts
 

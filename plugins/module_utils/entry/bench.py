@@ -33,7 +33,8 @@ def look_at_gpus(host: Host, params: Params) -> Dict[str, Any]:
         spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login(), params["directory"], tuple(params["libraries"]),
         tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
         {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
-    return {"seen": readiness.look(host, params["node"], spec, observe_identity(host, ancestors_connection_address(host)), wanted)}
+    identity = observe_identity(host, ancestors_connection_address(host))
+    return {"seen": readiness.inspect_readiness(host, params["node"], spec, identity, wanted)}
 
 
 def look_at_torch(host: Host, params: Params) -> Dict[str, Any]:
@@ -41,7 +42,7 @@ def look_at_torch(host: Host, params: Params) -> Dict[str, Any]:
     user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = node.Wanted(params["node"], steady(host, spec["ddp_benchmark_python"]), spec["ddp_benchmark_backend"],
                          spec["ddp_benchmark_processes"], user, spec["ddp_benchmark_port"])
-    return {"seen": node.look(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
+    return {"seen": node.inspect_ddp_node(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
 
 
 def prepare(host: Host, params: Params) -> Dict[str, Any]:

@@ -28,7 +28,7 @@ from ..spec.model import Spec
 from ..types import CRITICAL, MAJOR, NO_DEVICE, Change, Identity, Problem, Verdict, as_dicts
 
 NO_HCA = "no rail of this node has an RDMA device to measure over"
-# setting: apply mends it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
+# setting: apply fixes it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
 # else's line wins over ours.
 KINDS = ("setting", "state", "problem", "effective")
 
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
     expected: Any
     found: Any
     severity: str
-    disruption: str  # class of the change that mends it; '' where none does
+    disruption: str  # class of the change that fixes it; '' where none does
     why: str
     since: Optional[float]
     by: str
@@ -64,7 +64,7 @@ def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     return ask(host, params["node"], Spec(params["spec"]), ancestors_connection_address(host), params["now"])
 
 
-def judged(live: Host, node: str, spec: Spec, management: Optional[str], now: Optional[float]) -> Judged:
+def judged_node(live: Host, node: str, spec: Spec, management: Optional[str], now: Optional[float]) -> Judged:
     host = InspectedHost(live)
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
@@ -74,7 +74,7 @@ def judged(live: Host, node: str, spec: Spec, management: Optional[str], now: Op
 
 def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
-    host, plan, facts, seen, found = judged(live, node, spec, management, now)
+    host, plan, facts, seen, found = judged_node(live, node, spec, management, now)
     verdicts = [item for _area, item in found]
     verdicts.extend(judge_plan(node, [area.name for area in AREAS], plan.changes, plan.problems, seen.targets))
     rails = rail_views(seen)
@@ -99,7 +99,7 @@ def traffic_plan(
 
 def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
     """``findings``, what was ``judged`` without one, what could not be, and the node in a few words. Reads only."""
-    host, plan, facts, seen, verdicts = judged(live, node, spec, management, now)
+    host, plan, facts, seen, verdicts = judged_node(live, node, spec, management, now)
     carriers = observe_carriers(host)
     findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, seen.targets)
     findings += of_carriers(host, spec, plan, carriers)

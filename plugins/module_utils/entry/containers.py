@@ -24,7 +24,9 @@ _IMAGE_VARIABLES = ("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA")
 _IMAGE_LABELS = ("org.opencontainers.image.ref.name", "org.opencontainers.image.version")
 
 
-def look(live: Host, spec: Optional[Spec], image: Optional[str] = None, management_address: Optional[str] = None) -> Dict[str, Any]:
+def inspect_container_access(
+    live: Host, spec: Optional[Spec], image: Optional[str] = None, management_address: Optional[str] = None
+) -> Dict[str, Any]:
     """``spec`` None: a node by itself. ``image``: whose CUDA is read, where a runtime of the node has it."""
     host = InspectedHost(live)
     identity = observe_identity(host, management_address)

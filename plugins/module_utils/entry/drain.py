@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Tuple, TypeVar
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..scheduler import command, kubernetes, slurm
-from ..scheduler.model import OURS, SchedulerAway, Seen, as_dict
+from ..scheduler.model import OURS, NodeState, SchedulerAway, as_dict
 
 STEP_S = 5.0
 Answer = TypeVar("Answer")
@@ -44,18 +44,18 @@ def patiently(
         sleep(STEP_S)
 
 
-def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
+def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[NodeState], bool]:
     names, reason = params["nodes"], params["reason"]
     if params["scheduler"] == "command":
         return _by_command(host, mode, params)
     scheduler: Any = slurm if params["scheduler"] == "slurm" else kubernetes
     if mode == "look":
-        return scheduler.look(host, names), False
-    found: Tuple[List[Seen], bool] = (scheduler.undrain if mode == "undrain" else scheduler.drain)(host, names, reason)
+        return scheduler.inspect_nodes(host, names), False
+    found: Tuple[List[NodeState], bool] = (scheduler.undrain if mode == "undrain" else scheduler.drain)(host, names, reason)
     return found
 
 
-def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Seen], bool]:
+def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[NodeState], bool]:
     names, reason, given = params["nodes"], params["reason"], params["commands"] or {}
     commands = command.Commands(*(tuple(given.get(name) or ()) for name in command.Commands._fields))
     if not all(commands):
@@ -63,5 +63,5 @@ def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[See
     if mode == "undrain":
         return command.undrain(host, commands, names, reason)
     if mode == "look" or params["begun"]:
-        return command.look(host, commands, names, reason, params["begun"]), False
+        return command.inspect_nodes(host, commands, names, reason, params["begun"]), False
     return command.drain(host, commands, names, reason)

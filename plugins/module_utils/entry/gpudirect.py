@@ -9,7 +9,7 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.identity import observe_identity
-from ..rules.gpudirect import NV_PEER_MEM, choose
+from ..rules.gpudirect import NV_PEER_MEM, choose_path
 from ..spec.model import Spec
 
 
@@ -19,7 +19,7 @@ def explain(live: Host, spec: Optional[Spec]) -> Dict[str, Any]:
     identity = observe_identity(host)
     wants = wants_of(spec, identity)
     evidence, rows = evidence_of(wants, observe_evidence(host, identity))
-    choice = choose(evidence, wants.path)
+    choice = choose_path(evidence, wants.path)
     return {
         "path": choice.path,
         "reason": choice.reason,

@@ -8,7 +8,7 @@ from ..host.host import Host
 from ..measure import gdr, perftest_node
 from ..measure.gdr_pairs import Pair
 from ..measure.perftest import Limits, Measurement, Options
-from ..measure.ping import look
+from ..measure.ping import ping_probes
 from ..observe.traffic_counters import Watched
 from ..types import as_dicts
 
@@ -16,7 +16,7 @@ Request = Dict[str, Any]
 
 
 def ping(host: Host, request: Request) -> Dict[str, Any]:
-    return look(host, request["probes"], request["rails"], request["count"], request["wait"])
+    return ping_probes(host, request["probes"], request["rails"], request["count"], request["wait"])
 
 
 def start(host: Host, request: Request) -> Dict[str, Any]:
@@ -25,7 +25,7 @@ def start(host: Host, request: Request) -> Dict[str, Any]:
     return {"verdicts": as_dicts(verdicts), "open_ports": ports}
 
 
-def run(host: Host, request: Request) -> Dict[str, Any]:
+def run_measurement(host: Host, request: Request) -> Dict[str, Any]:
     limits = Limits(request["thresholds"], request["sources"])
     verdicts = perftest_node.run_clients(
         host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request), limits)
@@ -57,7 +57,7 @@ def options_of(request: Request) -> Options:
 
 
 MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
-    "ping": ping, "start": start, "run": run, "stop": stop, "gpudirect": gpudirect,
+    "ping": ping, "start": start, "run": run_measurement, "stop": stop, "gpudirect": gpudirect,
 }
 
 

@@ -17,7 +17,7 @@ CHECK: Options = {
     "mode": {"type": "str", "choices": ["verdicts", "drift"], "default": "verdicts"},
 }
 DRAIN: Options = {
-    "mode": {"type": "str", "choices": ["look", "drain", "wait", "take_back", "verify", "undrain", "tell"], "default": "look"},
+    "mode": {"type": "str", "choices": ["look", "drain", "wait", "revert", "verify", "undrain", "tell"], "default": "look"},
     **{name: {"type": "str"} for name in ("run", "seen", "taken")},
     "alone": {"type": "bool", "default": False},
     "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},

@@ -32,7 +32,7 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     if dry or (params["after_file"] and not steps):
         return {"steps": steps, "later": bool(later), "resolved": []}
     try:
-        proof = prove(host, Spec(params["spec"]), steps, download=params["download"])
+        proof = dry_run_steps(host, Spec(params["spec"]), steps, download=params["download"])
     except OSError as error:
         raise RailwrightError("the package step cannot be proved: %s: %s; nothing was changed" % (
             error.filename, error.strerror)) from error
@@ -46,7 +46,7 @@ def parted(steps: Sequence[Dict[str, Any]], after_file: bool) -> Tuple[List[Dict
     return (later, []) if after_file else (now, later)
 
 
-def prove(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: bool = True) -> Proof:
+def dry_run_steps(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: bool = True) -> Proof:
     """Raises RailwrightError with one line when the steps cannot be carried out."""
     case = make_case(host, spec, steps)._replace(download=download)
     check_keys(case)

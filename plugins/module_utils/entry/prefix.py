@@ -9,7 +9,7 @@ from ..observe.identity import observe_identity
 from ..prefix import products
 from ..prefix.nccl_tests.install import run_step
 from ..prefix.python_env.install import WITHOUT_GPU, Environment
-from ..prefix.python_env.wanted import Bill
+from ..prefix.python_env.wanted import ControllerFiles
 from ..prefix.python_env.wanted import wanted as wanted_environment
 from ..spec.model import Spec
 from ..types import Identity
@@ -26,7 +26,7 @@ class Product(NamedTuple):
 
 
 def _environment(host: Host, spec: Spec, identity: Identity, given: Mapping[str, Any]) -> Optional[Environment]:
-    bill = Bill(**given["bill"])
+    bill = ControllerFiles(**given["bill"])
     wish = wanted_environment(host, spec, identity, bill)
     return Environment(host, wish, bill.wheels) if wish is not None else None
 

@@ -13,7 +13,7 @@ from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..observe.package_locks import wait_for_locks
 from ..rollback.apply import carry_out
-from ..rollback.packages import MANAGERS, names_for, observe_packages, prove, record_after, record_before
+from ..rollback.packages import MANAGERS, dry_run_rollback, names_for, observe_packages, record_after, record_before
 from ..rollback.plan import Rollback, plan_rollback, refused, repository_changes, runs
 from ..spec.model import Spec
 from ..types import Identity, as_dicts, change_as_dict, needs_consent
@@ -36,7 +36,7 @@ def list_runs(host: Host, _params: Dict[str, Any], _dry: bool) -> Dict[str, Any]
 
 
 def before(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
-    """A package manager whose packages cannot be put back needs no record."""
+    """A package manager whose packages cannot be restored needs no record."""
     manager = observe_identity(host, None).platform.package_manager
     if dry or manager not in MANAGERS:
         return {"record": ""}
@@ -74,7 +74,7 @@ def roll_back(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
         if params["mode"] == "prove":
             names = names_for(rollback.rows, identity.platform.package_manager)
             if names.wanted:
-                prove(host, identity, names, repository_changes(rollback.undone), spec["rdma_stack_lock_wait_s"])
+                dry_run_rollback(host, identity, names, repository_changes(rollback.undone), spec["rdma_stack_lock_wait_s"])
             return found
         found["changed"] = bool(rollback.changes)
         if applying and rollback.changes:

@@ -20,7 +20,7 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     if mode == "read":
         return {"private_key": "" if dry else node.read_key(host, who)}
     if mode == "prove":
-        return prove(host, who, params["peer"], dry)
+        return prove_login(host, who, params["peer"], dry)
     if mode == "apply":
         if params["state"] == "absent":
             return apply.result(apply.leave(host, who, dry))
@@ -34,7 +34,7 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     return {"changed": True, "changes": ["key pair " + who.key], "public_key": public}
 
 
-def prove(host: Host, who: node.Account, peer: str, dry: bool) -> Dict[str, Any]:
+def prove_login(host: Host, who: node.Account, peer: str, dry: bool) -> Dict[str, Any]:
     fault = None if dry else node.login(host, who, peer)
     if fault is not None:
         raise RailwrightError("%s cannot log into %s: %s" % (who.name, peer, fault))

@@ -15,10 +15,10 @@ from ..observe.facts import observe_summary
 from ..observe.nics import ancestors_connection_address
 from ..plan.package_steps import downloads, needs_proof, package_steps
 from ..plan.plan import Plan, make_plan
-from ..plan.selection import Left, cut_plan
+from ..plan.selection import SkippedChange, cut_plan
 from ..spec.model import Spec
 from ..types import as_dicts, change_as_dict
-from .containers import look
+from .containers import inspect_container_access
 from .gpudirect import explain, needed_source
 
 
@@ -37,7 +37,8 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
 READING: Dict[str, Callable[[Host, Spec, Dict[str, Any]], Dict[str, Any]]] = {
     "explain": lambda host, spec, _params: {"explanation": explain(host, spec)},
     "source": lambda host, spec, _params: {"source": needed_source(host, spec)},
-    "container": lambda host, spec, params: {"container": look(host, spec, params["image"], ancestors_connection_address(host))},
+    "container": lambda host, spec, params: {
+        "container": inspect_container_access(host, spec, params["image"], ancestors_connection_address(host))},
 }
 
 
@@ -75,7 +76,7 @@ def change(host: Host, spec: Spec, params: Dict[str, Any], *, applying: bool) ->
                 remaining=[change_as_dict(item) for item in applied.remaining])
 
 
-def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[Left]) -> Dict[str, Any]:
+def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[SkippedChange]) -> Dict[str, Any]:
     """``only`` tells the steps after a cut plan to keep to it; a whole plan has none."""
     result: Dict[str, Any] = {"left": [item.as_dict() for item in left]}
     if params["only"] is not None or params["consented_only"]:
@@ -83,7 +84,7 @@ def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[Left]) -> Dict
     return result
 
 
-def without_left(applied: Applied, left: Sequence[Left]) -> Applied:
+def without_left(applied: Applied, left: Sequence[SkippedChange]) -> Applied:
     """An apply looks at the whole node again; what its plan left out has not come to light by it."""
     known = [item.change.key for item in left]
     return applied._replace(remaining=tuple(change for change in applied.remaining if change.key not in known),

@@ -96,7 +96,7 @@ def _take(host: Host, wanted: Lease, force: bool, look: bool, seen: Optional[Lea
     if held is None and look and not host.exists(PATH):
         return Taken(wanted, False, None)
     if not force or held != seen:  # another one took it over in the same moment
-        raise RailwrightError(refusal(held))
+        raise RailwrightError(lease_refusal(held))
     if held is not None and held.step == BEGUN:
         wanted = wanted._replace(step=BEGUN)  # what the other one changed is still to be proved
         text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
@@ -112,7 +112,7 @@ def begin(host: Host, held: Lease) -> Taken:
     return Taken(now, True, None)
 
 
-def refusal(held: Optional[Lease]) -> str:
+def lease_refusal(held: Optional[Lease]) -> str:
     if held is None:
         return "%s is there and is no lease of an upgrade; look at it, then remove it or take the node over (--take-over)" % PATH
     return ("the node is being upgraded by %s (%s); go on there with railwright upgrade --resume, or take the node over here with "

@@ -89,7 +89,7 @@ def rows(value: Any) -> List[Dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def listed(value: Any) -> List[Any]:
+def list_or_empty(value: Any) -> List[Any]:
     """A list; [] for what is none."""
     return value if isinstance(value, list) else []
 

@@ -15,7 +15,7 @@ def numbers(version: Optional[str]) -> Tuple[int, ...]:
     return tuple(int(part) for part in found.group(0).split(".")) if found else ()
 
 
-def spoken(words: Sequence[str]) -> str:
+def join_names(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``; of more than four only the first ones by name."""
     names = [str(word) for word in words]
     if len(names) > 4:

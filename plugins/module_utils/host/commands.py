@@ -45,8 +45,8 @@ def sum_of(host: Host, path: str) -> Optional[str]:
 
 
 def check_brought(host: Host, file: str, artifact: str, sha256: str) -> None:
-    """The file that was brought to the node is the one that somebody vouches for. Raises RailwrightError where it is not."""
+    """The file that was brought to the node is the one that somebody pins. Raises RailwrightError where it is not."""
     found = sum_of(host, file)
     if found != sha256:
-        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue vouches for; it is not used" % (
+        raise RailwrightError("%s has the sha256 %s and not %s, which the inventory or the catalogue pins; it is not used" % (
             artifact, found or "nothing (it cannot be read)", sha256))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The half of ``Host`` that changes files: replace in one step, keep byte for byte, put back.
+"""The half of ``Host`` that changes files: replace in one step, keep byte for byte, restored.
 
 A file that is replaced keeps its owner, its ACL and other extended attributes, its SELinux
 label among them; one that is new gets the label that the node's policy wants.
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A file as it is, byte for byte: what it takes to put it back. ``content`` is None for a link that leads nowhere.
+    """A file as it is, byte for byte: what it takes to restore it. ``content`` is None for a link that leads nowhere.
 
     ``attributes`` is None in what a version kept that did not look at them.
     """
@@ -65,7 +65,7 @@ class Writer:
 
     def snapshot(self, path: str) -> Optional[Snapshot]:
         """A regular file as it is, or None when there is none. Raises OSError where ``read`` would shrug:
-        a file that cannot be read whole cannot be put back, so it must not be touched."""
+        a file that cannot be read whole cannot be restored, so it must not be touched."""
         full = self.path(path)
         link = os.readlink(full) if os.path.islink(full) else None
         try:

@@ -14,7 +14,7 @@ rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..observe.traffic_counters import ETHTOOL, Watched
-from ..rules.comparisons import Where, unreadable, verdict
+from ..rules.comparisons import VerdictSubject, unreadable, verdict
 from ..types import Verdict
 
 # Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
@@ -81,7 +81,9 @@ def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def judge_deltas(where: Where, before: Mapping[str, Any], after: Mapping[str, Any], faults: Tuple[str, ...] = FAULTS) -> List[Verdict]:
+def judge_deltas(
+    where: VerdictSubject, before: Mapping[str, Any], after: Mapping[str, Any], faults: Tuple[str, ...] = FAULTS
+) -> List[Verdict]:
     """One verdict for the faults and one for the suspects of a port.
 
     A counter that the driver does not have is not in ``before``; one that it has and will not tell is None there.
@@ -124,7 +126,7 @@ def traffic(before: Mapping[str, Any], after: Mapping[str, Any]) -> Traffic:
                    {name: now["missing"] for name, now in after["interfaces"].items()})
 
 
-def judge_traffic(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> List[Verdict]:
+def judge_traffic(where: VerdictSubject, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> List[Verdict]:
     """``lossless``: the priorities that the site's profile pauses instead of dropping."""
     verdicts = [_lossless(where, port, peer, lossless, found)]
     if port.soft:
@@ -137,7 +139,7 @@ def judge_traffic(where: Where, port: Watched, peer: str, lossless: Sequence[int
     return verdicts + [_cnp(where, found.hca), _ecn(where, found.hca)]
 
 
-def _lossless(where: Where, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> Verdict:
+def _lossless(where: VerdictSubject, port: Watched, peer: str, lossless: Sequence[int], found: Traffic) -> Verdict:
     """No packet of the lossless priority was lost, here or on the way."""
     names = SOFT_SEQUENCE if port.soft else SEQUENCE + RETRANSMITTED
     hca = found.hca
@@ -174,7 +176,7 @@ def _lossless(where: Where, port: Watched, peer: str, lossless: Sequence[int], f
     return verdict(LOSSLESS, where, "pass", expected, "none lost", message + ("; left out: " + "; ".join(left) if left else ""))
 
 
-def _pause(where: Where, lossless: Sequence[int], grown: Growth, missing: str) -> Verdict:
+def _pause(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missing: str) -> Verdict:
     """Pauses belong on the lossless priorities, where they are how nothing gets lost; anywhere else they stop what may be dropped."""
     own = [str(priority) for priority in lossless]
     places = [str(priority) for priority in range(8)] + [GLOBAL]
@@ -200,7 +202,7 @@ def _pause(where: Where, lossless: Sequence[int], grown: Growth, missing: str) -
     return verdict(PAUSE, where, "pass", expected, text, "pauses on the lossless priority are how nothing gets lost")
 
 
-def _storm(where: Where, lossless: Sequence[int], grown: Growth, missing: str, seconds: float) -> Verdict:
+def _storm(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missing: str, seconds: float) -> Verdict:
     """A pause that does not end takes the whole fabric with it, hop by hop."""
     expected = "no pause of %d ms" % STORM_MS
     if grown.by.get(STORM_ERROR):
@@ -237,7 +239,7 @@ def _storm(where: Where, lossless: Sequence[int], grown: Growth, missing: str, s
     return verdict(STORM, where, "pass", expected, "paused %.2f %% of the time at most" % (100 * share), "over %.0f s%s" % (seconds, left))
 
 
-def _cnp(where: Where, hca: Growth) -> Verdict:
+def _cnp(where: VerdictSubject, hca: Growth) -> Verdict:
     """Marks are answered with CNPs, and CNPs are heeded: either end alone leaves congestion to PFC."""
     expected = "every mark answered, every CNP heeded"
     marked, sent, handled, ignored = (hca.by.get(name) for name in CONGESTION)
@@ -259,7 +261,7 @@ def _cnp(where: Where, hca: Growth) -> Verdict:
     return verdict(CNP, where, "pass", expected, text, "marks and CNPs were answered")
 
 
-def _ecn(where: Where, hca: Growth) -> Verdict:
+def _ecn(where: VerdictSubject, hca: Growth) -> Verdict:
     """A figure only: a mark is congestion, no fault."""
     if MARKED not in hca.by:
         why = _backwards([MARKED]).lstrip("; ") if MARKED in hca.backwards else "the driver has no counter of marked packets"

@@ -12,7 +12,7 @@ from typing import Any, List, Optional, Sequence
 
 from ..host.host import Host
 from ..observe.tcp_ports import listening
-from ..rules.comparisons import Where, number, verdict
+from ..rules.comparisons import VerdictSubject, number_text, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
@@ -48,8 +48,8 @@ def missing_in(text: str, path: str) -> Optional[str]:
     return None
 
 
-def where_of(node: str, pair: Pair) -> Where:
-    return Where(node, pair.hca, pair.port, "GPU %s and %s" % (pair.gpu, pair.rail))
+def where_of(node: str, pair: Pair) -> VerdictSubject:
+    return VerdictSubject(node, pair.hca, pair.port, "GPU %s and %s" % (pair.gpu, pair.rail))
 
 
 def _judged(node: str, pair: Pair, minimum: Optional[float], found: Optional[float], why: str) -> Verdict:
@@ -57,10 +57,10 @@ def _judged(node: str, pair: Pair, minimum: Optional[float], found: Optional[flo
     if found is None:
         return verdict(CHECK, where, "fail", "traffic from GPU memory" if minimum is None else minimum, None, "%s: %s" % (TOOLS[TEST], why))
     if minimum is None:
-        text = "%s Gb/s from GPU memory; no minimum in the inventory (%s)" % (number(found), KEY)
+        text = "%s Gb/s from GPU memory; no minimum in the inventory (%s)" % (number_text(found), KEY)
         return verdict(CHECK, where, "pass", "traffic from GPU memory", found, text)
-    status, side = ("pass", "") if found >= minimum else ("fail", ", below %s" % number(minimum))
-    return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s" % (number(found), side))
+    status, side = ("pass", "") if found >= minimum else ("fail", ", below %s" % number_text(minimum))
+    return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s" % (number_text(found), side))
 
 
 def command(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int, server: Optional[str] = None) -> List[str]:

@@ -11,8 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ..formats.outside import mapping, read_json
 from ..formats.outside import number as number_of
-from ..rules.comparisons import Where, at_least, at_most, verdict
-from ..rules.comparisons import number as number_text
+from ..rules.comparisons import VerdictSubject, at_least, at_most, number_text, verdict
 from ..types import Verdict
 
 TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
@@ -239,8 +238,8 @@ class Limits(NamedTuple):
     sources: Mapping[str, str]
 
 
-def where_of(node: str, test: Measurement, peer: str) -> Where:
-    return Where(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
+def where_of(node: str, test: Measurement, peer: str) -> VerdictSubject:
+    return VerdictSubject(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
 
 
 def judge_figure(node: str, peer: str, test: Measurement, limits: Limits, found: Optional[float], why: str) -> Verdict:

@@ -15,11 +15,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
 from ..formats import sysfs_values
-from ..formats.outside import is_digits, json_object, listed, rows, whole
+from ..formats.outside import is_digits, json_object, list_or_empty, rows, whole
 from ..host.host import Host
 from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched, snapshot
-from ..rules.comparisons import Where, verdict
+from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from . import counter_verdicts
 from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
@@ -108,7 +108,7 @@ def _why_not(host: Host, test: Measurement, taken: Sequence[int]) -> Optional[st
 
 def _not_started(node: str, peer: str, test: Measurement, why: str) -> Verdict:
     expected = "%s on port %d" % (TOOLS[test.name], test.tcp_port)
-    where = Where(node, test.hca, test.port, "%s for %s" % (test.rail, peer))
+    where = VerdictSubject(node, test.hca, test.port, "%s for %s" % (test.rail, peer))
     return verdict("perftest.server", where, "fail", expected, None, why)
 
 
@@ -182,7 +182,7 @@ def stop(
         if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
             continue
         after = snapshot(host, port, COUNTERS)
-        where = Where(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+        where = VerdictSubject(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
         verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
         found = counter_verdicts.traffic(before, after)
         figures.append(counter_verdicts.figures(port, peer, found))
@@ -200,7 +200,7 @@ def stop_servers(host: Host) -> int:
         pid = whole(item.get("pid"), 0, 1 << 22)  # the kernel's own limit
         if pid is None or "started" not in item:
             continue
-        server = Server(pid, str(item["started"]), [str(part) for part in listed(item.get("argv"))])
+        server = Server(pid, str(item["started"]), [str(part) for part in list_or_empty(item.get("argv"))])
         if server.pid > 1 and is_ours(host, server):
             host.signal_group(server.pid, signal.SIGTERM)
             ended += 1

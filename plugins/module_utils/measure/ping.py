@@ -19,7 +19,7 @@ NO_PING = "ping is not installed (package iputils-ping or iputils)"
 Probe = Mapping[str, Any]
 
 
-def look(host: Host, probes: Sequence[Probe], rails: Sequence[Mapping[str, Any]], count: int, wait: int) -> Dict[str, Any]:
+def ping_probes(host: Host, probes: Sequence[Probe], rails: Sequence[Mapping[str, Any]], count: int, wait: int) -> Dict[str, Any]:
     """An answer for every probe, and one for every rail (name, netdev, address), in their order."""
     pings = ping_all(host, probes, count, wait)
     failed = [(probe, ping) for probe, ping in zip(probes, pings) if unanswered(ping)]

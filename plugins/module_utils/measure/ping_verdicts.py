@@ -10,7 +10,7 @@ address, so that an answer over another rail is none.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..rules.comparisons import Where, verdict
+from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 
 HEADERS = {4: 28, 6: 48}  # IP header and ICMP header
@@ -76,7 +76,7 @@ def judge_probe(node: str, ping: Mapping[str, Any], cause: Optional[str] = None,
 
     ``cause``: what is known to be wrong with one of the two ends. Then that is the finding, and this path was not measured.
     """
-    where = Where(node, ping["hca"], ping["port"], "%s to %s" % (ping["rail"], ping["peer"]))
+    where = VerdictSubject(node, ping["hca"], ping["port"], "%s to %s" % (ping["rail"], ping["peer"]))
     size = payload(ping["mtu"], ping["address"])
     least = min(size, payload(ETHERNET_MTU, ping["address"]))
     expected = "%d bytes unfragmented" % size

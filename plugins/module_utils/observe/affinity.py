@@ -40,10 +40,10 @@ def affinity(host: Host, identity: Identity) -> List[Dict[str, Any]]:
     """
     # A machine with one NUMA node, or a kernel that knows none, says -1 for every device.
     one_node = len([name for name in host.listdir(NODES) if re.match(r"node\d+\Z", name)]) <= 1
-    hcas = [(hca, place_of(host, hca.pci)) for hca in identity.hcas if hca.pci is not None]
+    hcas = [(hca, pci_place(host, hca.pci)) for hca in identity.hcas if hca.pci is not None]
     rows: List[Dict[str, Any]] = []
     for gpu in sorted(identity.gpus, key=lambda item: item.pci):
-        mine = place_of(host, gpu.pci)
+        mine = pci_place(host, gpu.pci)
         found = [(hca, path_class(mine, place, single_node=one_node)) for hca, place in hcas]
         best = nearest(path for _hca, path in found)
         rows += [{"gpu": gpu.pci, "hca": hca.name, "port": port, "path": path, "near": path is not None and path == best}
@@ -57,7 +57,7 @@ def nearest(paths: Any) -> Optional[str]:
     return min(known, key=CLASSES.index) if known else None
 
 
-def place_of(host: Host, address: Optional[str]) -> Place:
+def pci_place(host: Host, address: Optional[str]) -> Place:
     """From the link of a function: ../../../devices/pci0000:16/0000:16:01.0/0000:18:00.0."""
     known = pci_address(address)
     link = host.readlink(PCI_DEVICES + known) if known is not None else None

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object, json_value, listed, mapping
+from ..formats.outside import json_object, json_value, list_or_empty, mapping
 from ..host.host import Host
 from .devices import attribute
 
@@ -80,7 +80,7 @@ def _runtime(host: Host, name: str) -> Optional[Runtime]:
     if not isinstance(version, str) or not _NUMBERS.match(version):
         return Runtime(name, found.group(1))
     return Runtime(name, found.group(1), version, tuple(sorted(map(str, mapping(told.get("Runtimes"))))),
-                   tuple(map(str, listed(told.get("CDISpecDirs")))))
+                   tuple(map(str, list_or_empty(told.get("CDISpecDirs")))))
 
 
 def observe_toolkit(host: Host) -> Optional[Toolkit]:
@@ -144,7 +144,7 @@ def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Di
     config = told[0].get("Config") if isinstance(told, list) and told and isinstance(told[0], dict) else None
     if not isinstance(config, dict):
         return None
-    pairs = [str(item).partition("=") for item in listed(config.get("Env"))]
+    pairs = [str(item).partition("=") for item in list_or_empty(config.get("Env"))]
     return {
         "env": {name: value for name, _equals, value in pairs},
         "labels": {str(name): str(value) for name, value in mapping(config.get("Labels")).items()},

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import listed, mapping, read_json, rows, whole
+from ..formats.outside import list_or_empty, mapping, read_json, rows, whole
 
 LIST = ("nft", "-j", "list", "ruleset")
 FAMILIES = ("ip", "ip6", "inet")
@@ -75,7 +75,7 @@ def _objects(text: str) -> Optional[Objects]:
         return None
     pairs = [next(iter(item.items()), ("", None)) for item in rows(items)]
     known = [(kind, value) for kind, value in pairs if isinstance(value, dict)]
-    sets = {(str(value.get("family")), str(value.get("table")), str(value.get("name"))): listed(value.get("elem"))
+    sets = {(str(value.get("family")), str(value.get("table")), str(value.get("name"))): list_or_empty(value.get("elem"))
             for kind, value in known if kind in ("set", "map")}
     return Objects(tuple(value for kind, value in known if kind == "chain"), tuple(value for kind, value in known if kind == "rule"), sets)
 
@@ -102,7 +102,7 @@ def _rules(item: Mapping[str, Any], objects: Objects) -> List[Rule]:
     place = (str(item.get("family")), str(item.get("table")))
     conditions: List[Condition] = []
     cases: List[Tuple[List[Condition], List[str]]] = []
-    for expression in listed(item.get("expr")):
+    for expression in list_or_empty(item.get("expr")):
         kind, value = next(iter(expression.items())) if isinstance(expression, dict) and expression else ("", None)
         if kind == "match" and isinstance(value, dict):
             conditions += _match(value, place, objects)

@@ -144,7 +144,7 @@ class Unfinished(NamedTuple):
         return bool(self.packages) or self.journal
 
 
-def held(host: Host, identity: Identity, names: Sequence[str]) -> Tuple[Hold, ...]:
+def held_packages(host: Host, identity: Identity, names: Sequence[str]) -> Tuple[Hold, ...]:
     """Those of ``names`` that somebody else than railwright holds."""
     manager = identity.platform.package_manager
     if manager == "apt":

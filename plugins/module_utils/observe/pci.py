@@ -37,7 +37,7 @@ ACS_BITS = ((0x01, "SrcValid"), (0x02, "TransBlk"), (0x04, "ReqRedir"), (0x08, "
 class Express(NamedTuple):
     """The PCI Express capability. Sizes in bytes; None where a field holds a reserved code."""
 
-    control: int  # DevCtl as it is, for who wants to put it back
+    control: int  # DevCtl as it is, so that it can be restored
     max_payload: Optional[int]
     max_read_request: Optional[int]
     relaxed_ordering: bool

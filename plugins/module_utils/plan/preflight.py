@@ -83,7 +83,7 @@ def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> Li
 
 
 def preflight_warnings(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
-    """What a person should know and nobody has to mend first."""
+    """What a person should know and nobody has to fix first."""
     found: List[Problem] = []
     if evidence.synchronised is False:
         found.append(Problem(AREA, "clock", "is not synchronised (timedatectl: NTPSynchronized=no); set up chrony or systemd-timesyncd"))

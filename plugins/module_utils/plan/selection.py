@@ -20,7 +20,7 @@ MODULE_OPTIONS = "/etc/modprobe.d/"
 OWN_UNITS = "railwright-"  # no package brings them
 
 
-class Left(NamedTuple):
+class SkippedChange(NamedTuple):
     """A change that is not made, and why. ``cause`` is NOT_ASKED, CONSENT or NEEDS; then ``needs`` is the key of what it builds on."""
 
     change: Change
@@ -36,21 +36,21 @@ class Left(NamedTuple):
 
 def cut_plan(
     host: Host, plan: Plan, consent: Sequence[str], only: Optional[Sequence[str]] = None, *, consented_only: bool = False
-) -> Tuple[Plan, Tuple[Left, ...]]:
+) -> Tuple[Plan, Tuple[SkippedChange, ...]]:
     """The plan with what is wanted (``only``: change keys; None means all), and what is left out of it."""
     kept: List[Change] = []
-    left: List[Left] = []
+    left: List[SkippedChange] = []
     for change in plan.changes:
         if only is not None and change.key not in only:
-            left.append(Left(change, NOT_ASKED, "not asked for"))
+            left.append(SkippedChange(change, NOT_ASKED, "not asked for"))
         elif consented_only and needs_consent(change.disruption, consent):
-            left.append(Left(change, CONSENT, "needs consent to " + change.disruption))
+            left.append(SkippedChange(change, CONSENT, "needs consent to " + change.disruption))
         else:
             first = next((item.change for item in left if builds_on(host, change, item.change)), None)
             if first is None:
                 kept.append(change)
             else:
-                left.append(Left(change, NEEDS, "needs %s first, which is left out" % first.key, first.key))
+                left.append(SkippedChange(change, NEEDS, "needs %s first, which is left out" % first.key, first.key))
     return plan._replace(changes=tuple(kept)), tuple(left)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from ..areas.erdma.dkms import archive_of, directory
 from ..areas.erdma.driver_choice import DKMS
 from ..areas.erdma.erdma import desired, observe
-from ..catalogue.artifacts import NCCL_RELEASE, download_url, find, located, mirrored, pinned
+from ..catalogue.artifacts import NCCL_RELEASE, download_url, find_artifact, located, mirrored, pinned
 from ..catalogue.drivers import compute_capability, driver_fits, minimum_driver
 from ..catalogue.libnccl import cuda_for_driver, wanted_cuda
 from ..catalogue.mpi import hpcx_artifact
@@ -187,13 +187,13 @@ def _cuda_of_wheel(spec: Spec, toolkit: Optional[Dict[str, Any]], driver: Option
 
 def _artifact(spec: Spec, name: str, version: str) -> Tuple[Optional[str], str]:
     """(URL, sha256). The catalogue's checksum is of its own release only, and a wheel's URL too: it is made of the wheel."""
-    artifact = find(name)
+    artifact = find_artifact(name)
     if artifact is None:
         raise RailwrightError("no %s is known; allowed: nccl_install source, or another cuda_version" % name)
     same = version == artifact.version
     sha256 = pinned(artifact, spec, version)
     if sha256 is None:
-        raise RailwrightError("nobody here vouches for %s %s: set rdma_artifact_pins.%s to its sha256" % (name, version, name))
+        raise RailwrightError("%s %s is not pinned here: set rdma_artifact_pins.%s to its sha256" % (name, version, name))
     url = download_url(artifact, spec, version) if same or name == "nccl-source" else None
     return url, sha256
 
@@ -243,7 +243,7 @@ def wanted_hpcx(host: Host, spec: Spec, identity: Identity) -> Optional[Hpcx]:
     version = spec["mpi_version"] or artifact.version
     sha256 = pinned(artifact, spec, version)
     if sha256 is None:
-        raise RailwrightError("nobody here vouches for %s %s: set rdma_artifact_pins.%s to its sha256" % (
+        raise RailwrightError("%s %s is not pinned here: set rdma_artifact_pins.%s to its sha256" % (
             artifact.name, version, artifact.name))
     url = None if spec["mpi_archive"] is not None else mirrored(located(artifact, version), spec["artifact_mirror"])
     file = "%s/hpcx/%s-%s.tbz" % (CACHE, artifact.name, version)
@@ -268,7 +268,7 @@ class ErdmaDriver(Installer):
             raise RailwrightError("%s %s holds no source of the driver in a layout that is known (%s beside %s); it holds %s. Its own "
                                   "installer is not run: run it yourself and set erdma_driver: auto, or use the public source" % (
                                       self.release.artifact, self.release.version, NEEDED[0], " or ".join(SCRIPTS),
-                                      listed(self.host, work + "/unpacked")))
+                                      archive_contents(self.host, work + "/unpacked")))
         return found, {"name": "erdma"}
 
 
@@ -282,7 +282,7 @@ def wanted_erdma_driver(host: Host, spec: Spec, identity: Identity) -> Optional[
     if source is None or source.version != choice.version:  # what DKMS has from an earlier apply has its source already
         return None
     if source.sha256 is None:
-        raise RailwrightError("nobody here vouches for %s: set rdma_artifact_pins.%s to its sha256" % (source.url, source.artifact))
+        raise RailwrightError("%s is not pinned here: set rdma_artifact_pins.%s to its sha256" % (source.url, source.artifact))
     return ErdmaDriver(host, Release(
         source.version, directory(source.version), source.artifact, source.url, source.sha256, archive_of(source),
         plain_name(identity.hostname)))
@@ -305,7 +305,7 @@ def directories(host: Host, path: str) -> List[str]:
     return [full for full in ["%s/%s" % (path, name) for name in names] if host.readlink(full) is None and host.listdir(full)]
 
 
-def listed(host: Host, root: str) -> str:
+def archive_contents(host: Host, root: str) -> str:
     """What the archive holds, two levels deep, bounded."""
     names: List[str] = []
     for path in [root] + directories(host, root):

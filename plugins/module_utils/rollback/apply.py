@@ -22,7 +22,7 @@ class Done(NamedTuple):
 
     restore_point: str
     notes: Tuple[str, ...]
-    unconfirmed: str  # the run that the node takes back unless it is confirmed
+    unconfirmed: str  # the run that the node reverts unless it is confirmed
 
 
 def carry_out(
@@ -52,19 +52,19 @@ def undo_points(host: Host, undone: Sequence[Point], journal: Journal, force: Se
                 undo(host, entry, journal)
             except (OSError, RailwrightError) as error:
                 if not (doubtful or not entry["done"] or entry["change"] in force):
-                    raise RailwrightError("%s: %s" % (entry["change"], words(error))) from error
-                notes.append("not undone: %s: %s" % (entry["change"], words(error)))
+                    raise RailwrightError("%s: %s" % (entry["change"], failure_text(error))) from error
+                notes.append("not undone: %s: %s" % (entry["change"], failure_text(error)))
     for entry in refreshes:
         run_one(host, journal, entry, entry["argv"], ())
     return notes
 
 
-def words(error: Exception) -> str:
+def failure_text(error: Exception) -> str:
     return "%s: %s" % (error.filename, error.strerror) if isinstance(error, OSError) else str(error)
 
 
 def undo(host: Host, entry: Dict[str, Any], journal: Journal) -> None:
-    """One effect taken back, in the journal before it happens: what undoes this again is the effect itself."""
+    """One effect reverted, in the journal before it happens: what undoes this again is the effect itself."""
     kind, path, disruption = entry["kind"], entry["path"], entry.get("disruption", "none")
     if kind == "run":
         for index, argv in enumerate(entry["undo"]):  # "true": without an undo it would count as a refresh
@@ -116,7 +116,7 @@ def put_packages_back(host: Host, rollback: Rollback, journal: Journal, manager:
         changed = changed_names(record["before"]["versions"], observe_packages(host, manager)["versions"])
         end = "Files and values are as they were before this rollback; packages are %s" % (
             "half changed: %s. A new rollback goes on from there" % ", ".join(changed) if changed else "untouched")
-        fail(host, journal, "the packages could not be put back: %s" % error, end)
+        fail(host, journal, "the packages could not be restored: %s" % error, end)
     finally:
         write_document(host, record_path(journal.run_id), dict(record, after=observe_packages(host, manager)))
     return ["packages are back; %s" % text for text in troubles]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages as they were: every one before and after a package step is written down beside the journals, and a rollback puts them back.
+"""Packages as they were: every one before and after a package step is written down beside the journals, and a rollback restores them.
 
 ``/var/lib/railwright/restore/<run>/packages.json``: ``before`` is on disk before the step begins,
 ``after`` when it has ended, well or not. Where the controller died in between there is no ``after``:
@@ -28,7 +28,7 @@ from ..types import Change, Identity, heaviest
 RPM_QUERY = ("rpm", "-qa", "--qf", "%{NAME}.%{ARCH} %|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\n")
 RPM_SECONDS = 120.0
 APT_MARKS = "/var/lib/apt/extended_states"
-MANAGERS = {"apt": "debian", "dnf": "redhat"}  # those whose packages can be put back, and whose order of versions it is
+MANAGERS = {"apt": "debian", "dnf": "redhat"}  # those whose packages can be restored, and whose order of versions it is
 APT_OPTIONS = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")  # as ansible.builtin.apt has it
 TRANSACTION_SECONDS = 7200.0  # DKMS builds modules in it
 UPDATE_SECONDS = 900.0
@@ -217,11 +217,11 @@ def names_for(rows: Sequence[Row], manager: str) -> Names:
     return Names(tuple(install), tuple(remove), wanted)
 
 
-def prove(host: Host, identity: Identity, names: Names, files: Sequence[Change], wait: float) -> None:
+def dry_run_rollback(host: Host, identity: Identity, names: Names, files: Sequence[Change], wait: float) -> None:
     """``files``: changes whose ops put the files of repositories back. Raises RailwrightError with one line; downloads what comes."""
     manager = identity.platform.package_manager
     if manager not in MANAGERS:
-        raise RailwrightError("packages of %s cannot be put back%s" % (manager, NEVER_MORE))
+        raise RailwrightError("packages of %s cannot be restored%s" % (manager, NEVER_MORE))
     wait_for_locks(host, manager, wait)
     # The repositories are those of the files that come back: they need no keys that were not trusted then.
     case = Case(identity, (), (), tuple(files), {}, ())

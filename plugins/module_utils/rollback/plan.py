@@ -25,7 +25,7 @@ from .packages import MANAGERS, Row, changed_names, left_by, observe_packages, p
 
 PACKAGES = "packages"  # ``force`` of this leaves all packages as they are
 REPOSITORY_PLACES = tuple(DEFINITIONS.values()) + tuple(KEYRINGS.values()) + (PREFERENCES, "/etc/apt/sources.list", VERSIONLOCK["dnf"][0])
-WITHOUT_EFFECT = (journal.ROLLED_BACK, journal.TAKEN_BACK)  # what these held was undone when they ended
+WITHOUT_EFFECT = (journal.ROLLED_BACK, journal.REVERTED)  # what these held was undone when they ended
 DOUBTFUL = (journal.APPLYING, journal.INTERRUPTED, journal.INCOMPLETE)  # cut off, or undone in part: an effect may be there or not
 FILES = ("write", "remove")
 Told = Tuple[Optional[str], Optional[str]]  # for code, and for people; both are None of what is not there
@@ -101,14 +101,14 @@ def targets(undone: Sequence[Point]) -> List[Target]:
 
 
 def told(kept: Optional[Snapshot]) -> Told:
-    """The digest of a file; and digest, size and mode, never the content: a file that is put back may hold secrets."""
+    """The digest of a file; and digest, size and mode, never the content: a file that is restored may hold secrets."""
     if kept is None or kept.content is None:
         return None, None
     found = digest(kept.content)
     return found, "%d bytes, mode %04o, sha256 %s" % (len(kept.content), kept.mode, (found or "")[:12])
 
 
-class Found(NamedTuple):
+class TargetState(NamedTuple):
     """A target as it is on the node."""
 
     now: Optional[str]
@@ -116,17 +116,17 @@ class Found(NamedTuple):
     trouble: Optional[str]
 
 
-def look(host: Host, target: Target) -> Found:
+def inspect_target(host: Host, target: Target) -> TargetState:
     if target.kind == "value":
         line = host.line(target.path)
-        return Found(line, line, None)
+        return TargetState(line, line, None)
     try:
-        return Found(*told(host.snapshot(target.path)), trouble=None)
+        return TargetState(*told(host.snapshot(target.path)), trouble=None)
     except OSError as error:
-        return Found(None, None, "%s: it could not be kept, so it is not touched" % error.strerror)
+        return TargetState(None, None, "%s: it could not be kept, so it is not touched" % error.strerror)
 
 
-def judge(host: Host, target: Target, found: Found, force: Sequence[str]) -> Optional[Problem]:
+def judge(host: Host, target: Target, found: TargetState, force: Sequence[str]) -> Optional[Problem]:
     """Somebody else's change since: not what the runs left, and not what is to come back either."""
     if found.trouble is not None:
         return Problem(target.area, target.path, found.trouble)
@@ -137,7 +137,7 @@ def judge(host: Host, target: Target, found: Found, force: Sequence[str]) -> Opt
     when = host.mtime(target.path) if target.kind == "file" else None
     changed = "" if when is None else time.strftime(" at %Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     return Problem(target.area, target.path, "was changed%s by somebody else than run %s, which touched it last: it is %s, and would "
-                   "become %s. To put it back all the same: --force %s" % (
+                   "become %s. To restore it all the same: --force %s" % (
                        changed, target.run, found.words or "absent", target.words or "absent", target.path))
 
 
@@ -164,8 +164,8 @@ def runs(history: Sequence[Point], now: Dict[str, str]) -> List[Dict[str, Any]]:
 
 
 def waits(history: Sequence[Point]) -> List[Problem]:
-    """What nobody has confirmed yet is its own node's to take back, and nothing is put below it."""
-    text = "waits for its confirmation; without it the node takes it back by itself. Try again then"
+    """What nobody has confirmed yet is its own node's to revert, and nothing is put below it."""
+    text = "waits for its confirmation; without it the node reverts it by itself. Try again then"
     return [Problem("confirm", "run " + point.base, text)
             for point in history if point.document.get("state") == journal.UNCONFIRMED]
 
@@ -190,7 +190,7 @@ def plan_rollback(host: Host, identity: Identity, run: str, force: Sequence[str]
     undone = effective(chosen)
     if not chosen:
         return Rollback(run, False, (), (), (), (), (), ())
-    judged = [(target, look(host, target)) for target in targets(undone)]
+    judged = [(target, inspect_target(host, target)) for target in targets(undone)]
     found = [judge(host, target, seen, force) for target, seen in judged]
     problems = waits(history) + [problem for problem in found if problem is not None]
     rows, more, notes = _packages(host, identity, undone, history, force)
@@ -204,7 +204,7 @@ def plan_rollback(host: Host, identity: Identity, run: str, force: Sequence[str]
     changes += [row_change(row, identity.platform.package_manager) for row in rows]
     changes += [Change(key.partition(": ")[0], key.partition(": ")[2], "in effect", "as before", "reboot",
                        "what it undoes is in effect since a reboot", document_path(undone[0].name), ()) for key in reboots]
-    gone = ["%s is not there any more, so nothing is put back" % target.path for target, seen in judged
+    gone = ["%s is not there any more, so nothing is restored" % target.path for target, seen in judged
             if target.kind == "value" and seen.now is None]
     return Rollback(run, True, tuple(undone), tuple(rows), tuple(changes), tuple(problems + more), tuple(gone + notes), reboots)
 
@@ -219,14 +219,14 @@ def _packages(
     if PACKAGES in force:
         return [], [], ["packages stay as they are, as --force packages asks"]
     if manager not in MANAGERS:
-        text = "packages of %s cannot be put back; to leave them as they are: --force packages" % manager
+        text = "packages of %s cannot be restored; to leave them as they are: --force packages" % manager
         return [], [Problem("packages", manager, text)], []
     now = observe_packages(host, manager)
     found = [(row, stays(row, identity.kernel)) for row in package_rows(undone, history, now["versions"]) if row.differs]
     rows = [row for row in (row._replace(wanted=" ".join(sorted({*row.wanted.split(), *kept}))) for row, kept in found) if row.differs]
     foreign = [row for row in rows if row.foreign and row.name not in force]
     problems = [Problem("packages", "package " + row.name,
-                        "was changed by somebody else than run %s: it is %s, that run left %s, and it would become %s. To put it back all "
+                        "was changed by somebody else than run %s: it is %s, that run left %s, and it would become %s. To restore it all "
                         "the same: --force %s" % (row.run, row.now or "absent", row.left or "absent", row.wanted or "absent", row.name))
                 for row in foreign]
     held = [row for row in rows if row.name in now["held"]]
@@ -249,7 +249,7 @@ def reboots_of(host: Host, undone: Sequence[Point]) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, Found]]) -> List[Change]:
+def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, TargetState]]) -> List[Change]:
     """One change of the plan for each of the journals', the last first; what is as it was already needs none."""
     grouped: Dict[str, List[Tuple[Point, Dict[str, Any]]]] = {}
     for point in undone:
@@ -277,7 +277,7 @@ def _subject(ops: Sequence[Op]) -> Subject:
     return SETTING._replace(name=last.path.rpartition("/")[2]) if last.kind == "value" else Subject(FILE, last.path)
 
 
-def _words(entry: Dict[str, Any], known: Dict[str, Tuple[Any, Found]]) -> Tuple[str, str]:
+def _words(entry: Dict[str, Any], known: Dict[str, Tuple[Any, TargetState]]) -> Tuple[str, str]:
     if entry["kind"] == "run":
         undo = "; ".join(" ".join(argv) for argv in entry["undo"])
         return (" ".join(entry["argv"]), undo) if undo else ("", "")
@@ -314,5 +314,5 @@ def refused(rollback: Rollback, expected: Optional[Sequence[str]]) -> Optional[s
         return "; ".join("%s: %s: %s" % (item.area, item.subject, item.message) for item in rollback.problems)
     strange = [change.key for change in rollback.changes if expected is not None and change.key not in expected]
     if strange:
-        return "plan diverged: to be put back is now also %s; nothing was changed. Plan again and look at it" % "; ".join(strange)
+        return "plan diverged: to be restored is now also %s; nothing was changed. Plan again and look at it" % "; ".join(strange)
     return None

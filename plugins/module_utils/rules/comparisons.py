@@ -30,7 +30,7 @@ def inspection_of(node: str, spec: Spec, identity: Identity, facts: Mapping[str,
     return Inspection(node, spec, identity, facts, tuple(match_rails(spec, identity)[0]))
 
 
-class Where(NamedTuple):
+class VerdictSubject(NamedTuple):
     """The thing that is judged. ``node`` is '' for the cluster as a whole."""
 
     node: str
@@ -39,25 +39,25 @@ class Where(NamedTuple):
     subject: str
 
 
-def verdict(check: str, where: Where, status: str, expected: Any, found: Any, message: str) -> Verdict:
+def verdict(check: str, where: VerdictSubject, status: str, expected: Any, found: Any, message: str) -> Verdict:
     return Verdict(check, where.node, where.hca, where.port, where.subject, status, expected, found, message)
 
 
-def decided(check: str, where: Where, *rows: Tuple[Any, str, Any, Any, str]) -> Verdict:
+def decided(check: str, where: VerdictSubject, *rows: Tuple[Any, str, Any, Any, str]) -> Verdict:
     """The first row that holds: (whether, status, expected, found, message)."""
     return next(verdict(check, where, *row[1:]) for row in rows if row[0])
 
 
-def no_expectation(check: str, where: Where, key: str, found: Any) -> Verdict:
+def no_expectation(check: str, where: VerdictSubject, key: str, found: Any) -> Verdict:
     """Report what was found; the inventory says nothing to hold it against."""
     return verdict(check, where, "skipped", None, found, "the inventory expects nothing (%s)" % key)
 
 
-def unreadable(check: str, where: Where, expected: Any, what: str) -> Verdict:
+def unreadable(check: str, where: VerdictSubject, expected: Any, what: str) -> Verdict:
     return verdict(check, where, "unknown", expected, None, UNREADABLE % what)
 
 
-def equal(check: str, where: Where, expected: Any, found: Any, key: str, what: str) -> Verdict:
+def equal(check: str, where: VerdictSubject, expected: Any, found: Any, key: str, what: str) -> Verdict:
     """Found must be exactly what ``key`` of the inventory says."""
     if expected is None:
         return no_expectation(check, where, key, found)
@@ -68,17 +68,17 @@ def equal(check: str, where: Where, expected: Any, found: Any, key: str, what: s
     return verdict(check, where, "fail", expected, found, "%s is %s, not %s" % (what, found, expected))
 
 
-def at_least(check: str, where: Where, floor: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
+def at_least(check: str, where: VerdictSubject, floor: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     """Found must not be below the floor; better than asked is no fault."""
     return _bounded(check, where, floor, found, key, what, "below", lambda bound, value: value >= bound)
 
 
-def at_most(check: str, where: Where, ceiling: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
+def at_most(check: str, where: VerdictSubject, ceiling: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     return _bounded(check, where, ceiling, found, key, what, "above", lambda bound, value: value <= bound)
 
 
 def _bounded(
-    check: str, where: Where, bound: Optional[float], found: Optional[float], key: str, what: str, beyond: str,
+    check: str, where: VerdictSubject, bound: Optional[float], found: Optional[float], key: str, what: str, beyond: str,
     holds: Callable[[float, float], bool],
 ) -> Verdict:
     if bound is None:
@@ -86,11 +86,11 @@ def _bounded(
     if found is None:
         return unreadable(check, where, bound, what)
     if holds(bound, found):
-        return verdict(check, where, "pass", bound, found, "%s is %s" % (what, number(found)))
-    return verdict(check, where, "fail", bound, found, "%s is %s, %s %s" % (what, number(found), beyond, number(bound)))
+        return verdict(check, where, "pass", bound, found, "%s is %s" % (what, number_text(found)))
+    return verdict(check, where, "fail", bound, found, "%s is %s, %s %s" % (what, number_text(found), beyond, number_text(bound)))
 
 
-def number(value: Any) -> str:
+def number_text(value: Any) -> str:
     """400 for 400.0, 2.5 for 2.5: as a person writes it."""
     return "%g" % value if isinstance(value, float) else str(value)
 

@@ -20,7 +20,7 @@ README and tags of nv_peer_memory; for eRDMA the runbook of alibabacloud-erdma-c
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.text import numbers, spoken
+from ..formats.text import join_names, numbers
 
 # Versions at which the paths to GPU memory begin and end.
 DMABUF_KERNEL = (5, 12)  # first with ib_umem_dmabuf, and mlx5_ib the first driver that used it
@@ -85,7 +85,7 @@ class Choice(NamedTuple):
     problem: Optional[str] = None  # the inventory asks for a path that cannot work here
 
 
-def choose(evidence: Evidence, wanted: str = AUTO) -> Choice:
+def choose_path(evidence: Evidence, wanted: str = AUTO) -> Choice:
     """The path for one node. ``wanted``: the inventory's gpudirect_path."""
     nothing = _nothing_to_connect(evidence)
     if nothing is not None:
@@ -118,7 +118,7 @@ def _nothing_to_connect(evidence: Evidence) -> Optional[str]:
     if not evidence.hcas:
         return "this node has no RDMA device"
     if all(hca.driver in SOFTWARE for hca in evidence.hcas):
-        return "the RDMA devices are software (%s): the CPU copies, no device reads GPU memory" % spoken(
+        return "the RDMA devices are software (%s): the CPU copies, no device reads GPU memory" % join_names(
             sorted({str(hca.driver) for hca in evidence.hcas}))
     return None
 
@@ -147,7 +147,7 @@ def _against(path: str, evidence: Evidence) -> List[Refusal]:
                              "DOCA-OFED and MLNX_OFED have it" % (evidence.stack or "kernel's own")))
     foreign = sorted({str(hca.driver) for hca in evidence.hcas if hca.driver not in MLX5 + MLX4 + ERDMA})
     if foreign:
-        found.append(Refusal(path, "driver %s does not use OFED's peer memory" % spoken(foreign)))
+        found.append(Refusal(path, "driver %s does not use OFED's peer memory" % join_names(foreign)))
     return found
 
 
@@ -187,14 +187,14 @@ def _hca_side(evidence: Evidence) -> List[Refusal]:
     found = []
     refusing = [hca.name for hca in evidence.hcas if hca.dmabuf is False]
     if refusing:
-        found.append(Refusal(DMABUF, "%s cannot register dma-buf by its own answer (ibv_reg_dmabuf_mr)" % spoken(refusing)))
+        found.append(Refusal(DMABUF, "%s cannot register dma-buf by its own answer (ibv_reg_dmabuf_mr)" % join_names(refusing)))
     old = [hca.name for hca in evidence.hcas if hca.driver in MLX4 and hca.dmabuf is None]
     if old:
-        found.append(Refusal(DMABUF, "%s is older than ConnectX-4: its driver mlx4_ib has no dma-buf" % spoken(old)))
+        found.append(Refusal(DMABUF, "%s is older than ConnectX-4: its driver mlx4_ib has no dma-buf" % join_names(old)))
     others = [hca for hca in evidence.hcas if hca.dmabuf is None and hca.driver not in MLX5 + MLX4]
     if others:
         found.append(Refusal(DMABUF, "whether driver %s registers dma-buf differs by version: only %s can tell, and %s not been asked" % (
-            spoken(sorted({str(hca.driver) for hca in others})), spoken([hca.name for hca in others]),
+            join_names(sorted({str(hca.driver) for hca in others})), join_names([hca.name for hca in others]),
             "has" if len(others) == 1 else "have"), False))
     return found
 
@@ -215,7 +215,7 @@ def _others(found: Dict[str, List[Refusal]], chosen: str) -> Tuple[Refusal, ...]
 
 def _reason(path: str, evidence: Evidence, found: Mapping[str, Sequence[Refusal]]) -> str:
     """Why this one, in a sentence."""
-    names = spoken([hca.name for hca in evidence.hcas])
+    names = join_names([hca.name for hca in evidence.hcas])
     if path == DMABUF:
         asked = all(hca.dmabuf for hca in evidence.hcas) and evidence.cuda_dmabuf is True
         proof = "the HCAs and CUDA were asked and support it" if asked else "by their versions; validate asks the HCAs and CUDA"

@@ -42,12 +42,12 @@ def selected(value: str, identity: Identity, addresses: Mapping[Tuple[str, int],
     for hca in identity.hcas:
         for port in hca.ports:
             rail = (hca.name, port) in addresses  # one HCA may have ports of both kinds, and the layer is its first one's
-            if listed(value, hca, port) and (rail or hca.link_layer != "InfiniBand"):
+            if names_port(value, hca, port) and (rail or hca.link_layer != "InfiniBand"):
                 found.append(GidPort(hca.name, port, addresses.get((hca.name, port))))
     return tuple(found)
 
 
-def listed(value: str, hca: Hca, port: int) -> bool:
+def names_port(value: str, hca: Hca, port: int) -> bool:
     """Whether NCCL takes a port: ``mlx5`` is a beginning, ``=mlx5_0:1`` a name with a port, ``^`` turns it round (src/misc/utils.cc)."""
     negated = value.startswith("^")
     names = value[1:] if negated else value

@@ -33,7 +33,7 @@ class Packets(NamedTuple):
         return "ipv6" if self.sources and ":" in self.sources[0] else "ipv4"
 
 
-class Fate(NamedTuple):
+class FilterResult(NamedTuple):
     status: str  # open, closed, unknown
     by: str  # the rule or policy that stops it, or that cannot be judged
 
@@ -81,7 +81,7 @@ def covered(wanted: Sequence[Span], given: Sequence[Span]) -> str:
     return YES if whole and some else PART if some else NO
 
 
-def fate(chains: Sequence[Mapping[str, Any]], packets: Packets) -> Fate:
+def fate(chains: Sequence[Mapping[str, Any]], packets: Packets) -> FilterResult:
     """What becomes of the packets in all base chains together; the chain that stops them first is named."""
     doubts: List[str] = []
     for chain in chains:
@@ -91,22 +91,22 @@ def fate(chains: Sequence[Mapping[str, Any]], packets: Packets) -> Fate:
                 return found
             if found.status == UNKNOWN:
                 doubts.append(found.by)
-    return Fate(UNKNOWN, doubts[0]) if doubts else Fate(OPEN, "")
+    return FilterResult(UNKNOWN, doubts[0]) if doubts else FilterResult(OPEN, "")
 
 
 def applies(chain: Mapping[str, Any], packets: Packets) -> bool:
     return {"ip": "ipv4", "ip6": "ipv6"}.get(chain["family"], packets.family) == packets.family
 
 
-def fate_in(base: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], packets: Packets) -> Fate:
+def fate_in(base: Mapping[str, Any], chains: Sequence[Mapping[str, Any]], packets: Packets) -> FilterResult:
     same = {chain["chain"]: chain for chain in chains if (chain["family"], chain["table"]) == (base["family"], base["table"])}
     walk = _Walk(same, packets)
     left = walk.chain(base["chain"], YES)
     if base["policy"] == "drop" and left != NO:
         walk.stop(left, "policy drop of %s %s %s" % (base["family"], base["table"], base["chain"]))
     if walk.closed:
-        return Fate(CLOSED, walk.closed)
-    return Fate(UNKNOWN, walk.doubt) if walk.doubt else Fate(OPEN, "")
+        return FilterResult(CLOSED, walk.closed)
+    return FilterResult(UNKNOWN, walk.doubt) if walk.doubt else FilterResult(OPEN, "")
 
 
 class _Walk:

@@ -8,7 +8,7 @@ import re
 from typing import List, NamedTuple, Sequence, Tuple
 
 from ..host.host import Host
-from .model import Seen, last_line
+from .model import NodeState, last_line
 
 SECONDS = 120.0
 NOT_YET = 75  # EX_TEMPFAIL of sysexits.h
@@ -23,44 +23,44 @@ class Commands(NamedTuple):
     undrain: Tuple[str, ...]
 
 
-def words(command: Sequence[str], node: str, reason: str) -> Tuple[str, ...]:
+def command_for_node(command: Sequence[str], node: str, reason: str) -> Tuple[str, ...]:
     """The command for this node. One pass, so that a name that holds ``{reason}`` stays what it is."""
     values = {"node": node, "reason": reason}
     return tuple(_PLACE.sub(lambda match: values[match.group(1)], word) for word in command)
 
 
-def look(host: Host, commands: Commands, names: Sequence[str], reason: str, begun: bool) -> List[Seen]:
+def inspect_nodes(host: Host, commands: Commands, names: Sequence[str], reason: str, begun: bool) -> List[NodeState]:
     """Whether work runs on the nodes. Whether new work may come only who has ``begun`` to drain knows: till then it is assumed."""
     return [_ask(host, commands, name, reason, begun) for name in names]
 
 
-def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Run again by a resumed upgrade: the command must allow that."""
     ordered = [_order(host, commands.drain, name, reason, "upgrade_drain_command") for name in names]
     return [_ask(host, commands, seen.node, reason, True) if seen.message is None else seen for seen in ordered], bool(names)
 
 
-def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     return [_order(host, commands.undrain, name, reason, "upgrade_undrain_command") for name in names], bool(names)
 
 
-def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> Seen:
+def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str) -> NodeState:
     """Available; unknown, and what was wrong, where the command failed."""
-    answer = host.run(words(command, name, reason), SECONDS)
+    answer = host.run(command_for_node(command, name, reason), SECONDS)
     if answer.ok:
-        return Seen("command", name, "available")
+        return NodeState("command", name, "available")
     said = "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
-    return Seen("command", name, "unknown", message=said)
+    return NodeState("command", name, "unknown", message=said)
 
 
-def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -> Seen:
-    answer = host.run(words(commands.drained, name, reason), SECONDS)
+def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -> NodeState:
+    answer = host.run(command_for_node(commands.drained, name, reason), SECONDS)
     if answer.rc not in (0, NOT_YET):
         message = "upgrade_drained_command ended with %d for %s; allowed: 0 (empty), %d (not yet). It said: %s" % (
             answer.rc, name, NOT_YET, last_line(answer.out, answer.err))
-        return Seen("command", name, "unknown", message=message)
+        return NodeState("command", name, "unknown", message=message)
     empty = answer.ok
     holders = () if empty else (last_line(answer.out, answer.err),)
     if not closed:
-        return Seen("command", name, "available", (), holders, empty=empty)
-    return Seen("command", name, "drained" if empty else "draining", (), holders, reason, "us", closed=True, empty=empty)
+        return NodeState("command", name, "available", (), holders, empty=empty)
+    return NodeState("command", name, "drained" if empty else "draining", (), holders, reason, "us", closed=True, empty=empty)

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import mapping, read_json, rows
 from ..host.host import Host, Result
-from .model import SECONDS, SchedulerError, Seen, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
+from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
 
 TRIES = 4  # of a patch that met another writer
 NOTE = "railwright/drained"  # annotation of a node: the reason of our cordon
@@ -63,7 +63,7 @@ def parse_nodes(text: str) -> Dict[str, Node]:
 
 
 def parse_pods(text: str) -> List[Pod]:
-    """What holds a node: not what has ended, not the kubelet's own pods, not those of a DaemonSet, which would be put back at once."""
+    """What holds a node: not what has ended, not the kubelet's own pods, not those of a DaemonSet, which would come again at once."""
     found: List[Pod] = []
     for item in _items(text, "pods"):
         meta = _part(item, "metadata")
@@ -90,14 +90,14 @@ def _part(item: Dict[str, Any], name: str) -> Dict[str, Any]:
     return mapping(item.get(name))
 
 
-def judge(node: Node, pods: Sequence[Pod]) -> Seen:
+def judge(node: Node, pods: Sequence[Pod]) -> NodeState:
     """The node in words that all schedulers share. ``pods`` are those that hold it."""
     empty = not pods
     state = state_of(down=not node.ready, closed=node.closed, empty=empty)
     by = None if not node.closed and node.ready else "us" if node.closed and is_given_back(node.note) else "other"
     reason = node.note or ("cordoned" if node.closed else None if node.ready else "not Ready")
     raw = ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.closed else "")
-    return Seen("kubernetes", node.name, state, tuple(pod.path for pod in pods), tuple(_words(pod) for pod in pods),
+    return NodeState("kubernetes", node.name, state, tuple(pod.path for pod in pods), tuple(_words(pod) for pod in pods),
                 reason, by, None, raw, node.closed, empty)
 
 
@@ -111,14 +111,14 @@ def _words(pod: Pod) -> str:
     return "pod %s (%s) %s" % (pod.path, "of a " + pod.kind if pod.kind else "without a controller", why)
 
 
-def look(host: Host, names: Sequence[str]) -> List[Seen]:
+def inspect_nodes(host: Host, names: Sequence[str]) -> List[NodeState]:
     """Every node, in the order of ``names``. Pods are asked for where the node is closed: what runs on the others decides nothing."""
     nodes = _nodes(host)
     return [judge(nodes[name], _pods(host, name) if nodes[name].closed else []) if name in nodes else not_there("kubernetes", name, nodes)
             for name in names]
 
 
-def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Cordon, and ask for the eviction of what may be evicted. Asked again, it goes on where it stands."""
     nodes = _nodes(host)
     refused: Dict[str, str] = {}
@@ -132,7 +132,7 @@ def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bo
                 continue
             changed = True
         changed = _evict_all(host, _pods(host, name), refused, name) or changed
-    return [item._replace(message=refused.get(item.node, item.message)) for item in look(host, names)], changed
+    return [item._replace(message=refused.get(item.node, item.message)) for item in inspect_nodes(host, names)], changed
 
 
 def _wanted_note(node: Node, reason: str) -> Optional[str]:
@@ -142,7 +142,7 @@ def _wanted_note(node: Node, reason: str) -> Optional[str]:
     return reason if node.ready else reason + WAS_DOWN
 
 
-def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Let pods come again to what this very run has cordoned; a node that is not Ready waits until it is.
 
     Where somebody else has lifted the cordon its note goes: the next cordon would be taken for ours.
@@ -150,7 +150,7 @@ def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], 
     orders = {
         name: partial(_patch, host, node, closed=False, note=None) for name, node in _nodes(host).items()
         if name in names and is_of_run(node.note, reason) and (not node.closed or (node.ready and is_given_back(node.note)))}
-    return carry_out(orders, lambda: look(host, names))
+    return carry_out(orders, lambda: inspect_nodes(host, names))
 
 
 def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optional[str]:

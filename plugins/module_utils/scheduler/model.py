@@ -32,7 +32,7 @@ class SchedulerAway(SchedulerError):
     """It may be back in a moment: it restarts, or its backup takes over."""
 
 
-class Seen(NamedTuple):
+class NodeState(NamedTuple):
     """One node as its scheduler has it."""
 
     scheduler: str
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         return self.closed and self.empty
 
 
-def as_dict(seen: Seen) -> Dict[str, Any]:
+def as_dict(seen: NodeState) -> Dict[str, Any]:
     return dict(seen._asdict(), jobs=list(seen.jobs[:KEPT]), holders=list(seen.holders[:KEPT]), done=seen.done)
 
 
@@ -101,15 +101,15 @@ def ask(host: Host, scheduler: str, argv: Sequence[str], what: str, away: Patter
     raise (SchedulerAway if is_away else SchedulerError)("%s failed: %s" % (what, last_line(answer.out, answer.err)))
 
 
-def not_there(scheduler: str, name: str, nodes: Mapping[str, Any]) -> Seen:
+def not_there(scheduler: str, name: str, nodes: Mapping[str, Any]) -> NodeState:
     message = "%s has no node %s; it has %s. Set upgrade_node_name to the node's name there, or upgrade_scheduler: none" % (
         scheduler.capitalize(), name, first_of(sorted(nodes), 5) or "none at all")
-    return Seen(scheduler, name, "unknown", message=message)
+    return NodeState(scheduler, name, "unknown", message=message)
 
 
 def carry_out(
-    orders: Mapping[str, Callable[[], Optional[str]]], look: Callable[[], Sequence[Seen]]
-) -> Tuple[List[Seen], bool]:
+    orders: Mapping[str, Callable[[], Optional[str]]], look: Callable[[], Sequence[NodeState]]
+) -> Tuple[List[NodeState], bool]:
     """One order a node, each with its own answer (None, or why it was refused); then what has come of it, and whether one was taken."""
     refused = {name: orders[name]() for name in sorted(orders)}
     changed = any(said is None for said in refused.values())

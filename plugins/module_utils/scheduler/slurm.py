@@ -10,7 +10,7 @@ from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..host.host import Host
-from .model import SECONDS, SchedulerError, Seen, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
+from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
 
 LIMIT = 65536  # names; Slurm's own MAX_SLURM_NODES is of this order, and a range of a damaged line must not fill memory
 SHOWN = 200  # letters of a bad line in a message
@@ -134,7 +134,7 @@ def parse_jobs(text: str) -> List[Job]:
     return jobs
 
 
-def judge(node: Node, jobs: Sequence[Job]) -> Seen:
+def judge(node: Node, jobs: Sequence[Job]) -> NodeState:
     """The node in words that all schedulers share. Empty only where both say so, the node's state and the queue.
 
     A suspended job leaves its node IDLE, and a queue may hide the jobs of others (PrivateData).
@@ -144,20 +144,20 @@ def judge(node: Node, jobs: Sequence[Job]) -> Seen:
     closed = any(word in _CLOSED for word in node.words)
     down = not node.responds or any(word in _DOWN for word in node.words)
     state = "unknown" if node.words[:1] == ("UNKNOWN",) else state_of(down=down, closed=closed, empty=empty)
-    return Seen(
+    return NodeState(
         "slurm", node.name, state, tuple(job.id for job in held),
         tuple("job %s of %s (%s)" % (job.id, job.user, job.state) for job in held),
         node.reason if closed or state == "down" else None, whose(node.reason) if closed else "other" if state == "down" else None,
         None, node.raw, closed, empty)
 
 
-def look(host: Host, names: Sequence[str]) -> List[Seen]:
+def inspect_nodes(host: Host, names: Sequence[str]) -> List[NodeState]:
     """Every node, in the order of ``names``; one that Slurm does not have is unknown, with a message."""
     nodes, jobs = _ask(host)
     return [judge(nodes[name], jobs) if name in nodes else not_there("slurm", name, nodes) for name in names]
 
 
-def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Keep new jobs from the nodes; with it, whether anything was changed. What others have drained keeps their reason.
 
     A node that is down is drained as well, or a job could start as soon as it comes back; the reason that it has stays, so that nobody
@@ -166,7 +166,7 @@ def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bo
     nodes, jobs = _ask(host)
     wanted = {name: _drain_reason(nodes[name], jobs, reason) for name in names if name in nodes}
     orders = {name: partial(_update, host, name, "State=DRAIN", "Reason=" + text) for name, text in wanted.items() if text is not None}
-    return carry_out(orders, lambda: look(host, names))
+    return carry_out(orders, lambda: inspect_nodes(host, names))
 
 
 def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]:
@@ -179,12 +179,12 @@ def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]
     return reason
 
 
-def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[Seen], bool]:
+def undrain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Let jobs come again to what this very run has drained; a node that does not answer is not touched: it would be down at once."""
     nodes, _jobs = _ask(host)
     ours = [name for name in names if name in nodes and "DRAIN" in nodes[name].words and is_of_run(nodes[name].reason, reason)]
     orders = {name: partial(_update, host, name, "State=RESUME") for name in ours if nodes[name].responds}
-    return carry_out(orders, lambda: look(host, names))
+    return carry_out(orders, lambda: inspect_nodes(host, names))
 
 
 def _update(host: Host, name: str, *settings: str) -> Optional[str]:

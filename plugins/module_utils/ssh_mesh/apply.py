@@ -2,7 +2,7 @@
 """Make the node's files of the ssh mesh what they should be, or take all of them away; in check mode only say what would happen.
 
 sshd's own configuration is left as it is: the key is authorized in the file that sshd reads for the user anyway. The client's is tried with
-``ssh -G`` and put back when ssh does not take it, since a fault there would break every ssh of the node.
+``ssh -G`` and restored when ssh does not take it, since a fault there would break every ssh of the node.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
@@ -48,7 +48,7 @@ def apply(host: Host, who: node.Account, wanted: Wanted, dry: bool) -> List[Step
         answer = host.run(("ssh", "-G", wanted.members[0].names[0]))
         if not answer.ok:
             host.restore(texts.CLIENT, client_before)
-            raise RailwrightError("ssh does not take %s, it was put back: %s" % (texts.CLIENT, answer.err.strip()))
+            raise RailwrightError("ssh does not take %s, it was restored: %s" % (texts.CLIENT, answer.err.strip()))
     return steps
 
 

@@ -158,7 +158,7 @@ def read_authorized(host: Host, who: Account, path: str) -> str:
     try:
         return "" if kept is None or kept.content is None else kept.content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RailwrightError("%s is not UTF-8 text; mend it first" % path) from error
+        raise RailwrightError("%s is not UTF-8 text; fix it first" % path) from error
 
 
 def generate(host: Host, who: Account, generation: int, serial: int) -> str:

@@ -91,7 +91,7 @@ CONFIRM = {
 }
 PLAN = {
     **LINES, "plan": [CHANGE], "problems": [PROBLEM], "before": Map(DATA), "after": Map(DATA), "reboot_needed": [str],
-    "erdma": maybe({"mode": TEXT, "letter": TEXT}), "remaining": [CHANGE], "only?": [str], "confirm?": CONFIRM, "taken_back?": [str],
+    "erdma": maybe({"mode": TEXT, "letter": TEXT}), "remaining": [CHANGE], "only?": [str], "confirm?": CONFIRM, "reverted?": [str],
     "restore_point": str,
     "left": [{"key": str, "what": str, "area": str, "disruption": DISRUPTION, "cause": str, "reason": str, "needs": str}],
     "packages": {"manager": str, "steps": [STEP], "needed": bool, "downloads": [{"url": str, "dest": BROUGHT, "checksum": str}]},
@@ -99,7 +99,7 @@ PLAN = {
 CONFIRMED = {"confirm": {**CONFIRM, "state": str}, "restore_point": TEXT}
 ROLLBACK = {
     "plan": [CHANGE], "problems": [PROBLEM], "notes": [str], "reboot_needed": [str], "known": bool, "restore_points": [Map(DATA)],
-    "undone": [str], "to": str, "restore_point?": str, "confirm?": CONFIRM, "taken_back?": [str],
+    "undone": [str], "to": str, "restore_point?": str, "confirm?": CONFIRM, "reverted?": [str],
 }
 RECORD = {"record": Either(Text("", "nothing"), RUN)}
 LEASE = maybe({"run": str, "controller": str, "user": str, "since": str, "step": str})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_modes
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
     address_of_gid,
     hca_facts,
@@ -29,12 +29,12 @@ CLUSTER = "cluster"
 def judge_cluster(nodes: Nodes, missing: Sequence[str]) -> list[Verdict]:
     """Agreement among the judged nodes; ``missing`` names the nodes of the inventory that gave no facts."""
     verdicts = [
-        verdict("cluster.node", Where(name, None, None, name), "unknown", "an answer", None,
+        verdict("cluster.node", VerdictSubject(name, None, None, name), "unknown", "an answer", None,
                 "no facts from this node: nothing about it was judged")
         for name in sorted(missing)]
     if len(nodes) < 2:
         why = f"{len(nodes)} node answered: nothing to compare"
-        return [*verdicts, verdict("cluster.agreement", Where("", None, None, CLUSTER), "skipped", None, len(nodes), why)]
+        return [*verdicts, verdict("cluster.agreement", VerdictSubject("", None, None, CLUSTER), "skipped", None, len(nodes), why)]
     for subject, alike in sorted(_alike(nodes).items()):
         verdicts.extend(agree("cluster.stack", subject, _each(alike, _stack), "RDMA stack"))
         verdicts.extend(agree("cluster.kernel", subject, _each(alike, _kernel), "kernel", same_kernel_line))
@@ -97,12 +97,12 @@ def agree(
     check: str, subject: str, values: Mapping[str, Any], what: str, near: Callable[[Any, Any], bool] | None = None
 ) -> list[Verdict]:
     """One pass when all are equal, one verdict per odd node against a majority, one for all without a majority."""
-    where = Where("", None, None, subject)
+    where = VerdictSubject("", None, None, subject)
     known = {node: value for node, value in values.items() if value is not None}
     if not known:  # Soft-RoCE has no firmware: nothing to compare is not the same as one node that keeps silent
         return [verdict(check, where, "skipped", None, None, f"no node tells: {what}")]
     verdicts = [
-        verdict(check, Where(node, None, None, subject), "unknown", None, None, f"{what} cannot be read on this node")
+        verdict(check, VerdictSubject(node, None, None, subject), "unknown", None, None, f"{what} cannot be read on this node")
         for node in sorted(values) if values[node] is None]
     if len(known) < 2:
         if not verdicts:
@@ -121,7 +121,7 @@ def agree(
         text = str(known[node])
         if text != major:
             status = "warn" if near is not None and near(major, text) else "fail"
-            verdicts.append(verdict(check, Where(node, None, None, subject), status, major, text,
+            verdicts.append(verdict(check, VerdictSubject(node, None, None, subject), status, major, text,
                                     f"{what} is {text} here and {major} on {counts[0][1]} of {len(known)} nodes"))
     return verdicts
 
@@ -143,12 +143,12 @@ def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> li
         for value in sorted(set(values[node])):
             owners.setdefault(value, []).append(node)
     verdicts = [
-        verdict(check, Where("", None, None, value), "fail", "one node", ", ".join(nodes),
+        verdict(check, VerdictSubject("", None, None, value), "fail", "one node", ", ".join(nodes),
                 f"{what} {value} is on {' and '.join(nodes)}")
         for value, nodes in sorted(owners.items()) if len(nodes) > 1]
     if verdicts or not owners:
         return verdicts
-    where = Where("", None, None, CLUSTER)
+    where = VerdictSubject("", None, None, CLUSTER)
     return [verdict(check, where, "pass", "no duplicate", "no duplicate", f"{len(owners)} values, each on one node")]
 
 

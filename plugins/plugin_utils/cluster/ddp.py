@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, number, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 KEY = "ddp_benchmark_min_samples_per_s"
@@ -18,14 +18,14 @@ Collected = Mapping[str, Mapping[str, Any] | None]
 
 
 def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) -> list[Verdict]:
-    where = Where("", None, None, "training on %d ranks of %d node%s (%s)" % (
+    where = VerdictSubject("", None, None, "training on %d ranks of %d node%s (%s)" % (
         plan["world_size"], len(plan["hosts"]), "" if len(plan["hosts"]) == 1 else "s", plan["backend"]))
     result = result_of(plan, collected)
     return [_complete(plan, collected, result, where), _values(plan, collected, result, where), _speed(result, where, minimum),
             _versions(plan, collected, where)]
 
 
-def document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any]:
+def ddp_document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any]:
     """The form of docs/bench.md; figures are None where there is no result."""
     result = result_of(plan, collected) or {}
     steps = result.get("step_ms") or {}
@@ -61,7 +61,7 @@ def _is_figure(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
 
 
-def _complete(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: Where) -> Verdict:
+def _complete(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: VerdictSubject) -> Verdict:
     expected = f"{plan['steps']} steps, and every rank ends well"
     ended = [node for node in plan["hosts"] if (collected.get(node) or {}).get("rc") == 0]
     if result is not None and len(ended) == len(plan["hosts"]):
@@ -70,7 +70,7 @@ def _complete(plan: Mapping[str, Any], collected: Collected, result: dict[str, A
     return verdict("ddp.complete", where, "fail", expected, found, cause(plan, collected))
 
 
-def _values(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: Where) -> Verdict:
+def _values(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any] | None, where: VerdictSubject) -> Verdict:
     expected = "exact sums, parameters and gradients"
     failures = [(node, failure) for node, item in collected.items() for failure in (item or {}).get("failures", ())]
     wrong = [(node, failure) for node, failure in failures if failure["kind"] == "values"]
@@ -86,7 +86,7 @@ def _values(plan: Mapping[str, Any], collected: Collected, result: dict[str, Any
     return verdict("ddp.values", where, "pass", expected, expected, f"{', '.join(CHECKS)} compared on every rank")
 
 
-def _speed(result: dict[str, Any] | None, where: Where, minimum: float | None) -> Verdict:
+def _speed(result: dict[str, Any] | None, where: VerdictSubject, minimum: float | None) -> Verdict:
     if result is None:
         status = "skipped" if minimum is None else "unknown"
         return verdict("ddp.throughput", where, status, minimum, None, "no figure: the job did not end")
@@ -96,10 +96,10 @@ def _speed(result: dict[str, Any] | None, where: Where, minimum: float | None) -
         return verdict("ddp.throughput", where, "skipped", None, found, f"{told}; nothing is expected ({KEY})")
     status = "pass" if found >= minimum else "fail"
     return verdict("ddp.throughput", where, status, minimum, found, "%s; %s %s" % (
-        told, "at least" if status == "pass" else "below", number(float(minimum))))
+        told, "at least" if status == "pass" else "below", number_text(float(minimum))))
 
 
-def _versions(plan: Mapping[str, Any], collected: Collected, where: Where) -> Verdict:
+def _versions(plan: Mapping[str, Any], collected: Collected, where: VerdictSubject) -> Verdict:
     expected = "the same on every rank"
     said = {node: versions_of(collected.get(node)) for node in plan["hosts"]}
     silent = [node for node in plan["hosts"] if len((collected.get(node) or {}).get("ranks", ())) < plan["processes"][node]]

@@ -7,7 +7,7 @@ A node is believed for itself only: which peers it was to log into is the contro
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 CHECK = "ssh.mesh"
@@ -19,12 +19,12 @@ def judge_mesh(peers: Mapping[str, Sequence[str]], answers: Mapping[str, Mapping
     having = [node for node in sorted(peers) if (answer := answers.get(node)) is not None and answer["configured"]]
     silent = [node for node in peers if answers.get(node) is None]
     if not having and not silent:
-        return [verdict(CHECK, Where("", None, None, "ssh mesh"), "skipped", None, None, "no node has an ssh mesh")]
+        return [verdict(CHECK, VerdictSubject("", None, None, "ssh mesh"), "skipped", None, None, "no node has an ssh mesh")]
     return [_judge(node, list(peers[node]), answers.get(node), having) for node in sorted(peers)]
 
 
 def _judge(node: str, peers: list[str], answer: Mapping[str, Any] | None, having: list[str]) -> Verdict:
-    where = Where(node, None, None, "ssh mesh")
+    where = VerdictSubject(node, None, None, "ssh mesh")
     expected = f"logins on {', '.join(peers) or 'its peers'}"
     if answer is None:
         return verdict(CHECK, where, "unknown", expected, None, "the node did not say which nodes it can log into")

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, unanswered
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import netdev_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
@@ -116,7 +116,7 @@ def _duplicates(
 
 def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_mac: Mapping[str, Place]) -> Verdict:
     """The address of a rail belongs to its interface alone."""
-    where = Where(node, rail["hca"], rail["port"], rail["label"])
+    where = VerdictSubject(node, rail["hca"], rail["port"], rail["label"])
     expected = f"{rail['address']} on this node only"
     say = partial(verdict, "rail.duplicate", where)
     if found["dad_failed"]:
@@ -136,7 +136,7 @@ def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_
 def _route(node: str, view: Mapping[str, Any], pings: Sequence[Mapping[str, Any]]) -> Verdict:
     """Where the kernel sends by what nothing binds to an interface: RDMA-CM, and the answers to others' pings."""
     first = pings[0]
-    where = Where(node, first["hca"], first["port"], first["rail"])
+    where = VerdictSubject(node, first["hca"], first["port"], first["rail"])
     expected = f"by {first['netdev']}"
     say = partial(verdict, "rail.route", where)
     if ipaddress.ip_address(first["source"]) not in [address.ip for address in _addresses(view, first["netdev"])]:
@@ -183,13 +183,14 @@ def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> list[Verdi
         expected = f"{rails} each on its own network"
         if item.tie:
             found = "crossed between %s and %s" % places
-            verdicts.append(verdict("rail.swapped", Where("", None, None, rails), "fail", expected, found, _tie(item)))
+            verdicts.append(verdict("rail.swapped", VerdictSubject("", None, None, rails), "fail", expected, found, _tie(item)))
             continue
-        verdicts += [verdict("rail.swapped", Where(node, None, None, rails), "fail", expected, "swapped", _one(nodes[node], node, item))
-                     for node in item.nodes]
+        for node in item.nodes:
+            where = VerdictSubject(node, None, None, rails)
+            verdicts.append(verdict("rail.swapped", where, "fail", expected, "swapped", _one(nodes[node], node, item)))
     for alone in diagnosis.misplaced:
         rail = next(rail for rail in nodes[alone.node]["rails"] if rail["name"] == alone.rail)
-        where = Where(alone.node, rail["hca"], rail["port"], rail["label"])
+        where = VerdictSubject(alone.node, rail["hca"], rail["port"], rail["label"])
         verdicts.append(verdict("rail.segment", where, "fail", f"{alone.rail}'s network", f"{alone.network}'s network",
                                 "%s is cabled to %s's network: it hears %s of other nodes, and no %s" % (
                                     rail["label"], alone.network, alone.network, alone.rail)))
@@ -207,7 +208,7 @@ def _one(view: Mapping[str, Any], node: str, item: Swapped) -> str:
 
 
 def _not_crossed(nodes: Nodes, results: Results) -> Verdict:
-    where = Where("", None, None, CLUSTER)
+    where = VerdictSubject("", None, None, CLUSTER)
     expected = "every rail on its own network"
     names = sorted({ping["name"] for result in results.values() for ping in result["pings"]})
     if len(names) < 2:

@@ -127,7 +127,7 @@ def is_whole(state: Mapping[str, Any], recipe: Mapping[str, Any]) -> bool:
         state["programs"].get(name) == digest for name, digest in found["programs"].items())
 
 
-def choose(planned: Mapping[str, Any], states: Nodes) -> dict[str, Any]:
+def choose_origin(planned: Mapping[str, Any], states: Nodes) -> dict[str, Any]:
     """Who has it, who builds it, who gets it: ``{"origin", "build", "receivers", "programs", "warnings"}``.
 
     A build that is there and whole is never built again; the builder's is the one that counts, else that of the first node which has one.

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, reason
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import FORSAKEN
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 from ..nccl_catalogue.busbw import JUDGED_FROM
@@ -20,7 +20,7 @@ def judge_run(
     parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, key: str = "nccl_tests_min_busbw"
 ) -> list[Verdict]:
     """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
-    where = Where(node, None, None, subject)
+    where = VerdictSubject(node, None, None, subject)
     return [_values(parsed, where), _speed(parsed, where, floor, key)]
 
 
@@ -44,7 +44,7 @@ def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
     return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
 
 
-def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:
+def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
     counts = [half["wrong"] for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
     known = [count for count in counts if count is not None]
     wrong = sum(known) + (parsed["out_of_bounds"] or 0)
@@ -58,7 +58,7 @@ def _values(parsed: Mapping[str, Any], where: Where) -> Verdict:
     return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")
 
 
-def _speed(parsed: Mapping[str, Any], where: Where, floor: float | None, key: str) -> Verdict:
+def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, key: str) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
@@ -123,6 +123,6 @@ def _of_table(line: str) -> bool:
 
 def leftovers(ended: Mapping[str, int]) -> list[Verdict]:
     """A job that ended by itself leaves nothing. What had to be ended is worth a look: it held GPUs."""
-    return [verdict("nccl.leftovers", Where(node, None, None, "processes of the run"), "warn", 0, count,
+    return [verdict("nccl.leftovers", VerdictSubject(node, None, None, "processes of the run"), "warn", 0, count,
                     "%d processes of the run were still there after it and were ended" % count)
             for node, count in sorted(ended.items()) if count]

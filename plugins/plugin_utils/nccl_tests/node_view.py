@@ -6,7 +6,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
 
@@ -37,7 +37,7 @@ def versions(nodes: Sequence[Node], said: Mapping[str, Answer | None]) -> list[V
 
 def _agree(label: str, values: Mapping[str, str | None]) -> Verdict | None:
     """None where no node has the thing at all: other verdicts say that."""
-    where = Where("", None, None, label)
+    where = VerdictSubject("", None, None, label)
     known = {value for value in values.values() if value is not None}
     if not known:
         return None

@@ -89,7 +89,7 @@ def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
     found["problems"] = disagreements(nodes) + [f"{node.name}: {text}" for node in nodes for text in node.seen["problems"]]
     if found["problems"]:
         return found
-    launcher, problems = choose(nodes)
+    launcher, problems = choose_launcher(nodes)
     if launcher is None or problems:
         return dict(found, problems=problems)
     local = launcher.kind == "local"
@@ -140,7 +140,7 @@ def _differing(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} has {masked(value)}" for name, value in sorted(values.items()))
 
 
-def choose(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
+def choose_launcher(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     wanted = nodes[0].wishes["nccl_tests_launcher"]
     if wanted == "local" or (wanted == "auto" and len(nodes) == 1):
         return Launcher("local", None, None), []
@@ -251,7 +251,7 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     if algorithm != "any" and (able is None or name in able) and "NCCL_ALGO" not in conf:
         settings["NCCL_ALGO"] = algorithm
     settings.update({str(key): str(value) for key, value in wishes["nccl_tests_environment"].items()})
-    return launch.environment(settings, "ib" if promised else "", debug_file(run, name))
+    return launch.nccl_environment(settings, "ib" if promised else "", debug_file(run, name))
 
 
 def _base(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:

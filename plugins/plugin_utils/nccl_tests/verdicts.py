@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer, answer_from, no_device
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import how_it_ended, leftovers, why
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions
@@ -58,7 +58,7 @@ def launch_verdicts(run: Run) -> list[Verdict]:
         nodes = [node for node in run.nodes if node.name == start] if plan["kind"] == "local" else list(run.nodes)
         probe = run.probes.get(start)
         wanted = len(nodes) * plan["per_node"]
-        where = Where(start if plan["kind"] == "local" else "", None, None, "%s on %s" % (
+        where = VerdictSubject(start if plan["kind"] == "local" else "", None, None, "%s on %s" % (
             plan["kind"], ", ".join(node.name for node in nodes[:4]) + (" …" if nodes[4:] else "")))
         said = answers_of(probe)
         found.append(_launch(where, start, wanted, probe, said, nodes))
@@ -75,7 +75,7 @@ def _gpu_each(run: Run) -> bool:
 
 
 def _launch(
-    where: Where, start: str, wanted: int, probe: Mapping[str, Any] | None, said: Sequence[Answer], nodes: Sequence[Node]
+    where: VerdictSubject, start: str, wanted: int, probe: Mapping[str, Any] | None, said: Sequence[Answer], nodes: Sequence[Node]
 ) -> Verdict:
     if probe is None:
         return verdict("nccl.launch", where, "fail", wanted, None, f"{start} was lost before it had started the ranks")
@@ -93,7 +93,7 @@ def _launch(
 
 def _devices(node: str, said: Sequence[Answer], wanted: int) -> Verdict:
     """``wanted``: CUDA devices that the ranks of this node need."""
-    where = Where(node, None, None, "CUDA devices")
+    where = VerdictSubject(node, None, None, "CUDA devices")
     counts = [len(item.devices) for item in said]
     error = next((item.error for item in said if item.error is not None), None)
     if not counts or min(counts) == 0:
@@ -143,7 +143,7 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     rc = output["rc"] if output.get("started") else None
     floor, source = job["floors"][start]
     ended = dict(parsed, complete=parsed["complete"] and rc == 0)
-    where = Where(node, None, None, subject)
+    where = VerdictSubject(node, None, None, subject)
     verdicts = [_ended(where, output, ended, log)]
     if output.get("started") and parsed["rows"]:  # else there is nothing more to be said
         verdicts += judge_run(parsed, node, subject, floor, str(source))
@@ -162,7 +162,7 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     return verdicts, record
 
 
-def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) -> list[Verdict]:
+def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: VerdictSubject) -> list[Verdict]:
     plan = run.plan
     near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
@@ -175,7 +175,7 @@ def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Where) 
     return [verdict("nccl.transport", where, status, expected, found, message), *near]
 
 
-def _ended(where: Where, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:
+def _ended(where: VerdictSubject, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:
     rows = f"{len(ended['rows'])} rows"
     if ended["complete"]:
         return verdict("nccl.complete", where, "pass", "a whole run", rows, "the run ended as it should")

@@ -42,7 +42,7 @@ def check_keys(values: Values, _rails: Any, findings: Findings) -> None:
     for role in ("rdma_stack", "cuda", "erdma"):
         url = values.get(role + "_repository_key_url")
         if url is not None and values.get(role + "_repository_fingerprint", "malformed") is None:
-            findings.error(role + "_repository_key_url", url, "names a signing key that nobody vouches for",
+            findings.error(role + "_repository_key_url", url, "names a signing key that is not pinned",
                            f"{role}_repository_fingerprint too: {FORM_WORDS['fingerprint']}")
 
 

@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import nic_parameters
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, FORM_WORDS, FORMS, find, pin_form
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
+    ARTIFACTS,
+    FORM_WORDS,
+    FORMS,
+    find_artifact,
+    pin_form,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 
 from .check_qos import check_buffers, check_custom
@@ -100,7 +106,7 @@ def package_version(path: str, name: Any, value: Any, findings: Findings) -> Any
 
 def artifact_pin(path: str, name: Any, value: Any, findings: Findings) -> Any:
     """Names that the catalogue has, values of the form that each needs."""
-    row = find(name) if isinstance(name, str) else None
+    row = find_artifact(name) if isinstance(name, str) else None
     if row is None:
         hint = did_you_mean(str(name), tuple(row.name for row in ARTIFACTS))
         return findings.error(path, value, f"is no artifact of the catalogue{hint}", "a name that `railwright artifacts` lists")
@@ -134,11 +140,11 @@ def firmware_parameter(path: str, name: Any, value: Any, findings: Findings) -> 
         return findings.error(path, value, f"must be true, false, an integer or a word, not {type_name(value)}", "true, 16, ETH, True(1)")
     if not _is(PARAMETER_VALUE, str(value)):
         return findings.error(path, value, "is not a value of a firmware parameter", "true, false, an integer from 0, or a word like ETH")
-    row = nic_parameters.find(name)
+    row = nic_parameters.find_parameter(name)
     meant = nearest(re.sub(r"_P[1-4]\Z", "_P1", name), nic_parameters.NAMES) if row is None else None
     if meant is not None:
         findings.warning(path, value, f"is no parameter that railwright knows; did you mean {meant}? The NIC decides")
-    if row is not None and not nic_parameters.fits(row, value):
+    if row is not None and not nic_parameters.value_fits(row, value):
         findings.error(path, value, f"is not a value that {name} can have ({row.meaning})", nic_parameters.allowed(row))
     return value
 

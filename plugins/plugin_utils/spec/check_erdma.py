@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import INSTALLER, OPEN, artifact_of
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, find
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, find_artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import erdma_instance, known_types
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from .findings import Findings, some
+from .findings import Findings, join_hosts
 
 Values = Mapping[str, Any]
 Rails = list[dict[str, Any]]
@@ -42,14 +42,14 @@ def check_erdma_driver(values: Values, _rails: Rails, findings: Findings) -> Non
 
 
 def _version(version: str, values: Values, findings: Findings) -> None:
-    row = find(artifact_of(version) or "")
+    row = find_artifact(artifact_of(version) or "")
     own, bought = (", ".join(item.version for item in ARTIFACTS if item.pin == "sha256" and item.name.startswith(name))
                    for name in (OPEN, INSTALLER))  # of which releases the catalogue knows the checksum
     if row is None:
         findings.error("erdma_driver_version", version, "is no release that the catalogue has a source of", f"{own}, or a release of the "
                        f"installer: {bought}, or a newer one with rdma_artifact_pins: {{{INSTALLER}: its sha256}}")
     elif row.version != version and row.name not in values.get("artifact_pins", {}):
-        findings.error("erdma_driver_version", version, "is an archive that nobody here vouches for",
+        findings.error("erdma_driver_version", version, "is an archive that is not pinned here",
                        f"{own}, {bought}, or rdma_artifact_pins: {{{row.name}: its sha256}} too")
 
 
@@ -95,5 +95,5 @@ def check_modes(specs: Mapping[str, Spec], findings: Findings) -> None:
         return
     minor, major = sorted((camps[letter] for letter in sorted(camps)), key=len)
     message = "is the mode of %s, but %s is on %s; nodes in default cannot talk RDMA to nodes in compat or ofed" % (
-        some(minor), specs[major[0]]["erdma_mode"], some(major))
+        join_hosts(minor), specs[major[0]]["erdma_mode"], join_hosts(major))
     findings.of(minor[0]).error("erdma_mode", specs[minor[0]]["erdma_mode"], message, "default on all hosts, or compat and ofed")

@@ -21,8 +21,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.torch im
     find_release,
     local_cuda,
     newer,
-    number,
     python_fits,
+    version_numbers,
 )
 
 from .findings import Findings, did_you_mean
@@ -172,23 +172,23 @@ def _check_age(values: Values, findings: Findings) -> None:
     """Nobody maintains what is that old; a new cluster does not begin with it unless somebody says so."""
     torch, python = values[TORCH], values[PYTHON]
     severity, again = ("warning", "") if values["accept_eol"] else ("error", "; rdma_accept_eol: true goes on all the same")
-    if number(torch)[0] < 2:
+    if version_numbers(torch)[0] < 2:
         findings.add(severity, TORCH, torch, "is of a series that PyTorch ended with 1.13.1 in 2022", f"{NEWEST}, or another 2.x{again}")
     elif newer(FIRST_SAFE, torch.partition("+")[0]):
         findings.warning(TORCH, torch, "runs code that lies in a checkpoint which it loads (CVE-2025-32434)", FIRST_SAFE + " or newer")
-    if python is not None and number(python) < number(OLDEST_PYTHON):
+    if python is not None and version_numbers(python) < version_numbers(OLDEST_PYTHON):
         findings.add(severity, PYTHON, python, "gets no security updates any more", f"{OLDEST_PYTHON} or newer{again}")
 
 
 def _check_torch(values: Values, findings: Findings) -> None:
     torch, python, row = values[TORCH], values[PYTHON], find_release(values[TORCH])
-    if row is None and local_cuda(torch) is None and number(torch)[0] >= 2:
+    if row is None and local_cuda(torch) is None and version_numbers(torch)[0] >= 2:
         findings.error(TORCH, torch, "is a release that the catalogue does not have, so which CUDA it is for is not known",
                        f"{', '.join(item.version for item in RELEASES[:6])}, or the build with its CUDA, like {torch}+cu128")
     if row is not None and python is not None and not findings.has_error(PYTHON) and not python_fits(row, python):
         findings.error(PYTHON, python, f"has no wheel of torch {row.version}", "%s to %s" % row.pythons)
-    if row is not None and values["nccl_profile"] == aiacc.PROFILE and local_cuda(torch) is None and not aiacc.fits(row.nccl):
-        fitting = [item.version for item in RELEASES if aiacc.fits(item.nccl)]
+    if row is not None and values["nccl_profile"] == aiacc.PROFILE and local_cuda(torch) is None and not aiacc.fits_nccl(row.nccl):
+        fitting = [item.version for item in RELEASES if aiacc.fits_nccl(item.nccl)]
         findings.error(TORCH, torch, f"brings NCCL {row.nccl}, and AIACC's plugin is for NCCL {aiacc.RANGE}",
                        f"{', '.join(fitting)}, or rdma_nccl_profile erdma-native")
     cuda, driver = cuda_of_torch(torch, "x86_64"), wanted_driver(values)
@@ -213,7 +213,7 @@ def check_aiacc(values: Values, _rails: Any, findings: Findings) -> None:
 
 
 def _check_package(values: Values, findings: Findings) -> None:
-    """Runs last: that nobody vouches for it is said when all else is right. Which of the two a host needs, its system says."""
+    """Runs last: a missing pin is named when all else is right. Which of the two a host needs, its system says."""
     version, key = values["aiacc_version"], "aiacc_archive" if values["aiacc_archive"] is not None else "aiacc_url"
     named = values[key]
     endings = [ending for ending in ("deb", "rpm") if named is None or named.endswith("." + ending)]
@@ -225,7 +225,7 @@ def _check_package(values: Values, findings: Findings) -> None:
         findings.error("aiacc_version", version, "is a release that the catalogue has no place of",
                        f"{', '.join(known)}, or aiacc_url or aiacc_archive too")
     elif not findings.error_count() and not any(name in values["artifact_pins"] for name in names):
-        findings.error("rdma_artifact_pins", None, f"{aiacc.PACKAGE} {version} is not signed, and nobody vouches for it",
+        findings.error("rdma_artifact_pins", None, f"{aiacc.PACKAGE} {version} is not signed and not pinned",
                        "its sha256 as rdma_artifact_pins." + " or rdma_artifact_pins.".join(names))
 
 

@@ -10,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu imp
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Rail, Spec
 
 from .check_erdma import check_modes
-from .findings import Findings, some
+from .findings import Findings, join_hosts
 from .schema import BY_NAME
 
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
@@ -61,7 +61,7 @@ def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> N
         groups = _groups([(host, _one_word(specs[host][BY_NAME[key].field])) for host in hosts])
         for value, minority in groups[1:]:
             findings.of(minority[0]).add(severity, key, value, "is the value on %s, but %s is on %s; %s" % (
-                some(minority), groups[0][0], some(groups[0][1]), why), "one value for all hosts")
+                join_hosts(minority), groups[0][0], join_hosts(groups[0][1]), why), "one value for all hosts")
 
 
 def _one_word(value: Any) -> Any:
@@ -99,16 +99,16 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
         if any(item.key in ("rdma_mtu", "rdma_fabric") for item in findings.items):
             break  # said already, for all rails at once
         findings.of(minority[0]).error(f"rdma_rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
-            name, some(minority), own[0][0], some(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
+            name, join_hosts(minority), own[0][0], join_hosts(own[0][1]), _path_mtus(mtu, own[0][0], fabric)), "one MTU for a rail")
 
 
 def _families(name: str, addressed: Places, findings: Findings) -> bool:
-    """Whether the rail is IPv4 here and IPv6 there, which no gateway mends."""
+    """Whether the rail is IPv4 here and IPv6 there, which no gateway fixes."""
     groups = _groups([(host, f"IPv{ipaddress.ip_interface(rail.address or '').version}") for host, rail in addressed])
     rails = dict(addressed)
     for family, minority in groups[1:]:
         rail = rails[minority[0]]
-        message = f"{name} has an {family} address on {some(minority)}, but {groups[0][0]} on {some(groups[0][1])}"
+        message = f"{name} has an {family} address on {join_hosts(minority)}, but {groups[0][0]} on {join_hosts(groups[0][1])}"
         findings.of(minority[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message, "one address family for a rail")
     return len(groups) > 1
 
@@ -123,7 +123,7 @@ def _subnets(name: str, addressed: Places, findings: Findings) -> None:
             continue  # the most common subnet is the right one, as long as the others have not even a gateway
         other, others = groups[0] if number else groups[1]
         rail = rails[without[0]]
-        message = f"{name} is in {subnet} on {some(without)}, but in {other} on {some(others)}, and has no gateway"
+        message = f"{name} is in {subnet} on {join_hosts(without)}, but in {other} on {join_hosts(others)}, and has no gateway"
         findings.of(without[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message,
                                       f"an address in {other}, or a gateway")
 
@@ -142,7 +142,7 @@ def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
     groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
     for names, minority in groups[1:]:
         findings.of(minority[0]).warning("rdma_rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
-            some(minority), some(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
+            join_hosts(minority), join_hosts(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
 
 
 def _upgrades(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:

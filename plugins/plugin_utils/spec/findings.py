@@ -66,7 +66,7 @@ def did_you_mean(word: str, candidates: Sequence[str]) -> str:
     return f"; did you mean {found}?" if found is not None else ""
 
 
-def some(hosts: Sequence[str]) -> str:
+def join_hosts(hosts: Sequence[str]) -> str:
     """``n1, n2, n3 and 397 more``."""
     more = len(hosts) - SHOWN
     return ", ".join(hosts[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -189,7 +189,7 @@ AI_ENVIRONMENT = (
         "choice: Miniconda's terms are for the site to accept, Miniforge has none of that kind", pattern=PATH, form=PATH_FORM,
         example="/srv/railwright/Miniforge3.sh"),
     Key("ai_environment_conda_installer_sha256", "str", None, "conda: its checksum.",
-        "choice: nothing is run as root that nobody vouches for", pattern=r"^[0-9a-f]{64}$", form="64 lower case hexadecimal digits",
+        "choice: nothing is run as root that is not pinned", pattern=r"^[0-9a-f]{64}$", form="64 lower case hexadecimal digits",
         example="0" * 64),
     Key("ai_environment_conda_explicit", "str", None,
         "conda: the packages as a file on the controller, as conda list --explicit --sha256 writes it: @EXPLICIT and a URL with its "

@@ -75,7 +75,7 @@ SITE = (
         "artifacts` lists what it must hold.", "choice: air-gapped sites need one place to name", pattern=URL, form=URL_FORM,
         example="http://mirror.example.com/railwright"),
     Key("rdma_artifact_pins", "dict", {},
-        "Checksums and fingerprints that the operator vouches for, {artifact: sha256 or fingerprint}. An artifact whose pin in the "
+        "Checksums and fingerprints that the operator pins, {artifact: sha256 or fingerprint}. An artifact whose pin in the "
         "catalogue is operator is refused until it is named here.", "choice: a hash that nobody here computed or read is not written down",
         example={"nv_peer_mem": "0" * 64}),
     Key("rdma_reboot_timeout_s", "int", 1200, "How long apply waits for a node that it rebooted.",

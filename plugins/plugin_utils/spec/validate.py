@@ -33,7 +33,7 @@ DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "
 
 
 def _overrides(values: Values, _rails: Rails, findings: Findings) -> None:
-    """Of NCCL's variables, against the QoS profile; put back as text."""
+    """Of NCCL's variables, against the QoS profile; restored as text."""
     profile = site_profile(values.get("qos_profile", NONE), values.get("qos_custom", {}))
     overrides = check_overrides(values["nccl_overrides"], profile, findings)
     if overrides is not MISSING and isinstance(values, dict):

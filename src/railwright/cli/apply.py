@@ -57,7 +57,7 @@ def _document(host: HostOutcome) -> dict[str, Any]:
     # Every planned change is made or the node fails; of a failed node only what a task reported done is known to be.
     done = set(host.applied)
     changes = [change | {"applied": host.status == "ok" or change.get("key") in done} for change in host.changes]
-    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "taken_back": host.taken_back}
+    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "reverted": host.reverted}
     return {"changes": changes, "problems": host.problems, "notes": host.notes} | left
 
 
@@ -77,7 +77,7 @@ def _show(outcome: RunOutcome, end: Conclusion) -> None:
     show_hosts(outcome.hosts, "restore point on the node")
     show_changes(end.nodes, state=True)
     if outcome.verdicts:
-        verdicts.show(outcome.verdicts, passes=False)
+        verdicts.show_verdicts(outcome.verdicts, passes=False)
     line = change_line(summary["changes"], summary["disruptions"] if not summary["not_applied"] else {})
     for name, host in sorted(outcome.hosts.items()):
         if host.remaining:

@@ -67,13 +67,13 @@ def command(
     given = {name: value for name, value in wanted.items() if value}
     extra = session.judge(given, {name: OPTIONS[name] for name in given}).variables
     try:
-        outcome = run(session, extra, nccl_tests=nccl_tests, ddp=ddp)
+        outcome = run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp)
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
         raise
     end, documents = conclusion(outcome), {"bench": outcome.bench, "ddp": outcome.ddp}
     stored = session.store(end, outcome.verdicts, **documents)
-    session.show(end, lambda: show(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
+    session.show(end, lambda: show_bench(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
     if stored is not None:
         report(stored, form)
     raise typer.Exit(end.code)
@@ -94,7 +94,7 @@ def floors(options: list[str]) -> dict[str, float]:
     return found
 
 
-def run(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp: bool) -> RunOutcome:
+def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp: bool) -> RunOutcome:
     """One playbook or both; what one found out about a node holds beside what the other did."""
     if not nccl_tests:
         return _play(session, "ddp_benchmark", extra)
@@ -128,15 +128,15 @@ def settle(outcome: RunOutcome) -> None:
             host.status, host.task, host.action, host.message = "ok", "", "", ""
 
 
-def show(outcome: RunOutcome, *, every: bool) -> None:
+def show_bench(outcome: RunOutcome, *, every: bool) -> None:
     if outcome.bench is not None:
-        show_bench(outcome.bench)
+        show_figures(outcome.bench)
     if outcome.ddp is not None:
         show_ddp(outcome.ddp)
     for _name, host in sorted(outcome.hosts.items()):
         if host.status != "ok":
             heading(host)
-    verdicts.show(outcome.verdicts, passes=every)
+    verdicts.show_verdicts(outcome.verdicts, passes=every)
     console.say(nodes_line(node_counts(outcome)))
 
 
@@ -158,7 +158,7 @@ def report(stored: Run, form: Format) -> None:
 HCAS = 8  # ranks whose HCAs are shown; the report has all
 
 
-def show_bench(bench: dict[str, Any]) -> None:
+def show_figures(bench: dict[str, Any]) -> None:
     _show_table(*rows.versions(bench))
     for run in rows.objects(bench.get("runs")):
         _show_run(bench, run)
@@ -170,7 +170,7 @@ def _show_run(bench: dict[str, Any], run: dict[str, Any]) -> None:
     _show_table(rows.SIZES, rows.size_rows(run))
     hcas = rows.hcas(run)
     more = f"; {len(hcas) - HCAS} more" if len(hcas) > HCAS else ""
-    lines = {"busbw": rows.judged(run), "run": rows.ended(run), "transport": rows.transport(run)}
+    lines = {"busbw": rows.busbw_text(run), "run": rows.ended(run), "transport": rows.transport(run)}
     console.pairs(lines | ({"HCAs": "; ".join(hcas[:HCAS]) + more} if hcas else {}))
     if not run.get("complete"):
         for line in run.get("tail") or []:

@@ -141,7 +141,7 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
 
 def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:
     """One tree is one node: without an inventory by itself, with one as the node that --limit names."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look as inspect
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access as inspect
     from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 
     tree = captured_tree(sysroot)

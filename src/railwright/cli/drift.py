@@ -109,7 +109,7 @@ def _totals(nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, str]]:
-    """Since when each difference is there, this run's last look included. A remediation is one too: what it mended is forgotten."""
+    """Since when each difference is there, this run's last look included. A remediation is one too: what it fixed is forgotten."""
     before = read_history(session.inventory)
     answers = {name: host.drift for name, host in outcome.hosts.items() if host.drift is not None}
     keys = {name: [str(finding.get("key")) for finding in drift.get("findings", [])] for name, drift in answers.items()}
@@ -160,7 +160,7 @@ def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[s
     counted = ", ".join(f"{many} {severity}" for severity, many in summary["findings"].items())
     console.say(f"{nodes_line(summary)}, {summary['drifted']} drifted: {counted}")
     if any(row.finding.get("kind") == "setting" for row in rows):
-        console.note("apply mends what is a setting; `railwright plan` shows how")
+        console.note("apply fixes what is a setting; `railwright plan` shows how")
 
 
 def _row(row: Any) -> tuple[object, ...]:

@@ -44,7 +44,8 @@ def command(
         def of_tree(tree: str) -> dict[str, Any]:
             return explain(TreeHost(tree), None)
 
-        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation, show))
+        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
+                                        show_explanation))
     if sysroot is not None:
         raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
     if inventory is None and limit is not None:
@@ -52,7 +53,7 @@ def command(
     _nccl(name, inventory, limit, form)
 
 
-def show(explanation: dict[str, Any]) -> None:
+def show_explanation(explanation: dict[str, Any]) -> None:
     path, problem = str(explanation.get("path")), explanation.get("problem")
     console.say("  path:", console.styled(path, "fail" if problem else "dim" if path == "none" else "ok"))
     console.say(f"  because: {explanation.get('reason')}")
@@ -79,7 +80,7 @@ COLUMNS = ("variable", "value", "from", "why")
 
 def _nccl(name: str, inventory: Path | None, limit: str | None, form: Format) -> None:
     """``profile``: all of them, or the hosts' own. In capitals: a variable. Else a profile, on the hosts in place of their own."""
-    from railwright.nccl.explain import document, explanation, profile_named
+    from railwright.nccl.explain import explanation, profile_document, profile_named
 
     variable = name.isupper() and "-" not in name
     if name != "profile" and not variable:
@@ -91,7 +92,7 @@ def _nccl(name: str, inventory: Path | None, limit: str | None, form: Format) ->
     elif name == "profile":
         _show_all(form)
     else:
-        found = document(profile_named(name))
+        found = profile_document(profile_named(name))
         if form is Format.JSON:
             console.print_json(found)
         else:
@@ -99,9 +100,9 @@ def _nccl(name: str, inventory: Path | None, limit: str | None, form: Format) ->
 
 
 def _show_all(form: Format) -> None:
-    from railwright.nccl.explain import document, names, profile_named
+    from railwright.nccl.explain import names, profile_document, profile_named
 
-    rows = [document(profile_named(item)) for item in names()]
+    rows = [profile_document(profile_named(item)) for item in names()]
     if form is Format.JSON:
         console.print_json(rows)
     else:

@@ -26,10 +26,10 @@ Examples:
 def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show))
+    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show_facts))
 
 
-def show(facts: dict[str, Any]) -> None:
+def show_facts(facts: dict[str, Any]) -> None:
     """A table of HCAs and ports; the rest is in the JSON form."""
     console.say(f"  {system(facts)}")
     console.pairs({label: text for label, text in stack_summary(facts).items() if label != "kernel" or ";" in text})

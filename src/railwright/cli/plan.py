@@ -11,7 +11,7 @@ from railwright.events import HostOutcome, RunOutcome
 
 HELP = """Show every change that `apply` would make; change nothing.
 
-Ends 0 when nothing differs, 2 when something does, 1 when a node has a problem that no change can mend, \
+Ends 0 when nothing differs, 2 when something does, 1 when a node has a problem that no change can fix, \
 3 when a node does not answer.
 
 \b

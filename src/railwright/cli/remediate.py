@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright remediate``: mend what has drifted, only there, in batches; name everything that is left, with the command for it."""
+"""``railwright remediate``: fix what has drifted, only there, in batches; name everything that is left, with the command for it."""
 
 import re
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from railwright.drift import Asked, Remedy, fold, folded_cell, out_of_scope, rem
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 
-HELP = """Mend what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
+HELP = """Fix what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
 
 Looks as `drift` does, makes those changes of the plan, as one transaction a node with a restore point, and looks again. The first \
 batch that does not come back clean ends the run; later batches are not touched. What needs consent that nobody gave, or a reboot \
-(never made here), and what no setting of ours mends is listed with its reason. Ends 0 when nothing that was asked for is left, \
+(never made here), and what no setting of ours fixes is listed with its reason. Ends 0 when nothing that was asked for is left, \
 2 when something is, 1 when a node failed, 3 when one does not answer.
 
 \b
@@ -35,7 +35,7 @@ BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes that h
 Batch = Annotated[str, typer.Option("--batch", metavar="N[%]", help=BATCH_HELP)]
 BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
 # What became of a node, beside ok, failed and unreachable.
-CLEAN, MENDED, LEFT, BROKEN, WAITING = "no drift", "mended", "left as it is", "not clean", "not touched"
+CLEAN, FIXED, LEFT, BROKEN, WAITING = "no drift", "fixed", "left as it is", "not clean", "not touched"
 
 
 def command(
@@ -63,12 +63,12 @@ def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
     left = said.get("left", [])
     findings = [*_marked("still", said.get("still", [])), *_marked("new", said.get("new", []))]
     findings += _marked("left", [row for row in left if not out_of_scope(row)])
-    # What was tried of a node that was lost half-way is neither mended nor untouched: nobody knows.
+    # What was tried of a node that was lost half-way is neither fixed nor untouched: nobody knows.
     waiting = said.get("tried", []) if not judged and host.status == "ok" else []
     node = {
-        "result": _result(host, said, findings, waiting), "mended": said.get("mended", []), "findings": findings, "waiting": waiting,
+        "result": _result(host, said, findings, waiting), "fixed": said.get("fixed", []), "findings": findings, "waiting": waiting,
         "left_out": [row for row in left if out_of_scope(row)], "consent": said.get("consent", []), "restore_point": host.restore_point,
-        "taken_back": host.taken_back,
+        "reverted": host.reverted,
     }  # fmt: skip
     for row, found in _remedies(node, asked):
         row["command"] = None if found is None else found.line(inventory, [host.name])
@@ -76,7 +76,7 @@ def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
 
 
 def _remedies(node: dict[str, Any], asked: Asked) -> Iterator[tuple[dict[str, Any], Remedy | None]]:
-    """What is left on a node, each with what would mend it."""
+    """What is left on a node, each with what would fix it."""
     for row in node["findings"]:
         yield row, remedy(row, asked, node["consent"], [*node["findings"], *node["left_out"]])
 
@@ -94,13 +94,13 @@ def _result(host: HostOutcome, said: dict[str, Any], findings: list[dict[str, An
         return WAITING
     if said.get("clean") is False:
         return BROKEN
-    if said.get("mended"):
-        return MENDED
+    if said.get("fixed"):
+        return FIXED
     return LEFT if findings else CLEAN
 
 
 def _totals(nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    rows = {"mended": "mended", "left": "findings", "left_out": "left_out"}
+    rows = {"fixed": "fixed", "left": "findings", "left_out": "left_out"}
     counted = {name: sum(len(node[part]) for node in nodes.values()) for name, part in rows.items()}
     return counted | {"not_touched": sum(node["result"] == WAITING for node in nodes.values())}
 
@@ -110,10 +110,10 @@ def _show(outcome: RunOutcome, end: Conclusion, inventory: str, asked: Asked) ->
     for host in outcome.hosts.values():
         if host.status != "ok":
             heading(host)
-    done = _grouped({name: node["mended"] for name, node in nodes.items()}, ())
+    done = _grouped({name: node["fixed"] for name, node in nodes.items()}, ())
     if done:
         console.out().line()
-        rows = [(console.styled("mended", "ok"), folded_cell(names), row.get("area"), row.get("what")) for row, names in done]
+        rows = [(console.styled("fixed", "ok"), folded_cell(names), row.get("area"), row.get("what")) for row, names in done]
         console.table(("result", "nodes", "area", "what"), rows)
     for name, node in nodes.items():
         if node["restore_point"]:
@@ -125,7 +125,7 @@ def _show(outcome: RunOutcome, end: Conclusion, inventory: str, asked: Asked) ->
     if summary["left_out"]:
         console.say(f"{summary['left_out']} more of other areas or less severe than was asked for: railwright drift -i {inventory}")
     touched = f", {summary['not_touched']} not touched" if summary["not_touched"] else ""
-    console.say(f"{nodes_line(summary)}{touched}: {summary['mended']} mended, {summary['left']} left")
+    console.say(f"{nodes_line(summary)}{touched}: {summary['fixed']} fixed, {summary['left']} left")
 
 
 def _show_left(nodes: dict[str, dict[str, Any]], inventory: str, asked: Asked) -> None:

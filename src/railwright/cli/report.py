@@ -22,9 +22,9 @@ RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored r
 
 def command(output: Output = None, run: RunId = None, form: OutputFormat = Format.TEXT) -> None:
     from railwright.report import write_report
-    from railwright.runs import load, runs_directory
+    from railwright.runs import load_run, runs_directory
 
-    chosen = load(run)
+    chosen = load_run(run)
     directory = output if output is not None else runs_directory() / chosen.id
     written = write_report(chosen, directory)
     if form is Format.JSON:

@@ -30,13 +30,13 @@ Examples:
 
 TO_HELP = "The run to go back to before; its name is in --list, in `railwright report` and in the output of apply."
 FORCE_HELP = (
-    "Put this back although somebody else has changed it since: a path, a package, or a change's key where its undo may fail; "
+    "Restore this although somebody else has changed it since: a path, a package, or a change's key where its undo may fail; "
     "`packages` leaves all packages as they are. May be given several times."
 )
 CONSENT_HELP = "Disruption classes to allow in this run, in place of the inventory's list, as for apply."
 To = Annotated[str | None, option("--to", metavar="RUN", help=TO_HELP)]
 List = Annotated[bool, typer.Option("--list", help="Only list the runs that can be undone, node by node.")]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Only show what would be put back.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Only show what would be restored.")]
 Force = Annotated[list[str] | None, option("--force", metavar="NAME", help=FORCE_HELP)]
 Validate = Annotated[bool, typer.Option("--validate/--no-validate", help="Run validate afterwards and judge by it.")]
 Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP)]
@@ -83,7 +83,7 @@ def _known(outcome: RunOutcome, run: str) -> None:
 
 
 def _validated(session: Session, outcome: RunOutcome) -> RunOutcome | None:
-    """Only when something was put back, and it is there as a whole."""
+    """Only when something was restored, and it is there as a whole."""
     if not any(host.restore_point for host in outcome.hosts.values()) or any(host.status != "ok" for host in outcome.hosts.values()):
         return None
     return judged_by_validate(session)
@@ -93,7 +93,7 @@ def _document(host: HostOutcome, run: str, dry_run: bool) -> dict[str, Any]:
     rollback = host.rollback or {}
     done = host.status == "ok" and not dry_run
     changes = [change | {"applied": done} for change in host.changes]
-    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "taken_back": host.taken_back}
+    left = {"restore_point": host.restore_point, "reboot_needed": host.reboot_needed, "reverted": host.reverted}
     return left | {
         "to": run, "known": bool(rollback.get("known")), "undone": rollback.get("undone", []), "changes": changes,
         "problems": host.problems, "notes": host.notes,
@@ -104,7 +104,7 @@ def _totals(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], found: list[d
     changes = [change for node in nodes.values() for change in node["changes"]]
     return {
         "changes": len(changes),
-        "put_back": sum(change["applied"] for change in changes),
+        "restored": sum(change["applied"] for change in changes),
         "unknown_on": [name for name, node in nodes.items() if node["status"] == "ok" and not node["known"]],
         "problems": sum(len(node["problems"]) for node in nodes.values()),
         "disruptions": disruptions(outcome.hosts.values()),
@@ -120,11 +120,11 @@ def _show(outcome: RunOutcome, end: Conclusion, judged: RunOutcome | None) -> No
         return f"has no restore point of run {end.nodes[host.name]['to']}; nothing is done there" if unknown else host_line(host)
 
     show_hosts(outcome.hosts, "restore point of this rollback on the node", text)
-    show_changes(end.nodes, state=bool(summary["put_back"]))
+    show_changes(end.nodes, state=bool(summary["restored"]))
     line = change_line(summary["changes"], summary["disruptions"])
-    console.say(f"{nodes_line(summary)}: {line}, {summary['put_back']} put back")
+    console.say(f"{nodes_line(summary)}: {line}, {summary['restored']} restored")
     if judged is not None:
-        verdicts.show(judged.verdicts, passes=False)
+        verdicts.show_verdicts(judged.verdicts, passes=False)
 
 
 def _list(session: Session) -> None:

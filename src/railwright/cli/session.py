@@ -24,7 +24,7 @@ from railwright.cli.options import Format, option, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.report.text import printable_lines
-from railwright.runs import Run, new_id, save, site_path
+from railwright.runs import Run, new_id, save_run, site_path
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -84,7 +84,7 @@ class Session:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""
         run = self.record(end, verdicts, **documents)
         try:
-            save(run)
+            save_run(run)
         except OSError as error:
             # The nodes were judged or changed all the same, and that is the result.
             console.note(f"railwright: warning: this run is not stored for `railwright report`: {error.filename}: {error.strerror}")
@@ -147,9 +147,9 @@ def opened(path: Path, limit: str | None, form: Format) -> Inventory:
         _check_configuration()
         # What judges it is imported first: once Ansible has read an inventory, its own importer refuses modules of ours that are new.
         importlib.import_module("railwright.lint")
-        from railwright.inventory import load
+        from railwright.inventory import load_inventory
 
-        return load(path, limit)
+        return load_inventory(path, limit)
 
 
 def _check_configuration() -> None:

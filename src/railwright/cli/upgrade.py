@@ -54,7 +54,7 @@ def command(
     if status:
         raise typer.Exit(work.status(request))
     if dry_run:
-        raise typer.Exit(work.look(request))
+        raise typer.Exit(work.dry_run(request))
     try:
         code = work.resume(request) if resume else work.begin(request)
     except KeyboardInterrupt:
@@ -84,7 +84,7 @@ def _agree(to: Path | None, given: dict[str, bool]) -> None:
 STYLES = {"done": "ok", "failed": "failed", "rolled_back": "warn", "waiting": "dim"}
 
 
-def show(document: dict[str, Any]) -> None:
+def show_upgrade(document: dict[str, Any]) -> None:
     """The end of an upgrade, or where it is."""
     nodes = document["nodes"]
     if nodes:
@@ -122,14 +122,14 @@ def _help(name: str, node: dict[str, Any]) -> None:
     console.say(console.styled(name, "node"), console.styled(at, "failed"), node["message"] + where)
     if node["restore_points"]:
         console.say(f"  restore points on the node: {', '.join(node['restore_points'])}")
-    words = ("go on:", "take it back:", "give it back to its jobs as it is:")
+    words = ("go on:", "revert it:", "give it back to its jobs as it is:")
     chosen = words if len(node["help"]) == len(words) else [words[0], words[1] if "rollback" in node["help"][-1] else words[2]]
     for word, command in zip(chosen, node["help"], strict=False):
         console.say(f"  {word} {command}")
 
 
 def _leftovers(rows: list[dict[str, Any]]) -> None:
-    """Until the inventory says what the nodes have, drift reports it and apply takes it back."""
+    """Until the inventory says what the nodes have, drift reports it and apply reverts it."""
     if not rows:
         return
     console.out().line()

@@ -15,7 +15,7 @@ from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, settings
 from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
-from railwright.cli.upgrade import show, show_look
+from railwright.cli.upgrade import show_look, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventory import GROUP, Inventory
@@ -27,7 +27,7 @@ from railwright.upgrade.journal import Journal, State, create, holder, locked, n
 from railwright.upgrade.judge import looked, no_room, ready
 from railwright.upgrade.order import Site, batches, canaries, leftovers, ordered, site_of
 from railwright.upgrade.release import Release, ReleaseError, read_release
-from railwright.upgrade.report import document
+from railwright.upgrade.report import upgrade_document
 
 PLAYBOOKS = {"preflight": "upgrade_preflight", "rollback": "rollback", "revalidate": "validate"}
 TASKS = {"look": "scheduler"}  # how roles/upgrade calls it, where that is another word
@@ -79,7 +79,7 @@ class Judged:
     site: Site
 
 
-def judged(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
+def judge_pins(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
     """Lint with the pins in force. Raises InputError; no node is contacted."""
     given = {} if consent is None else {"rdma_consent": consent}
     found = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
@@ -107,23 +107,23 @@ def status(request: Request) -> ExitCode:
     if path is None:
         raise InputError(f"{request.inventory} was never upgraded from this controller; allowed: railwright upgrade --to FILE")
     state = read_state(path)
-    found = document(state, {})
+    found = upgrade_document(state, {})
     at_work = holder(session.inventory)
     found["at_work"] = at_work
     if request.form is Format.JSON:
         console.print_json(found)
     else:
-        show(found)
+        show_upgrade(found)
         idle = "" if state.finished else f"; go on with: railwright upgrade -i {shlex.quote(str(request.inventory))} --resume"
         console.say(f"at work on it: {at_work}" if at_work else f"nobody is at work on it{idle}")
     return ExitCode.OK
 
 
-def look(request: Request) -> ExitCode:
+def dry_run(request: Request) -> ExitCode:
     """A dry run."""
     release = given_release(request)
     session = Session("upgrade", request.inventory, request.limit, request.form)
-    site = judged(session, release.pins, release.places(), request.consent)
+    site = judge_pins(session, release.pins, release.places(), request.consent)
     names = ordered(list(site.inventory.hosts), site.site.rules)
     _tell, shows = _progress()
     base = _base(session.id, release.name) | site.consent | {"rdma_upgrade_dry": True}
@@ -151,7 +151,7 @@ def look(request: Request) -> ExitCode:
 def begin(request: Request) -> ExitCode:
     release = given_release(request)
     session = Session("upgrade", request.inventory, request.limit, request.form)
-    site = judged(session, release.pins, release.places(), request.consent)
+    site = judge_pins(session, release.pins, release.places(), request.consent)
     with locked(session.inventory, session.id):
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
@@ -184,7 +184,7 @@ def resume(request: Request) -> ExitCode:
         session.id, session.limit = state.run, head["limit"]
         consent = head["consent"] if request.consent is None else request.consent
         places = {key: f"{head['file']}:{line}" for key, line in head["lines"].items()}
-        site = judged(session, head["pins"], places, consent)
+        site = judge_pins(session, head["pins"], places, consent)
         gone = [name for name in state.nodes if name not in site.inventory.hosts]
         if gone:
             raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
@@ -245,7 +245,7 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
     journal.add(*found.records, {"kind": "finish", "why": f"nothing was changed: {why}"})
     _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
     if site.session.form is Format.JSON:
-        console.print_json(document(journal.state, {}) | {"refused": found.refused})
+        console.print_json(upgrade_document(journal.state, {}) | {"refused": found.refused})
     else:
         console.say(console.styled("nothing was changed:", "failed"), why)
     return code
@@ -253,18 +253,18 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
 
 def _report(request: Request, site: Judged, state: State, *, through: bool) -> ExitCode:
     left = leftovers({name: site.inventory.hosts[name] for name in state.nodes}, site.pins) if through else []
-    found = document(state, site.site.undrain, left)
+    found = upgrade_document(state, site.site.undrain, left)
     code = ExitCode(found["summary"]["exit_code"])
     _keep(site, state, code)
     if request.form is Format.JSON:
         console.print_json(found)
     else:
-        show(found)
+        show_upgrade(found)
     return code
 
 
 def _keep(site: Judged, state: State, code: ExitCode) -> None:
-    found = document(state, {})
+    found = upgrade_document(state, {})
     site.session.store(Conclusion(found["nodes"], found["summary"] | {"exit_code": int(code)}, code))
 
 

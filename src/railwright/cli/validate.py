@@ -63,5 +63,5 @@ def _show(outcome: RunOutcome, *, every: bool) -> None:
     for _name, host in sorted(outcome.hosts.items()):
         own = verdicts.counts(verdict for verdict in outcome.verdicts if verdict.get("node") == host.name)
         heading(host, ", ".join(f"{many} {status}" for status, many in own.items() if many), verdicts.worst(own))
-    verdicts.show(outcome.verdicts, passes=every)
+    verdicts.show_verdicts(outcome.verdicts, passes=every)
     console.say(nodes_line(node_counts(outcome)))

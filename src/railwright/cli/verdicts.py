@@ -35,7 +35,7 @@ def ordered(verdicts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(verdicts, key=lambda verdict: (ORDER.index(_status(verdict)), str(verdict.get("node")), str(verdict.get("check"))))
 
 
-def show(verdicts: list[dict[str, Any]], *, passes: bool) -> None:
+def show_verdicts(verdicts: list[dict[str, Any]], *, passes: bool) -> None:
     """The table of what needs a person; with ``passes`` every verdict."""
     hidden = () if passes else ("pass", "skipped")
     chosen = [verdict for verdict in ordered(verdicts) if _status(verdict) not in hidden]

@@ -57,7 +57,7 @@ def _with_erdma(manager: str, image: Identity, spec: Spec) -> ImageSystem:
         return ImageSystem(manager, packages, problem=problem)
     row = next((row for row in repositories_of(wishes, image) if row.name == "erdma"), None)
     if row is not None and row.fingerprint is None:
-        said = f"nobody here has vouched for the signing key of {row.url} ({row.key_url}): set {fingerprint_key(row.name)}"
+        said = f"the signing key of {row.url} ({row.key_url}) is not pinned: set {fingerprint_key(row.name)}"
         return ImageSystem(manager, packages, problem=said)
     plugin = package_of(spec, manager) if spec["aiacc_install"] else None
     return ImageSystem(manager, packages, row, plugin, problem=_unfit(plugin) if plugin is not None else None)

@@ -17,7 +17,7 @@ from railwright.lab import image as images
 from railwright.lab import machine, net, reach, seed, tools
 from railwright.lab.image import Image, Progress
 from railwright.lab.recipe import PLAIN, Recipe
-from railwright.lab.state import ORDINARY, Hardware, LabPaths, LabState, Node, cache_root, load, locked, save
+from railwright.lab.state import ORDINARY, Hardware, LabPaths, LabState, Node, cache_root, load_state, locked, save_state
 from railwright.lab.tools import LabError
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def silent(_: str) -> None:
 
 def current(state_dir: Path | None = None) -> LabState:
     """The lab that `up` made, running or not."""
-    state = load(LabPaths.of(state_dir))
+    state = load_state(LabPaths.of(state_dir))
     if state is None:
         raise LabError("there is no lab yet; start one with `railwright lab up`")
     return state
@@ -63,7 +63,7 @@ def up(
     paths = LabPaths.of(state_dir)
     seed.private_directory(paths.root)
     with locked(paths.root / "lock"):
-        state = load(paths)
+        state = load_state(paths)
         if state is not None and _running(state):
             if not fresh:
                 return _complete(state, nodes, rails, progress)
@@ -78,9 +78,9 @@ def _plan(
 ) -> LabState:
     """Decide everything about the lab before anything is started."""
     keep = {node.name: node.ssh_port for node in old.nodes} if old else {}
-    accel = machine.choose(image, progress)
+    accel = machine.choose_accelerator(image, progress)
     # A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator.
-    version = tools.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
+    version = tools.run_tool(["qemu-system-x86_64", "--version"]).splitlines()[0]
     parts = [image.key, *machine.ARGV[accel], str(rails), str(machine.MEMORY_MB), machine.DIRECT_ARGS, version, *hardware.words()]
     shape = sha256("\0".join(parts).encode()).hexdigest()[:16]
     made = net.make_nodes(nodes, rails, keep)
@@ -102,7 +102,7 @@ def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, 
     reusable = old is not None and old.shape == state.shape and not fresh
     if old is not None and not fresh and not reusable:
         progress("the image or the machines' shape changed: making new disks")
-    save(state)  # Before the first process, so that `down` finds whatever a failure leaves behind.
+    save_state(state)  # Before the first process, so that `down` finds whatever a failure leaves behind.
     net.remove_bridges(state.paths)  # Its taps belong to the old number of nodes.
     restored = [node for node in state.nodes if reusable and BARE in machine.snapshots(state, node)]
     cold = [node for node in state.nodes if node not in restored]
@@ -110,7 +110,7 @@ def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, 
     _each(cold, lambda node: seed.make_disk(state, node, image))
     seed.write_known_hosts(state)
     state = replace(state, site_hash=reach.write(state, fresh=fresh))
-    save(state)
+    save_state(state)
     if cold:
         progress(f"booting {_names(cold)} ({'KVM' if state.accel == 'kvm' else 'plain emulation, about a minute'})")
     if restored:
@@ -131,7 +131,7 @@ def _boot(state: LabState, image: Image, recipe: Recipe, cold: list[Node], resto
     _each(restored, lambda node: reach.set_clock(state, node))
     if cold:
         for command in recipe.first_boot:
-            _each(cold, partial(reach.run, state, command=list(command), timeout=reach.BOOT_SECONDS))
+            _each(cold, partial(reach.run_on_node, state, command=list(command), timeout=reach.BOOT_SECONDS))
         progress("taking the bare snapshot")
         _each(cold, lambda node: _take(state, node, BARE))
 
@@ -154,7 +154,7 @@ def _complete(state: LabState, nodes: int, rails: int, progress: Progress) -> La
 
 def status(state_dir: Path | None = None) -> list[NodeStatus]:
     """One entry a node; an empty list when there is no lab."""
-    state = load(LabPaths.of(state_dir))
+    state = load_state(LabPaths.of(state_dir))
     if state is None:
         return []
 
@@ -174,7 +174,7 @@ def ssh_argv(node: str, command: list[str] | None = None, *, state_dir: Path | N
 def run_in(node: str, command: list[str], *, timeout: float = 120, state_dir: Path | None = None) -> str:
     """Run a command in a node and return its output; a failing command is a LabError."""
     state = current(state_dir)
-    return reach.run(state, state.node(node), command, timeout=timeout)
+    return reach.run_on_node(state, state.node(node), command, timeout=timeout)
 
 
 def snapshot(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
@@ -230,7 +230,7 @@ def down(*, destroy: bool = False, state_dir: Path | None = None, progress: Prog
         return
     with locked(paths.root / "lock"):
         try:
-            state = load(paths)
+            state = load_state(paths)
         except LabError:
             if not destroy:
                 raise
@@ -283,7 +283,7 @@ def _stop_all(state: LabState, progress: Progress, *, grace: float) -> None:
 
 def _take(state: LabState, node: Node, name: str) -> None:
     reach.settle(state, node)
-    reach.run(state, node, ["sync"])
+    reach.run_on_node(state, node, ["sync"])
     machine.save(state, node, name)
 
 

@@ -52,7 +52,7 @@ class AptSetup:
 def controller_setup(root: Path = Path("/")) -> AptSetup:
     certificates = tuple(sorted((root / "usr/local/share/ca-certificates").rglob("*.crt")))
     try:
-        dump = tools.run(["apt-config", "dump"], timeout=20)
+        dump = tools.run_tool(["apt-config", "dump"], timeout=20)
     except LabError:
         dump = ""  # Not a Debian controller: nothing to take over.
     return AptSetup(debian_sources(root), apt_conf(dump, dict(os.environ)), certificates)

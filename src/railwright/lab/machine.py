@@ -32,7 +32,7 @@ ARGV = {
 }
 
 
-def choose(image: Image, progress: Progress, device: Path = Path("/dev/kvm")) -> str:
+def choose_accelerator(image: Image, progress: Progress, device: Path = Path("/dev/kvm")) -> str:
     """Return "kvm" or "tcg". The answer is kept until the next boot of the controller."""
     if not os.access(device, os.R_OK | os.W_OK):
         return "tcg"
@@ -225,7 +225,7 @@ def start(state: LabState, node: Node, image: Image, loadvm: str | None = None) 
         wrapper = [sys.executable, tapexec.__file__, net.namespace(state.paths), str(net.FIRST_TAP_FD), taps]
         command = [*wrapper, *command]
     try:
-        tools.run(command, timeout=SNAPSHOT_SECONDS)
+        tools.run_tool(command, timeout=SNAPSHOT_SECONDS)
     except LabError as exc:
         raise LabError(f"{node.name} did not start: {exc}") from exc
     if pid(state, node) is None:
@@ -281,7 +281,7 @@ def snapshots(state: LabState, node: Node) -> set[str]:
     disk = state.paths.node(node.name) / "disk.qcow2"
     if not disk.exists():
         return set()
-    listed = tools.run(["qemu-img", "snapshot", "-U", "-l", str(disk)])
+    listed = tools.run_tool(["qemu-img", "snapshot", "-U", "-l", str(disk)])
     rows = [line.split() for line in listed.splitlines()]
     return {row[1] for row in rows if len(row) > 2 and row[0].isdigit()}
 

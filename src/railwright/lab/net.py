@@ -119,7 +119,7 @@ def tap_name(node: Node, number: int) -> str:
 
 
 def _namespaces() -> set[str]:
-    listed = tools.run(["ip", "netns", "list"])
+    listed = tools.run_tool(["ip", "netns", "list"])
     return {line.split()[0] for line in listed.splitlines() if line.strip()}
 
 
@@ -130,18 +130,18 @@ def ensure_bridges(state: LabState) -> None:
     name = namespace(state.paths)
     if name in _namespaces():
         return
-    tools.run(["ip", "netns", "add", name])
+    tools.run_tool(["ip", "netns", "add", name])
     inside = ["ip", "-n", name]
     try:
         for number in range(len(state.nodes[0].rails)):
             bridge = f"rail{number}"
             # Snooping without a querier would drop neighbour discovery after a few minutes.
-            tools.run([*inside, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0"])
+            tools.run_tool([*inside, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0"])
             for node in state.nodes:
                 tap = tap_name(node, number)
-                tools.run([*inside, "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"])
-                tools.run([*inside, "link", "set", tap, "mtu", "9216", "master", bridge, "up"])
-            tools.run([*inside, "link", "set", bridge, "mtu", "9216", "up"])
+                tools.run_tool([*inside, "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"])
+                tools.run_tool([*inside, "link", "set", tap, "mtu", "9216", "master", bridge, "up"])
+            tools.run_tool([*inside, "link", "set", bridge, "mtu", "9216", "up"])
     except LabError:
         remove_bridges(state.paths)
         raise
@@ -149,5 +149,5 @@ def ensure_bridges(state: LabState) -> None:
 
 def remove_bridges(paths: LabPaths) -> None:
     """Idempotent; the taps and bridges go with their namespace."""
-    if os.geteuid() == 0 and tools.find("ip") and namespace(paths) in _namespaces():
-        tools.run(["ip", "netns", "delete", namespace(paths)])
+    if os.geteuid() == 0 and tools.find_tool("ip") and namespace(paths) in _namespaces():
+        tools.run_tool(["ip", "netns", "delete", namespace(paths)])

@@ -136,9 +136,9 @@ def answers(node: Node, seconds: float = 3.0) -> bool:
         return False
 
 
-def run(state: LabState, node: Node, command: list[str], *, timeout: float = 120) -> str:
+def run_on_node(state: LabState, node: Node, command: list[str], *, timeout: float = 120) -> str:
     try:
-        return tools.run(argv(state, node, command), timeout=timeout)
+        return tools.run_tool(argv(state, node, command), timeout=timeout)
     except LabError as exc:
         raise LabError(f"{node.name}: {exc}") from exc
 
@@ -164,17 +164,17 @@ def wait(state: LabState, nodes: Sequence[Node], progress: Progress, seconds: fl
 def settle(state: LabState, node: Node) -> None:
     """Wait for the end of the boot: a snapshot in the middle of one would restore into its unfinished half."""
     try:
-        run(state, node, ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS)
+        run_on_node(state, node, ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS)
     except LabError:
         # "degraded" exits 1 too; name the units instead of guessing.
-        failed = run(state, node, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"]).strip()
+        failed = run_on_node(state, node, ["systemctl", "list-units", "--failed", "--no-legend", "--plain"]).strip()
         if failed:
             raise LabError(f"{node.name} booted with failed units: {tools.tail(failed)}") from None
 
 
 def set_clock(state: LabState, node: Node) -> None:
     """A restored guest still has the time of its snapshot, and TLS, apt and make all mind."""
-    run(state, node, ["date", "-u", "-s", f"@{time.time():.0f}"])
+    run_on_node(state, node, ["date", "-u", "-s", f"@{time.time():.0f}"])
 
 
 def _console(state: LabState, node: Node) -> str:

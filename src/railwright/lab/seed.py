@@ -23,7 +23,7 @@ def keypair(path: Path, comment: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o700)
         path.unlink(missing_ok=True)
-        tools.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
+        tools.run_tool(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
     return public.read_text(encoding="ascii").strip()
 
 
@@ -49,10 +49,10 @@ def make_disk(state: LabState, node: Node, image: Image) -> None:
         raise LabError(f"{directory} has {free / 1024**3:.1f} GiB free; a node needs {NEEDED_BYTES / 1024**3:.0f}")
     base, overlay = directory / "base.img", directory / "disk.qcow2"
     overlay.unlink(missing_ok=True)
-    tools.run(["cp", "--reflink=auto", "--sparse=auto", str(image.disk), str(base)], timeout=600)
+    tools.run_tool(["cp", "--reflink=auto", "--sparse=auto", str(image.disk), str(base)], timeout=600)
     base.chmod(0o600)
     _inject(base, directory, _files(state, node), state.offset)
-    tools.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(overlay)])
+    tools.run_tool(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(overlay)])
 
 
 def _files(state: LabState, node: Node) -> dict[str, tuple[str, int]]:
@@ -92,9 +92,9 @@ def _inject(base: Path, directory: Path, files: dict[str, tuple[str, int]], offs
             sources[target] = work / str(number)
             sources[target].write_text(text, encoding="utf-8")
         (work / "script").write_text(script(files, sources), encoding="utf-8")
-        tools.run(["debugfs", "-w", "-f", str(work / "script"), system])
+        tools.run_tool(["debugfs", "-w", "-f", str(work / "script"), system])
         target, (text, _mode) = list(files.items())[-1]
-        if tools.run(["debugfs", "-R", f"cat {target}", system]).strip() != text.strip():  # debugfs exits 0 whatever happens
+        if tools.run_tool(["debugfs", "-R", f"cat {target}", system]).strip() != text.strip():  # debugfs exits 0 whatever happens
             raise LabError(f"debugfs could not write {target} into {system}")
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -154,14 +154,14 @@ class LabState:
         return known[name]
 
 
-def save(state: LabState) -> None:
+def save_state(state: LabState) -> None:
     """Write state.json in one step."""
     body: dict[str, Any] = asdict(state)
     del body["root"]  # The file is found through the directory; storing it twice lets them disagree.
     write_atomic(state.paths.state_file, json.dumps({"version": VERSION, **body}, indent=2) + "\n")
 
 
-def load(paths: LabPaths) -> LabState | None:
+def load_state(paths: LabPaths) -> LabState | None:
     """Read state.json; None when there is no lab here."""
     try:
         body = read_json(paths.state_file.read_text(encoding="utf-8"))

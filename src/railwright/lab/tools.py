@@ -33,17 +33,17 @@ ALWAYS = ("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mkfs.ext4", "debugfs"
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-def find(name: str) -> str | None:
+def find_tool(name: str) -> str | None:
     return shutil.which(name, path=_SEARCH)
 
 
 def missing_packages(names: Iterable[str] = ALWAYS) -> list[str]:
-    return sorted({PACKAGE_OF[name] for name in names if find(name) is None})
+    return sorted({PACKAGE_OF[name] for name in names if find_tool(name) is None})
 
 
 def require(names: Iterable[str] = ALWAYS) -> None:
     """Raise one LabError that names everything missing, so that nobody installs in rounds."""
-    missing = [name for name in names if find(name) is None]
+    missing = [name for name in names if find_tool(name) is None]
     if missing:
         raise LabError(f"the lab needs {', '.join(missing)}; install with: apt-get install {' '.join(missing_packages(missing))}")
 
@@ -51,10 +51,10 @@ def require(names: Iterable[str] = ALWAYS) -> None:
 def tool(name: str) -> str:
     """Return the path of a program or raise a LabError that names its package."""
     require([name])
-    return find(name) or name
+    return find_tool(name) or name
 
 
-def run(argv: Sequence[str], *, timeout: float = 120, cwd: Path | None = None, stdin: str | None = None) -> str:
+def run_tool(argv: Sequence[str], *, timeout: float = 120, cwd: Path | None = None, stdin: str | None = None) -> str:
     """Run a command to its end and return stdout; a failure becomes a LabError with the last lines."""
     command = [tool(argv[0]) if argv[0] in PACKAGE_OF else argv[0], *argv[1:]]
     name = Path(argv[0]).name

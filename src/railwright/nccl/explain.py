@@ -69,7 +69,7 @@ def profile_named(name: str) -> NcclProfile:
     raise InputError(f"{name}: is no NCCL profile; {nearest}allowed: gpudirect, profile, a variable of NCCL, {', '.join(names())}")
 
 
-def document(row: NcclProfile) -> dict[str, Any]:
+def profile_document(row: NcclProfile) -> dict[str, Any]:
     """All that the catalogue knows of a profile."""
     first, last = row.nccl
     return {

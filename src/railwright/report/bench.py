@@ -56,7 +56,7 @@ def _half(half: Any) -> Row:
     return figure(half.get("time_us")), figure(half.get("busbw")), "unchecked" if half.get("wrong") is None else str(half["wrong"])
 
 
-def judged(run: Object) -> str:
+def busbw_text(run: Object) -> str:
     """``345.20 GB/s on the largest sizes; floor 340 (where it comes from)``."""
     found = run.get("judged_busbw")
     text = "none measured" if found is None else f"{figure(found)} GB/s on the largest sizes"

@@ -39,7 +39,7 @@ def cases_of(run: Run) -> list[Case]:
         )
         cases.extend(_change(name, change, run.verb) for change in node.get("changes", []))
         cases.extend(_finding(name, finding) for finding in node.get("findings", []))
-        cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "mended", "", "") for row in node.get("mended", []))
+        cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "fixed", "", "") for row in node.get("fixed", []))
     cases.extend(_verdict(verdict) for verdict in run.verdicts)
     return cases
 

@@ -90,7 +90,7 @@ def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
     if plot is not None:
         before = f"; grey: the previous run, {plot.before_id}" if plot.before is not None else ""
         lines += [f"![busbw over message size]({plot.file}.svg)", "", f"[The same as PNG]({plot.file}.png){before}", ""]
-    facts = [f"busbw: {rows.judged(run)}", f"run: {rows.ended(run)}", f"transport: {rows.transport(run)}", *rows.hcas(run)]
+    facts = [f"busbw: {rows.busbw_text(run)}", f"run: {rows.ended(run)}", f"transport: {rows.transport(run)}", *rows.hcas(run)]
     if run.get("argv"):
         facts.append(f"command: {' '.join(run['argv'])}")
     if settings := rows.members(run.get("environment")):

@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.bus
 from railwright.exitcodes import InputError
 from railwright.report import bench as rows
 from railwright.report.text import printable, size_text, xml_text
-from railwright.runs import Run, load, stored
+from railwright.runs import Run, load_run, stored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def _previous(run: Run, own: dict[str, Any]) -> tuple[str, Series | None]:
     before = ids[: ids.index(run.id)] if run.id in ids else [identity for identity in ids if identity[:16] <= run.id[:16]]
     for identity in reversed(before[-SEARCHED:]):
         try:
-            other = load(identity)
+            other = load_run(identity)
         except InputError:  # a broken or foreign record is no reason to have no plot
             continue
         alike = all((other.bench or {}).get(key) == (run.bench or {}).get(key) for key in ("launcher", "ranks"))

@@ -18,7 +18,7 @@ def ending(step: str, node: str, outcome: RunOutcome) -> dict[str, Any]:
     host = outcome.hosts.get(node)
     if host is None:
         return {"status": "failed", "message": "the run ended before this node"}
-    status, message = judged(step, host, outcome)
+    status, message = judge_step(step, host, outcome)
     return {
         "status": status, "message": message[:LONGEST], "task": "" if status == "ok" else host.task,
         "after": {key: short(text) for key, text in host.drivers.items()}, "restore_point": host.restore_point,
@@ -26,7 +26,7 @@ def ending(step: str, node: str, outcome: RunOutcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def judged(step: str, host: HostOutcome, outcome: RunOutcome) -> tuple[str, str]:
+def judge_step(step: str, host: HostOutcome, outcome: RunOutcome) -> tuple[str, str]:
     """Verdicts decide about validate and gate: the role's own assertion ends all nodes for the failure of one."""
     if step not in ("validate", "gate"):
         return host.status, host.message if host.status != "ok" else ""
@@ -74,7 +74,7 @@ def unavailable(drain: dict[str, Any] | None) -> str:
 THERE = "has the whole set already"
 
 
-class Look(NamedTuple):
+class Inspection(NamedTuple):
     refused: dict[str, str]  # node -> why it cannot be upgraded; one is enough that nothing begins
     unreachable: bool
     pending: list[str]
@@ -82,7 +82,7 @@ class Look(NamedTuple):
     records: list[Record]
 
 
-def looked(nodes: Sequence[str], outcome: RunOutcome) -> Look:
+def looked(nodes: Sequence[str], outcome: RunOutcome) -> Inspection:
     """``nodes`` in the order of the upgrade."""
     refused, pending, away = {}, [], {}
     records: list[Record] = []
@@ -105,7 +105,7 @@ def looked(nodes: Sequence[str], outcome: RunOutcome) -> Look:
         else:
             records.append({"kind": "done", "node": name, "why": THERE})
     found = [outcome.hosts[name].status for name in refused if name in outcome.hosts]
-    return Look(refused, "unreachable" in found, pending, away, [*records, {"kind": "away", "nodes": away}])
+    return Inspection(refused, "unreachable" in found, pending, away, [*records, {"kind": "away", "nodes": away}])
 
 
 def _unproved(lease: dict[str, Any] | None, scheduler: dict[str, Any] | None) -> bool:
@@ -113,11 +113,11 @@ def _unproved(lease: dict[str, Any] | None, scheduler: dict[str, Any] | None) ->
     return (lease or {}).get("step") == "change" or (scheduler or {}).get("by") == "us"
 
 
-def ready(look: Look, rules: Rules) -> Record:
+def ready(look: Inspection, rules: Rules) -> Record:
     return {"kind": "ready", "canary": canaries(look.pending, rules)}
 
 
-def no_room(look: Look, rules: Rules) -> str:
+def no_room(look: Inspection, rules: Rules) -> str:
     """Why nothing could begin although every node may be upgraded; '' where something can."""
     if not look.pending or next_batch(look.pending, canaries(look.pending, rules), rules, look.away):
         return ""

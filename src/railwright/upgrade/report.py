@@ -12,7 +12,7 @@ from railwright.upgrade.journal import STATES, Node, State
 from railwright.upgrade.order import Leftover
 
 
-def document(state: State, undrain: Mapping[str, str], leftovers: Iterable[Leftover] = ()) -> dict[str, Any]:
+def upgrade_document(state: State, undrain: Mapping[str, str], leftovers: Iterable[Leftover] = ()) -> dict[str, Any]:
     """``undrain``: node -> how it is given back to its jobs by hand."""
     head = state.head
     nodes = {name: _node(node, state, undrain.get(name, "")) for name, node in state.nodes.items()}

@@ -9,7 +9,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_bench import NCCL, nccl_arguments, nccl_plan, nccl_wishes
-from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judged
+from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judge_bench
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import part_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
 from bench_nodes import seen
@@ -122,7 +122,7 @@ def test_steps_need_the_plan() -> None:
 
 
 def judgement(hosts: dict[str, dict[str, Any]], lost: tuple[str, ...] = ()) -> dict[str, Any]:
-    return judged(variables(hosts, lost=lost), plan(variables(both())), NCCL)
+    return judge_bench(variables(hosts, lost=lost), plan(variables(both())), NCCL)
 
 
 def whole() -> dict[str, dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is mended, what is left and why, and when a node has come back clean."""
+"""What is fixed, what is left and why, and when a node has come back clean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from ansible_collections.railwright.rdma.plugins.action import rdma_consent
-from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import ROUNDS, Scope, choose, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import ROUNDS, Scope, choose_fixes, judge
 from drift_findings import BURNT, CONF, KERNEL, LINE, MASKED, MTU, PORT, SYSCTL, finding, seen
 
 pytestmark = pytest.mark.core
@@ -27,9 +27,9 @@ def causes(document: dict[str, Any]) -> dict[str, str]:
     return {row["key"]: row["cause"] for row in document["left"]}
 
 
-def test_settings_are_mended_and_the_rest_has_its_reason() -> None:
-    document = choose(seen(SYSCTL, CONF, MTU, BURNT, KERNEL, LINE, PORT), EVERYTHING, {}, {})
-    assert document["mend"] == keys(document["tried"]) == [SYSCTL["key"], CONF["key"]]
+def test_settings_are_fixed_and_the_rest_has_its_reason() -> None:
+    document = choose_fixes(seen(SYSCTL, CONF, MTU, BURNT, KERNEL, LINE, PORT), EVERYTHING, {}, {})
+    assert document["fix"] == keys(document["tried"]) == [SYSCTL["key"], CONF["key"]]
     assert causes(document) == {
         MTU["key"]: "consent", BURNT["key"]: "reboot", KERNEL["key"]: "reboot", LINE["key"]: "effective", PORT["key"]: "state",
     }  # fmt: skip
@@ -40,66 +40,66 @@ def test_settings_are_mended_and_the_rest_has_its_reason() -> None:
 
 
 def test_consent_is_enough_for_its_class_and_never_for_a_reboot() -> None:
-    document = choose(seen(MTU, BURNT), EVERYTHING._replace(consent=("link", "reboot")), {}, {})
-    assert document["mend"] == [MTU["key"]]
+    document = choose_fixes(seen(MTU, BURNT), EVERYTHING._replace(consent=("link", "reboot")), {}, {})
+    assert document["fix"] == [MTU["key"]]
     assert causes(document) == {BURNT["key"]: "reboot"}
 
 
 def test_only_what_was_asked_for() -> None:
-    assert choose(seen(SYSCTL, CONF), EVERYTHING._replace(areas=("nccl",)), {}, {})["mend"] == [CONF["key"]]
-    critical = choose(seen(SYSCTL, finding("rxe: RDMA link", severity="critical")), EVERYTHING._replace(severity="critical"), {}, {})
-    assert critical["mend"] == ["rxe: RDMA link"]
+    assert choose_fixes(seen(SYSCTL, CONF), EVERYTHING._replace(areas=("nccl",)), {}, {})["fix"] == [CONF["key"]]
+    critical = choose_fixes(seen(SYSCTL, finding("rxe: RDMA link", severity="critical")), EVERYTHING._replace(severity="critical"), {}, {})
+    assert critical["fix"] == ["rxe: RDMA link"]
     assert causes(critical) == {SYSCTL["key"]: "severity"}
 
 
 def test_a_node_that_apply_refuses_is_not_tried() -> None:
-    document = choose(seen(SYSCTL, MASKED), EVERYTHING, {}, {})
-    assert document["mend"] == []
+    document = choose_fixes(seen(SYSCTL, MASKED), EVERYTHING, {}, {})
+    assert document["fix"] == []
     assert causes(document) == {SYSCTL["key"]: "refused", MASKED["key"]: "problem"}
 
 
 def test_changes_found_later_get_another_round_and_nothing_is_tried_twice() -> None:
-    first = choose(seen(SYSCTL), EVERYTHING, {}, {})
-    second = choose(seen(SYSCTL, CONF), EVERYTHING, first, {"left": []})
-    assert second["mend"] == [CONF["key"]]
+    first = choose_fixes(seen(SYSCTL), EVERYTHING, {}, {})
+    second = choose_fixes(seen(SYSCTL, CONF), EVERYTHING, first, {"left": []})
+    assert second["fix"] == [CONF["key"]]
     assert keys(second["tried"]) == [SYSCTL["key"], CONF["key"]]
-    assert choose(seen(SYSCTL, CONF), EVERYTHING, second, {})["mend"] == []
+    assert choose_fixes(seen(SYSCTL, CONF), EVERYTHING, second, {})["fix"] == []
 
 
 def test_rounds_have_an_end() -> None:
     document: dict[str, Any] = {}
     tries = 0
     for number in range(10):
-        document = choose(seen(finding(f"nccl: file /{number}")), EVERYTHING, document, {})
-        tries += bool(document["mend"])
+        document = choose_fixes(seen(finding(f"nccl: file /{number}")), EVERYTHING, document, {})
+        tries += bool(document["fix"])
     assert tries == ROUNDS
 
 
 def test_what_the_node_left_out_is_no_failure() -> None:
     """Only the node sees what a change builds on."""
-    first = choose(seen(SYSCTL, CONF), EVERYTHING, {}, {})
+    first = choose_fixes(seen(SYSCTL, CONF), EVERYTHING, {}, {})
     left = [{"key": CONF["key"], "cause": "needs", "reason": "needs it first", "needs": "packages: package x"},
             {"key": MTU["key"], "cause": "not asked", "reason": "not asked for"}]
-    second = choose(seen(CONF), EVERYTHING, first, {"left": left})
-    assert second["mend"] == []
+    second = choose_fixes(seen(CONF), EVERYTHING, first, {"left": left})
+    assert second["fix"] == []
     end = judge(seen(SYSCTL, CONF), seen(CONF), EVERYTHING, second, "")
     assert end["clean"]
-    assert keys(end["mended"]) == [SYSCTL["key"]]
+    assert keys(end["fixed"]) == [SYSCTL["key"]]
     assert (end["left"][0]["reason"], end["left"][0]["needs"]) == ("needs it first", "packages: package x")
 
 
 def judged(before: dict[str, Any], after: dict[str, Any], scope: Scope = EVERYTHING, error: str = "") -> dict[str, Any]:
-    return judge(before, after, scope, choose(before, scope, {}, {}), error)
+    return judge(before, after, scope, choose_fixes(before, scope, {}, {}), error)
 
 
 def test_clean_is_gone_and_nothing_new() -> None:
     end = judged(seen(SYSCTL, LINE, PORT), seen(LINE, PORT))
-    assert (end["clean"], keys(end["mended"]), keys(end["left"])) == (True, [SYSCTL["key"]], [LINE["key"], PORT["key"]])
+    assert (end["clean"], keys(end["fixed"]), keys(end["left"])) == (True, [SYSCTL["key"]], [LINE["key"], PORT["key"]])
 
 
 @pytest.mark.parametrize(("after", "part"), [
     (seen(SYSCTL), "still"),
-    (seen(PORT), "new"),  # of another area, and caused by what was mended or not: nobody goes on
+    (seen(PORT), "new"),  # of another area, and caused by what was fixed or not: nobody goes on
     (seen(MTU), "new"),
     (seen(MASKED), "new"),
 ])  # fmt: skip
@@ -111,7 +111,7 @@ def test_not_clean(after: dict[str, Any], part: str) -> None:
 
 @pytest.mark.parametrize("new", [
     LINE,  # somebody else's line shows only when our own file is right
-    BURNT,  # what was mended waits for its reboot
+    BURNT,  # what was fixed waits for its reboot
     finding("containers: x", severity="minor"),  # less severe than what was asked for
 ])  # fmt: skip
 def test_new_and_no_reason_to_stop(new: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ def test_an_error_is_not_clean_and_an_unseen_node_has_nothing_remediated() -> No
     assert not judged(seen(SYSCTL), seen(), error="no space")["clean"]
     end = judged(seen(SYSCTL), {"failed": True, "msg": "x"})
     assert not end["clean"]
-    assert end["mended"] == []
+    assert end["fixed"] == []
 
 
 NAME = "railwright.rdma.rdma_consent"
@@ -168,8 +168,8 @@ def test_a_batch_that_lost_a_node_is_told() -> None:
 
 
 def test_the_consent_is_the_inventorys() -> None:
-    assert run({"rdma_consent": ["link"]}, mode="choose", drift=seen(MTU))["remediation"]["mend"] == [MTU["key"]]
-    assert run({}, mode="choose", drift=seen(MTU))["remediation"]["mend"] == []
+    assert run({"rdma_consent": ["link"]}, mode="choose", drift=seen(MTU))["remediation"]["fix"] == [MTU["key"]]
+    assert run({}, mode="choose", drift=seen(MTU))["remediation"]["fix"] == []
 
 
 def test_an_area_that_does_not_exist_is_refused() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's part of the build: which archive is vouched for, and whose checksums every node is held to."""
+"""The controller's part of the build: which archive is pinned, and whose checksums every node is held to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import Delivery, Node, source_of
@@ -35,17 +35,17 @@ def delivery(here: str, inventory: Spec | None = None, **by_mode: dict[str, dict
     return Delivery(node, inventory or spec(), {"inventory_hostname": here, "ansible_play_hosts": hosts, "hostvars": hostvars})
 
 
-def test_the_pinned_release_is_vouched_for_by_the_catalogue() -> None:
-    artifact = find("nccl-tests")
+def test_the_pinned_release_is_pinned_by_the_catalogue() -> None:
+    artifact = find_artifact("nccl-tests")
     assert artifact is not None
     source = source_of(spec())
     assert (source.version, source.sha256, source.archive) == (artifact.version, artifact.value, None)
     assert source.url == f"https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v{artifact.version}.tar.gz"
 
 
-def test_another_release_is_refused_until_somebody_vouches_for_it() -> None:
+def test_another_release_is_refused_until_somebody_pins_it() -> None:
     unproven = Spec({**spec().as_dict(), "nccl_tests_version": "2.18.0"})  # as no inventory gives it: its rules refuse it before
-    with pytest.raises(RailwrightError, match=r"nobody here vouches for nccl-tests 2\.18\.0: .*artifact_pins: \{nccl-tests: its sha256\}"):
+    with pytest.raises(RailwrightError, match=r"nccl-tests 2\.18\.0 is not pinned here: .*artifact_pins: \{nccl-tests: its sha256\}"):
         source_of(unproven)
     source = source_of(spec(nccl_tests_version="2.18.0", artifact_pins={"nccl-tests": "a" * 64}))
     assert source.url.endswith("/v2.18.0.tar.gz")

@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmatio
 SITE: dict[str, Any] = {"inventory_hostname": "n1", "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_confirm_timeout_s": 20}
 KEY = "network: address of rail0 (eth1)"
 CHANGE = {"key": KEY, "before": "192.0.2.1/24", "after": "198.18.0.1/24", "disruption": "link"}
-WAITS = {"changed": True, "plan": [CHANGE], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r1"}}
+WAITS = {"changed": True, "plan": [CHANGE], "confirm": {"unit": "railwright-watchdog.timer", "seconds": 20, "run": "r1"}}
 CUT = AnsibleConnectionFailure("Failed to connect to the host via ssh:\n connection timed out")
 
 
@@ -122,16 +122,16 @@ def test_a_question_arms_nothing(mode: str, *, check: bool) -> None:
     assert [call for call in task.calls if "confirm_token" in call or "confirm_seconds" in call] == []
 
 
-def test_the_node_took_it_back_and_one_line_says_so() -> None:
+def test_the_node_reverted_it_and_one_line_says_so() -> None:
     """Away from the end of the effects until its timer has put the address back."""
-    task = Apply(lambda mode, now: WAITS if mode == "apply" else CUT if mode == "confirm" and now < 23 else said("taken back"))
+    task = Apply(lambda mode, now: WAITS if mode == "apply" else CUT if mode == "confirm" and now < 23 else said("reverted"))
     result = task.result()
-    assert (result["failed"], result["changed"], result["taken_back"]) == (True, False, [KEY])
+    assert (result["failed"], result["changed"], result["reverted"]) == (True, False, [KEY])
     assert result.get("unreachable") is None
     assert (
         "not confirmed over a fresh connection within 20 s (Failed to connect to the host via ssh: connection timed out)" in (result["msg"])
     )
-    assert f"the node rolled itself back and is as it was before run r1. Taken back: {KEY}" in result["msg"]
+    assert f"the node rolled itself back and is as it was before run r1. Reverted: {KEY}" in result["msg"]
     assert "\n" not in result["msg"]
     assert task.resets == len(task.modes) - 1 > 3, "a fresh connection for every try"
     assert task.removed == task.resets, "a temporary directory of the connection before is not used again"
@@ -141,13 +141,13 @@ def test_a_roll_back_that_left_something_says_what() -> None:
     task = Apply(replies(apply=WAITS, confirm=said("rollback incomplete", troubles=["network: MTU: exit 2"])))
     result = task.result()
     assert result["failed"]
-    assert result["taken_back"] == []
+    assert result["reverted"] == []
     assert "only in part: network: MTU: exit 2. Restore point: /var/lib/railwright/restore/r1/journal.json" in result["msg"]
 
 
 def test_a_node_that_never_comes_back_is_unreachable_with_a_line() -> None:
     task = Apply(lambda mode, _now: WAITS if mode == "apply" else CUT if mode == "confirm" else {})
-    with pytest.raises(AnsibleConnectionFailure, match=r"own timer takes back run r1 20 s after the change") as caught:
+    with pytest.raises(AnsibleConnectionFailure, match=r"own timer reverts run r1 20 s after the change") as caught:
         task.result()
     assert "\n" not in str(caught.value)
     assert 20 + confirmation.RETURN_SECONDS < task.time.now < 20 + confirmation.RETURN_SECONDS + 30, "bounded"
@@ -164,16 +164,16 @@ def test_a_node_that_was_away_before_is_just_unreachable() -> None:
 
 
 def test_a_connection_that_dies_during_the_apply_is_not_made_good() -> None:
-    """Nobody has seen the result, so nothing is confirmed: the node goes on, waits, and takes it back."""
+    """Nobody has seen the result, so nothing is confirmed: the node goes on, waits, and reverts it."""
 
     def node(mode: str, now: float) -> Reply:
         assert mode != "confirm"
         if mode == "apply":
             return CUT
-        return {} if mode == "true" else CUT if now < 5 else said("applying" if now < 10 else "unconfirmed" if now < 30 else "taken back")
+        return {} if mode == "true" else CUT if now < 5 else said("applying" if now < 10 else "unconfirmed" if now < 30 else "reverted")
 
     result = Apply(node).result()
-    assert (result["failed"], result["taken_back"]) == (True, [KEY])
+    assert (result["failed"], result["reverted"]) == (True, [KEY])
     assert result["msg"].startswith("the connection was lost while the change was made (")
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.hostile.honest import ANSWERS
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node, observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.state import plan_result
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
@@ -42,7 +42,7 @@ def test_what_our_code_says_of_a_node_passes_whole(tree: str) -> None:
         ("rdma_check", "drift", observe_drift(host, "n1", spec)),
         ("rdma_state", "plan", whole),
         ("rdma_state", "explain", {"explanation": explain(host, None)}),
-        ("rdma_state", "container", {"container": look(host, spec)}),
+        ("rdma_state", "container", {"container": inspect_container_access(host, spec)}),
     ):
         sent = json.loads(json.dumps({"changed": False, **answer}))
         assert own(module, mode, answer) == sent, module

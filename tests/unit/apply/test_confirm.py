@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change of networking waits for its confirmation: what is armed, what is left, and what the node takes back alone.
+"""A change of networking waits for its confirmation: what is armed, what is left, and what the node reverts alone.
 
 Files and Python are real, under a directory of the test's; systemctl is written down, and the timer is the test itself,
 which starts the copied program as the timer's service would.
@@ -27,7 +27,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import CONFI
 from rooted import RootedHost
 
 ASKED = confirm.Switch(20, "token-1")
-TIMER_FILE = "etc/systemd/system/railwright-take-back.timer"
+TIMER_FILE = "etc/systemd/system/railwright-watchdog.timer"
 
 
 class Node(RootedHost):
@@ -79,7 +79,7 @@ def left(tmp_path: Path) -> list[str]:
     """What of the switch lies on the node."""
     places = ("etc/systemd/system", "var/lib/railwright")
     return sorted(str(file.relative_to(tmp_path)) for place in places for file in (tmp_path / place).rglob("*")
-                  if "take-back" in file.name or "confirm" in file.parts[len(tmp_path.parts):])
+                  if "watchdog" in file.name or "confirm" in file.parts[len(tmp_path.parts):])
 
 
 FILE = write_file("/etc/file", "ours\n")
@@ -95,7 +95,7 @@ def test_an_applied_change_waits_and_is_kept_when_it_is_confirmed(node: Node, tm
     assert document(tmp_path)["state"] == "applied"
     assert left(tmp_path) == []
     assert (tmp_path / "etc/file").read_text() == "ours\n"
-    assert watchdog.take_back(node, "r1") == "run r1: nothing to take back", "a timer that was too late does no harm"
+    assert watchdog.revert(node, "r1") == "run r1: nothing to revert", "a timer that was too late does no harm"
     assert (tmp_path / "etc/file").exists()
 
 
@@ -106,7 +106,7 @@ def test_the_watchdog_is_armed_before_the_first_effect_and_after_the_last(node: 
     assert node.systemctl == [
         ("--no-reload", "enable", watchdog.TIMER), ("daemon-reload",), ("restart", watchdog.TIMER),
         ("restart", watchdog.TIMER), ("stop", watchdog.SERVICE),
-    ], "the old service ends last: killed in between, there is always somebody who takes it back"
+    ], "the old service ends last: killed in between, there is always somebody who reverts it"
 
 
 @pytest.mark.parametrize(("area", "asked"), [("sysctl", ASKED), ("network", None), ("network", confirm.Switch(0, "token-1"))])
@@ -146,29 +146,29 @@ def test_the_copy_on_the_node_takes_the_change_back_alone(node: Node, tmp_path: 
     (tmp_path / "etc/file").write_bytes(b"\xffbefore\n")
     applied(node, FILE, write_file("/etc/new/file", "x\n"))
     done = program(node, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "run r1 was taken back; the node is as it was before\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "run r1 was reverted; the node is as it was before\n")
     assert (tmp_path / "etc/file").read_bytes() == b"\xffbefore\n"
     assert not (tmp_path / "etc/new").exists()
-    assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
-    assert confirm.confirm(node, "", "token-1")["state"] == "taken back", "too late is too late"
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("reverted", [])
+    assert confirm.confirm(node, "", "token-1")["state"] == "reverted", "too late is too late"
     (note,) = confirm.notes(node)
-    assert "took back the last apply (run r1)" in note
+    assert "reverted the last apply (run r1)" in note
     assert "network: address of rail0 (eth1)" in note
 
 
-def test_an_apply_that_was_killed_is_taken_back_too(node: Node, tmp_path: Path) -> None:
+def test_an_apply_that_was_killed_is_reverted_too(node: Node, tmp_path: Path) -> None:
     """kill -9 half-way: the lock goes with the process, the journal says applying, the timer stays."""
     log = journal.Journal(node, "r1", "token-1")
     confirm.arm(node, log, ASKED)
     apply.carry_out(node, plan_of(FILE).changes, log)
     assert program(node, tmp_path).returncode == 0
     assert not (tmp_path / "etc/file").exists()
-    assert document(tmp_path)["state"] == "taken back"
+    assert document(tmp_path)["state"] == "reverted"
 
 
 def test_what_cannot_be_undone_is_named(node: Node, tmp_path: Path) -> None:
     applied(node, run(("true",), (("false",),)))
-    assert "in part: network: address of rail0 (eth1): false: exit 1" in watchdog.take_back(node, "r1")
+    assert "in part: network: address of rail0 (eth1): false: exit 1" in watchdog.revert(node, "r1")
     answer = confirm.outcome(node, "", "token-1")
     assert (answer["state"], len(answer["troubles"])) == ("rollback incomplete", 1)
 
@@ -180,7 +180,7 @@ def test_an_unexpected_error_in_one_undo_does_not_keep_others_from_theirs(node: 
     broken = document(tmp_path)
     del broken["entries"][1]["directories"]
     path.write_text(json.dumps(broken))
-    assert "taken back in part: network: address of rail0 (eth1): KeyError('directories')" in program(node, tmp_path).stderr
+    assert "reverted in part: network: address of rail0 (eth1): KeyError('directories')" in program(node, tmp_path).stderr
     assert (tmp_path / "etc/file").read_text() == "before\n"
     assert (document(tmp_path)["state"], left(tmp_path)) == ("rollback incomplete", [])
 
@@ -188,7 +188,7 @@ def test_an_unexpected_error_in_one_undo_does_not_keep_others_from_theirs(node: 
 def test_the_program_that_dies_is_started_again_and_finds_its_work(node: Node, tmp_path: Path) -> None:
     """systemd starts a service with Restart=on-failure again whatever ended it; all that it needs must still be there."""
     applied(node, FILE)
-    service = (tmp_path / "etc/systemd/system/railwright-take-back.service").read_text()
+    service = (tmp_path / "etc/systemd/system/railwright-watchdog.service").read_text()
     assert "\nRestart=on-failure\nRestartSec=60\n" in service
     path = tmp_path / "var/lib/railwright/restore/r1/journal.json"
     whole, before = path.read_text(), left(tmp_path)
@@ -197,7 +197,7 @@ def test_the_program_that_dies_is_started_again_and_finds_its_work(node: Node, t
     assert left(tmp_path) == before
     path.write_text(whole)
     assert program(node, tmp_path).returncode == 0
-    assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("reverted", [])
 
 
 def test_an_apply_whose_own_undo_dies_stays_armed(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,14 +210,14 @@ def test_an_apply_whose_own_undo_dies_stays_armed(node: Node, tmp_path: Path, mo
     assert (document(tmp_path)["state"], ("stop", watchdog.TIMER) in node.systemctl) == ("applying", False)
     assert program(node, tmp_path).returncode == 0
     assert not (tmp_path / "etc/file").exists()
-    assert (document(tmp_path)["state"], left(tmp_path)) == ("taken back", [])
+    assert (document(tmp_path)["state"], left(tmp_path)) == ("reverted", [])
 
 
 def test_the_program_waits_for_an_apply_that_is_at_work(node: Node, tmp_path: Path) -> None:
     applied(node, FILE)
     with apply.exclusive(node):
         with pytest.raises(RailwrightError, match="another apply held"):
-            watchdog.take_back(node, "r1", 0.3)
+            watchdog.revert(node, "r1", 0.3)
         assert confirm.confirm(node, "", "token-1")["state"] == "unconfirmed"
         assert confirm.outcome(node, "", "another")["state"] == "applying", "who holds the lock may be the run that has written nothing yet"
     assert (tmp_path / "etc/file").exists()

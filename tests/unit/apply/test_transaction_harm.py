@@ -102,7 +102,7 @@ def test_an_unreadable_file_is_refused_and_stays(host: RootedHost, tmp_path: Pat
 
 def test_a_value_that_cannot_be_read_is_not_set(host: RootedHost, tmp_path: Path) -> None:
     (tmp_path / "etc/value").write_text("")
-    with pytest.raises(ApplyError, match="could not be put back"):
+    with pytest.raises(ApplyError, match="could not be restored"):
         carry_out(host, change(set_value("/etc/value", "2")))
     assert (tmp_path / "etc/value").read_text() == ""
 
@@ -212,9 +212,9 @@ def test_what_a_killed_writer_left_goes_with_the_next_apply(host: RootedHost, tm
     assert (tmp_path / "etc/.railwright-of-others").exists()
 
 
-def test_what_a_killed_writer_left_goes_when_it_is_taken_back(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_killed_writer_left_goes_when_it_is_reverted(host: RootedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = cut_off(host, tmp_path, monkeypatch)
-    assert watchdog.take_back(host, "dead") == "run dead was taken back; the node is as it was before"
+    assert watchdog.revert(host, "dead") == "run dead was reverted; the node is as it was before"
     assert not left.exists()
     assert (tmp_path / "etc/.railwright-of-others").exists()
 

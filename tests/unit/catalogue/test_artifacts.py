@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of what is downloaded, the one mapping to a mirror, and what an operator can vouch for."""
+"""The rows of what is downloaded, the one mapping to a mirror, and what an operator can pin."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     Artifact,
     at_vendor,
     download_url,
-    find,
+    find_artifact,
     located,
     mirror_path,
     mirrored,
@@ -48,8 +48,8 @@ def test_each_row_says_how_it_is_recognised_and_where_that_was_read(row: Artifac
 def test_names_are_keys() -> None:
     names = [row.name for row in ARTIFACTS]
     assert len(set(names)) == len(names)
-    assert all(find(row.name) is row for row in ARTIFACTS)
-    assert find("doca-slackware-x86_64") is None
+    assert all(find_artifact(row.name) is row for row in ARTIFACTS)
+    assert find_artifact("doca-slackware-x86_64") is None
 
 
 @pytest.mark.parametrize("row", [row for row in ARTIFACTS if row.name.startswith("cuda-key-")], ids=lambda row: row.name)
@@ -64,7 +64,7 @@ def test_each_repository_has_its_key_and_both_the_same_pin() -> None:
     for row in ARTIFACTS:
         if row.kind == "repository":
             vendor, _dash, place = row.name.partition("-")
-            key = find("erdma-key" if vendor == "erdma" else f"{vendor}-key-{place}")  # one key signs all of Alibaba's for eRDMA
+            key = find_artifact("erdma-key" if vendor == "erdma" else f"{vendor}-key-{place}")  # one key signs all of Alibaba's for eRDMA
             assert key is not None, row.name
             assert (key.kind, key.pin, key.value) == ("key", row.pin, row.value)
 
@@ -74,11 +74,11 @@ def test_one_release_of_doca_is_pinned() -> None:
 
 
 def test_the_asked_release_stands_in_the_url() -> None:
-    row = find("doca-ubuntu24.04-x86_64")
+    row = find_artifact("doca-ubuntu24.04-x86_64")
     assert row is not None
     assert located(row).endswith("/doca/3.2.3/ubuntu24.04/x86_64/")
     assert located(row, "3.2.1").endswith("/doca/3.2.1/ubuntu24.04/x86_64/")
-    host = find("doca-host-ubuntu24.04-x86_64")
+    host = find_artifact("doca-host-ubuntu24.04-x86_64")
     assert host is not None
     assert located(host, "3.2.1") == host.url, "a file with a checksum is one release"
 
@@ -115,7 +115,7 @@ def test_every_artifact_has_a_place_of_its_own_in_a_mirror_directory(tmp_path: P
 
 
 def test_a_wheel_is_taken_from_nowhere_until_the_inventory_says_from_where(make_spec: Callable[..., Spec]) -> None:
-    wheel, source = find("nccl-wheel-cu13-x86_64"), find("nccl-source")
+    wheel, source = find_artifact("nccl-wheel-cu13-x86_64"), find_artifact("nccl-source")
     assert wheel is not None
     assert source is not None
     path = located(wheel).removeprefix(INDEX)
@@ -127,8 +127,8 @@ def test_a_wheel_is_taken_from_nowhere_until_the_inventory_says_from_where(make_
     assert download_url(source, indexed) == at_vendor(source, indexed) == located(source)
 
 
-def test_the_operator_vouches_where_nobody_did(make_spec: Callable[..., Spec]) -> None:
-    row = find("doca-key-rhel9-x86_64")
+def test_the_operator_pins_where_nobody_did(make_spec: Callable[..., Spec]) -> None:
+    row = find_artifact("doca-key-rhel9-x86_64")
     assert row is not None
     assert pinned(row, make_spec()) is None
     assert pinned(row, make_spec(artifact_pins={row.name: OTHER})) == OTHER
@@ -136,7 +136,7 @@ def test_the_operator_vouches_where_nobody_did(make_spec: Callable[..., Spec]) -
 
 def test_the_operator_may_know_better(make_spec: Callable[..., Spec]) -> None:
     """Vendors rotate keys: DOCA's changed in January 2026."""
-    row = find("doca-key-ubuntu24.04-x86_64")
+    row = find_artifact("doca-key-ubuntu24.04-x86_64")
     assert row is not None
     assert pinned(row, make_spec()) == row.value
     assert pinned(row, make_spec(artifact_pins={row.name: OTHER})) == OTHER
@@ -153,6 +153,6 @@ def test_the_operator_may_know_better(make_spec: Callable[..., Spec]) -> None:
     ],
 )
 def test_what_an_operator_has_to_give(name: str, form: str) -> None:
-    row = find(name)
+    row = find_artifact(name)
     assert row is not None
     assert pin_form(row) == form

@@ -84,7 +84,7 @@ def test_the_source_of_nccl_tests_is_needed_by_whoever_builds_it(tmp_path: Path,
 
 
 def test_a_checksum_is_of_its_own_release_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """HPC-X 2.24.1 is pinned for one system; the others have 2.25.1's checksum, which would vouch for the wrong archive."""
+    """HPC-X 2.24.1 is pinned for one system; the others have 2.25.1's checksum, which would pin the wrong archive."""
     rows = listed(capsys, "-i", str(inventory(tmp_path, rdma_stack="inbox", mpi_install="hpcx", mpi_version="2.24.1")))
     assert "sha256" in named(rows, "hpcx-rhel9-aarch64")
     other = named(rows, "hpcx-ubuntu24.04-x86_64")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find, label_of, rows_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, label_of, rows_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository, repositories_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
@@ -131,14 +131,14 @@ def test_a_repository_of_ones_own_for_a_system_that_the_vendor_has_not(make_spec
 
 def test_a_copy_of_the_vendors_repository_keeps_the_vendors_key(make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
     found = one(make_spec(rdma_stack_repository_url="http://copy.example.com/doca/"), make_identity())
-    row = find("doca-key-ubuntu24.04-x86_64")
+    row = find_artifact("doca-key-ubuntu24.04-x86_64")
     assert row is not None
     assert (found.url, found.fingerprint) == ("http://copy.example.com/doca/", row.value)
     assert found.key_url.endswith("/doca_keyring.gpg")
 
 
 def test_no_fingerprint_where_nobody_read_one(make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
-    """DOCA's rpms are signed with a key that lies elsewhere: the operator has to vouch for one."""
+    """DOCA's rpms are signed with a key that lies elsewhere: the operator has to pin one."""
     identity = make_identity("rocky 9.5")
     assert one(make_spec(), identity).fingerprint is None
     for values in (

@@ -11,13 +11,13 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping import ASKED_PEERS, look
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping import ASKED_PEERS, ping_probes
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, payload, peers_of, probes
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 
-PORT = Where("node1", "mlx5_0", 1, "rail0 (eth1)")
+PORT = VerdictSubject("node1", "mlx5_0", 1, "rail0 (eth1)")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ RAIL = {"name": "rail0", "netdev": "eth1", "address": "10.0.0.1"}
 
 
 def judged(network: Network, probe: dict[str, Any]) -> Verdict:
-    pings = merged([probe], look(network, [probe], [RAIL], 2, 1)["pings"])
+    pings = merged([probe], ping_probes(network, [probe], [RAIL], 2, 1)["pings"])
     assert pings is not None
     return judge_probe("node1", pings[0])
 
@@ -162,14 +162,14 @@ def test_only_a_rail_without_answers_is_asked_by_arp_for_its_peers() -> None:
 def test_a_rail_asks_for_a_bounded_number_of_peers() -> None:
     network = Network(0)
     many = [dict(PROBE, peer=f"node{number}", address=f"10.0.0.{number}", others=[]) for number in range(2, 30)]
-    look(network, many, [RAIL], 1, 1)
+    ping_probes(network, many, [RAIL], 1, 1)
     assert len({frame[-4:] for frame in network.questions["eth1"]}) == 1 + ASKED_PEERS
 
 
 def test_the_way_that_the_kernel_would_take_is_told() -> None:
-    answer = look(Network(8972, route="eth0"), [PROBE], [RAIL], 1, 1)["pings"][0]
+    answer = ping_probes(Network(8972, route="eth0"), [PROBE], [RAIL], 1, 1)["pings"][0]
     assert (answer["device"], answer["no_route"]) == ("eth0", None)
-    answer = look(Network(8972, route=""), [PROBE], [RAIL], 1, 1)["pings"][0]
+    answer = ping_probes(Network(8972, route=""), [PROBE], [RAIL], 1, 1)["pings"][0]
     assert (answer["device"], answer["no_route"]) == (None, "RTNETLINK answers: No way")
 
 
@@ -177,7 +177,7 @@ def test_dadfailed_is_found_for_any_spelling_of_the_ipv6_address() -> None:
     network = Network(9000)
     network.addresses = json.dumps([{"ifname": "eth1", "addr_info": [{"local": "fd00::1", "dadfailed": True}, {"local": "fd00::3"}]}])
     rails = [dict(RAIL, address="FD00:0::1"), dict(RAIL, address="fd00::3")]
-    assert [item["dad_failed"] for item in look(network, [], rails, 1, 1)["rails"]] == [True, False]
+    assert [item["dad_failed"] for item in ping_probes(network, [], rails, 1, 1)["rails"]] == [True, False]
 
 
 @pytest.mark.parametrize("answers", [None, {}, [], [{}, {}]])

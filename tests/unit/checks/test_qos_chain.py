@@ -31,7 +31,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import observe_nccl
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.qos import observe_qos
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where, inspection_of
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from field_specs import build_spec
@@ -111,7 +111,7 @@ def links_of(root: Path, profile: QosProfile) -> list[Link]:
 
 
 def judged(root: Path, profile: QosProfile) -> Verdict:
-    return judge_chain(Where("node", tree_of.HCA, 1, "rail0"), links_of(root, profile))
+    return judge_chain(VerdictSubject("node", tree_of.HCA, 1, "rail0"), links_of(root, profile))
 
 
 def states(root: Path, profile: QosProfile, state: str) -> list[str]:
@@ -300,7 +300,7 @@ def test_a_software_device_is_judged_by_the_dcb_of_its_interface(tmp_path: Path)
     assert (nic["pfc"], nic["ecn"], nic["cnp"], nic["dcbx"]) == ([3], None, None, "host")
     links = chain(profile, nic, {"conf": {"variables": {"NCCL_IB_TC": "106"}}, "profile_d": {}}, False)
     assert [link.name for link in links] == [name for name in ALL_LINKS if name != "ECN"]
-    assert judge_chain(Where("node", "rxe0", 1, "rail0"), links).status == "pass"
+    assert judge_chain(VerdictSubject("node", "rxe0", 1, "rail0"), links).status == "pass"
     broken = chain(profile, {**nic, "dscp_priority": [[26, 3], [48, 0]]}, {"conf": {"variables": {"NCCL_IB_TC": "106"}}}, False)
     assert [(link.name, link.found) for link in broken if link.state == BREAKS] == [("CNP", "DSCP 48 mapped to 0")]
 
@@ -313,7 +313,7 @@ def test_a_software_device_over_dcb_without_apptrust_lacks_only_the_trust(tmp_pa
     tree.link(f"sys/devices/{tree_of.PCI}/driver", "sys/bus/pci/drivers/virtio_net")
     links = chain(QOS_PROFILES[0], soft_nic(tmp_path), {"conf": {"variables": {"NCCL_IB_TC": "106"}}}, False)
     assert [link.name for link in links if link.state == UNKNOWN] == ["trust"]
-    verdict = judge_chain(Where("node", "rxe0", 1, "rail0"), links)
+    verdict = judge_chain(VerdictSubject("node", "rxe0", 1, "rail0"), links)
     assert verdict.status == "unknown"
     assert "these hold: NCCL_IB_TC -> DSCP -> DSCP map -> priority -> PFC" in verdict.message
 

@@ -25,10 +25,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_ve
     traffic,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Where
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-PLACE = Where("node1", "mlx5_0", 1, "rail0 (eth1) with node2")
+PLACE = VerdictSubject("node1", "mlx5_0", 1, "rail0 (eth1) with node2")
 RAN = {"port_xmit_packets": 9000, "port_rcv_packets": 9000}
 HEALTHY = {"qos.lossless": "pass", "qos.pause": "pass", "qos.storm": "pass", "qos.cnp": "skipped", "qos.ecn": "skipped"}
 

@@ -99,10 +99,10 @@ def test_what_drives_the_node_is_kept_and_only_text() -> None:
 def test_a_node_that_reverted_its_change_is_failed_and_not_unreachable() -> None:
     """The forms that plugin_utils/confirmation.py makes, after the plan and with the module's own result."""
     line = "the change was not confirmed over a fresh connection within 20 s; the node rolled itself back and is as it was before run r1"
-    back = {"plan": [CHANGE], "changed": False, "taken_back": [CHANGE["key"]], "restore_point": "/var/lib/railwright/r1", "msg": line}
+    back = {"plan": [CHANGE], "changed": False, "reverted": [CHANGE["key"]], "restore_point": "/var/lib/railwright/r1", "msg": line}
     result = outcome(event("runner_on_ok", "n1", {"plan": [CHANGE]}), event("runner_on_failed", "n1", back), stats(failures={"n1": 1}))
     host = result.hosts["n1"]
-    assert (host.status, host.message, host.applied, host.taken_back) == ("failed", line, [], [CHANGE["key"]])
+    assert (host.status, host.message, host.applied, host.reverted) == ("failed", line, [], [CHANGE["key"]])
     assert overall(result) is ExitCode.FAILED
 
 
@@ -134,7 +134,7 @@ def test_unreachable_wins_over_a_failure_before_it() -> None:
     [({"ignore_errors": True}, stats(ok={"n1": 1}, ignored={"n1": 1})), ({}, stats(ok={"n1": 1}, rescued={"n1": 1}))],
     ids=["ignored", "rescued"],
 )
-def test_a_failure_that_the_playbook_took_back_is_none(more: dict[str, Any], end: dict[str, Any]) -> None:
+def test_a_failure_that_the_playbook_reverted_is_none(more: dict[str, Any], end: dict[str, Any]) -> None:
     assert outcome(event("runner_on_failed", "n1", {"msg": "x"}, "ansible.builtin.command", **more), end).hosts["n1"].status == "ok"
 
 

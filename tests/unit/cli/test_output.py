@@ -11,7 +11,7 @@ from rich.console import Console
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 from node_trees import NODES
 from railwright.cli import changes, console, verdicts
-from railwright.cli.facts import show
+from railwright.cli.facts import show_facts
 
 
 class Screen(io.StringIO):
@@ -45,12 +45,12 @@ def verdict(**more: Any) -> dict[str, Any]:
 
 def test_a_terminal_is_never_overrun(narrow: Screen) -> None:
     changes.change_table([change(what="x" * 120, before="b" * 200, after="a" * 200)])
-    verdicts.show([verdict()], passes=False)
+    verdicts.show_verdicts([verdict()], passes=False)
     assert max(len(line) for line in narrow.getvalue().splitlines()) <= 80
 
 
 def test_a_narrow_verdict_still_says_everything(narrow: Screen) -> None:
-    verdicts.show([verdict(message="down")], passes=False)
+    verdicts.show_verdicts([verdict(message="down")], passes=False)
     text = " ".join(narrow.getvalue().split())
     assert "fail gpu-node-0001 port.state mlx5_0 port 1 rail0 (ens1f0np0) expected ACTIVE, found DOWN down" in text
 
@@ -63,7 +63,7 @@ def test_a_pipe_gets_whole_lines(pipe: pytest.CaptureFixture[str]) -> None:
 
 
 def test_node_text_is_neither_markup_nor_control(pipe: pytest.CaptureFixture[str]) -> None:
-    verdicts.show([verdict(message="[red]\x1b[2J:smile:", subject="a\nb")], passes=False)
+    verdicts.show_verdicts([verdict(message="[red]\x1b[2J:smile:", subject="a\nb")], passes=False)
     out = pipe.readouterr().out
     assert "[red]\\u001b[2J:smile:" in out
     assert "a\\nb" in out
@@ -116,7 +116,7 @@ def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> 
 def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[str]) -> None:
     good = [verdict(status="pass", found="ACTIVE", node=f"n{number}") for number in range(5)]
     speeds = [verdict(status="pass", check="perftest.write_bw", found=number + 0.5, node="n0") for number in range(5)]
-    verdicts.show([*good, *speeds, verdict(check="rail.mtu", expected=9000, found=1500)], passes=False)
+    verdicts.show_verdicts([*good, *speeds, verdict(check="rail.mtu", expected=9000, found=1500)], passes=False)
     text = pipe.readouterr().out
     assert text.index("fail") < text.index("perftest.write_bw")
     (state,) = [line.split() for line in text.splitlines() if "port.state" in line]
@@ -126,7 +126,7 @@ def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[st
 
 
 def test_facts_on_a_narrow_terminal_keep_every_word_whole(narrow: Screen) -> None:
-    show(facts_of_tree(str(NODES / "roce8-bond")))
+    show_facts(facts_of_tree(str(NODES / "roce8-bond")))
     shown = narrow.getvalue()
     assert max(len(line) for line in shown.splitlines()) <= 80
     for part in ("mlx5_bond_0", "ACTIVE LinkUp, 100 Gb/s, Ethernet", "MTU 1024/1500, bond0, GIDs 4", "MT4125 22.41.1000, 0000:41:00.0"):

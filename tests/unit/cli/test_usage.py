@@ -183,8 +183,8 @@ def test_facts_of_a_tree_as_text(tmp_path: Path) -> None:
 def test_facts_work_after_ansible_replaced_the_collection_importer(tmp_path: Path) -> None:
     """As in `facts -i`: from the first inventory on Ansible imports collections, and refuses ours where it had not loaded it itself."""
     assert railwright("init", "site", "--fabric", "roce", state=tmp_path).returncode == 0
-    script = ("from pathlib import Path; import railwright.cli.facts as facts; from railwright.inventory import load; "
-              "load(Path('site'), None); facts.show({})")
+    script = ("from pathlib import Path; import railwright.cli.facts as facts; from railwright.inventory import load_inventory; "
+              "load_inventory(Path('site'), None); facts.show_facts({})")
     variables = os.environ | {"PYTHONPATH": f"{ROOT / '.dev'}:{ROOT / 'src'}"}
     done = subprocess.run(
         [sys.executable, "-c", script], env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import document, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 
 PLAN = {"hosts": ["node1", "node2"], "processes": {"node1": 2, "node2": 2}, "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64,
         "timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 2}}}
@@ -65,7 +65,7 @@ def test_one_node_that_did_not_end_well_fails_it(node2: dict[str, Any] | None) -
 def test_a_result_of_another_form_is_none(result: Any) -> None:
     found = collected(node1={"result": result})
     assert statuses(found, 1.0) == ["fail", "unknown", "unknown", "pass"]
-    assert document(PLAN, found)["samples_per_s"] is None
+    assert ddp_document(PLAN, found)["samples_per_s"] is None
 
 
 def test_wrong_values_fail_and_say_where() -> None:
@@ -106,18 +106,18 @@ def test_a_rank_that_told_nothing_is_unknown(ranks: list[Any]) -> None:
 
 def test_the_document_has_the_form_of_the_architecture() -> None:
     versions = {"torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05"}
-    assert document(PLAN, collected()) == {
+    assert ddp_document(PLAN, collected()) == {
         "hosts": ["node1", "node2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 12800.0,
         "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}}
 
 
 def test_a_lost_node_has_no_versions() -> None:
-    found = document(PLAN, collected(node2=None))
+    found = ddp_document(PLAN, collected(node2=None))
     assert found["versions"]["node2"] == {"torch": None, "cuda": None, "nccl": None, "driver": None}
     assert found["samples_per_s"] == 12800.0
 
 
 def test_what_a_rank_says_is_made_fit_to_be_shown() -> None:
-    found = document(PLAN, collected(node1={"ranks": [rank(0, torch="2.1\x1b[2J" + "x" * 500)] * 2}))
+    found = ddp_document(PLAN, collected(node1={"ranks": [rank(0, torch="2.1\x1b[2J" + "x" * 500)] * 2}))
     assert found["versions"]["node1"]["torch"].startswith("2.1x")
     assert len(found["versions"]["node1"]["torch"]) <= 64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Applies of the area for real, below a directory: made once, nothing the second time, taken back byte for byte.
+"""Applies of the area for real, below a directory: made once, nothing the second time, reverted byte for byte.
 
 docker, systemctl and nvidia-ctk are stand-ins with the few answers that the area asks for, in their documented forms. docker reads
 daemon.json when it is restarted, and does not start with one that it does not like.
@@ -122,7 +122,7 @@ def applied(host: Stage, spec: Spec) -> str:
     return str(apply_plan(host, spec, plan, "r1", ["containers"]).restore_point)
 
 
-def taken_back(host: Stage, point: str) -> list[str]:
+def reverted(host: Stage, point: str) -> list[str]:
     document = json.loads(Path(host.path(point)).read_text(encoding="utf-8"))
     return roll_back(host, document["entries"])
 
@@ -141,7 +141,7 @@ def test_once_and_then_nothing_and_back_byte_for_byte(stage: Stage, spec: Callab
     point = applied(stage, wishes)
     assert planned(stage, wishes).changes == ()
     assert tree(stage) != before
-    assert taken_back(stage, point) == []
+    assert reverted(stage, point) == []
     assert tree(stage) == before
 
 

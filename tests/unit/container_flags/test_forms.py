@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.container_flags import pod_name, rendered
 from railwright.container_flags.model import Container, Options, container
@@ -21,7 +21,7 @@ HOSTILE = "a'; rm -rf /home #\n$(id) `id` ${HOME} \\"
 
 
 def made(node: Captured, job: Job | None = None, **options: Any) -> Container:
-    return container("node1", look(node, None, options.get("image")), Options(**options), job or Job())
+    return container("node1", inspect_container_access(node, None, options.get("image")), Options(**options), job or Job())
 
 
 def words(text: str) -> list[str]:

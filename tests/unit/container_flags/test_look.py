@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.containers import (
     cdi_spec,
     observe_cdi,
@@ -88,14 +88,14 @@ def test_only_the_cuda_of_an_image_is_told(captured: Captured) -> None:
     config = {"Env": ["CUDA_VERSION=12.4.1", "TOKEN=secret", "EMPTY"], "Labels": {"maintainer": "somebody",
               "org.opencontainers.image.ref.name": "ubuntu"}}  # fmt: skip
     captured.put("/cmd/podman_image_inspect_train:1", json.dumps([{"Config": config}]))
-    found = look(captured, None, "train:1")
+    found = inspect_container_access(captured, None, "train:1")
     assert found["image"] == {"name": "train:1", "runtime": "podman", "variables": {"CUDA_VERSION": "12.4.1"},
                               "labels": {"org.opencontainers.image.ref.name": "ubuntu"}}  # fmt: skip
     assert "secret" not in json.dumps(found)
 
 
 def test_a_node_without_an_inventory_tells_its_own_file(captured: Captured) -> None:
-    found = look(captured, None)
+    found = inspect_container_access(captured, None)
     assert found["variables"] == {"NCCL_IB_TIMEOUT": "22", "NCCL_SOCKET_IFNAME": "=eth0"}
     assert found["addresses"] == ["fe80::1", "192.0.2.11"]
     assert (found["hostname"], found["image"], found["gpus"], found["driver"]) == ("gpu-host-1", None, [], None)
@@ -104,7 +104,7 @@ def test_a_node_without_an_inventory_tells_its_own_file(captured: Captured) -> N
 def test_with_an_inventory_the_variables_are_those_of_area_nccl(captured: Captured, spec: Callable[..., Spec]) -> None:
     """Not those of the file that is there: the container gets what the node will have."""
     wanted = spec(rails=[{"name": "rail0", "match": {"pci": "0000:28:00.0"}, "address": "192.0.2.11/28"}])
-    found = look(captured, wanted)
+    found = inspect_container_access(captured, wanted)
     assert found["variables"]["NCCL_IB_HCA"] == "=mlx5_1:1"
     assert found["variables"]["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert "NCCL_IB_TC" in found["variables"]
@@ -113,4 +113,4 @@ def test_with_an_inventory_the_variables_are_those_of_area_nccl(captured: Captur
 
 def test_an_unknown_numa_node_is_none(captured: Captured) -> None:
     captured.gpu(0, -1)
-    assert look(captured, None)["gpus"] == [{"pci": "0000:1a:00.0", "numa_node": None}]
+    assert inspect_container_access(captured, None)["gpus"] == [{"pci": "0000:1a:00.0", "numa_node": None}]

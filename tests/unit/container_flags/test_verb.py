@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import railwright.run
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
 from railwright.cli.main import run
 from railwright.container_flags import FORMS
 from railwright.events import Collector, HostOutcome, RunOutcome
@@ -107,7 +107,7 @@ class Nodes:
 
 def test_ranks_of_a_run_over_nodes(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     captured.docker()
-    nodes = Nodes(monkeypatch, {"alpha": look(captured, None), "zeta": look(captured, None)})
+    nodes = Nodes(monkeypatch, {"alpha": inspect_container_access(captured, None), "zeta": inspect_container_access(captured, None)})
     out, _err = told(capsys, "-i", inventory(), "--image", "x:1", "--format", "json", "--", "torchrun", "t.py")
     assert nodes.playbook == "container_flags"
     assert (nodes.variables["rdma_container_job"], nodes.variables["rdma_container_image"]) == (["zeta", "alpha"], "x:1")
@@ -120,7 +120,7 @@ def test_ranks_of_a_run_over_nodes(captured: Captured, inventory: Write, capsys:
 
 def test_rank_0_need_not_be_looked_at(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     """The action plugin adds its addresses as the inventory has them."""
-    Nodes(monkeypatch, {"alpha": {**look(captured, None), "first_addresses": ["127.0.0.1", "fe80::1", "203.0.113.9"]}})
+    Nodes(monkeypatch, {"alpha": {**inspect_container_access(captured, None), "first_addresses": ["127.0.0.1", "fe80::1", "203.0.113.9"]}})
     out, _err = told(capsys, "-i", inventory(), "--limit", "alpha", "--image", "x:1")
     assert "# rank 1 of 2 nodes; rank 0 is at 203.0.113.9, zeta in the inventory: torchrun --nnodes=2 --node_rank=1" in out
     out, _err = told(capsys, "-i", "inv", "--limit", "alpha", "--image", "x:1", "--master-addr", "node0.example", "--master-port", "6000")
@@ -130,7 +130,7 @@ def test_rank_0_need_not_be_looked_at(captured: Captured, inventory: Write, caps
 
 
 def test_pods_of_one_job(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    Nodes(monkeypatch, {"alpha": look(captured, None), "zeta": look(captured, None)})
+    Nodes(monkeypatch, {"alpha": inspect_container_access(captured, None), "zeta": inspect_container_access(captured, None)})
     out, _err = told(capsys, "-i", inventory(), "--image", "x:1", "--format", "kubernetes", "--pod-network", "--", "torchrun", "t.py")
     documents = list(yaml.safe_load_all(out))
     assert [item["kind"] for item in documents] == ["Service", "Pod", "Pod"]
@@ -139,7 +139,7 @@ def test_pods_of_one_job(captured: Captured, inventory: Write, capsys: Capsys, m
 
 
 def test_a_node_that_does_not_answer_is_3(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = Nodes(monkeypatch, {"zeta": look(captured, None), "alpha": None})
+    nodes = Nodes(monkeypatch, {"zeta": inspect_container_access(captured, None), "alpha": None})
     out, err = told(capsys, "-i", inventory(), "--image", "x:1", code=3)
     assert out.startswith("# zeta\n")
     assert "alpha: unreachable" in err

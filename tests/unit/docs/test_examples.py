@@ -106,7 +106,7 @@ def test_every_playbook_that_is_imported_exists(name: str) -> None:
         assert (PLACE / playbook).is_file() if ours == playbook else (repo.ROOT / "playbooks" / f"{ours}.yml").is_file(), playbook
 
 
-def test_a_node_that_mends_itself_has_no_consent() -> None:
+def test_a_node_that_fixes_itself_has_no_consent() -> None:
     first = yaml.safe_load((PLACE / "pull_remediate.yml").read_text(encoding="utf-8"))[0]
     assert first["vars"] == {"rdma_consent": []}
 

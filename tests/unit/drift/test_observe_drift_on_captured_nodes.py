@@ -65,7 +65,7 @@ def test_every_change_of_the_plan_is_a_finding(tree: Path) -> None:
         assert (item["expected"], item["found"], item["disruption"]) == (change.after, change.before, change.disruption)
 
 
-def test_what_no_setting_mends_is_a_state(tree: Path) -> None:
+def test_what_no_setting_fixes_is_a_state(tree: Path) -> None:
     found = {item["key"]: item for item in drift(tree)["findings"] if item["kind"] == "state"}
     rates = [item for key, item in found.items() if key.startswith("port.rate: ")]
     assert rates

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import Scope, choose, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import Scope, choose_fixes, judge
 from drift_findings import BURNT, CONF, LINE, MTU, PORT, SYSCTL, seen
 from railwright.cli import console
 from railwright.cli import remediate as verb
@@ -21,18 +21,18 @@ from railwright.drift import Asked, read_history, remedy
 from railwright.events import Collector, HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.report.cases import cases_of
-from railwright.runs import load
+from railwright.runs import load_run
 
 Object = dict[str, Any]
 SCOPE = Scope((), "minor", ("restart",))
 
 
 def chosen(drift: Object, scope: Scope = SCOPE) -> Object:
-    return {**choose(drift, scope, {}, {}), "consent": list(scope.consent)}
+    return {**choose_fixes(drift, scope, {}, {}), "consent": list(scope.consent)}
 
 
 def judged(before: Object, after: Object, error: str = "", scope: Scope = SCOPE) -> Object:
-    return {**judge(before, after, scope, choose(before, scope, {}, {}), error), "consent": list(scope.consent)}
+    return {**judge(before, after, scope, choose_fixes(before, scope, {}, {}), error), "consent": list(scope.consent)}
 
 
 def host(name: str, said: Object, after: Object, **more: Any) -> HostOutcome:
@@ -65,20 +65,20 @@ def remediate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return call
 
 
-def test_everything_mended_ends_0_and_is_kept(remediate: Any, tmp_path: Path) -> None:
+def test_everything_fixed_ends_0_and_is_kept(remediate: Any, tmp_path: Path) -> None:
     node = host("n1", judged(seen(SYSCTL, CONF), seen()), seen(), restore_point="/var/lib/railwright/restore/x/journal.json")
     code, out, given = remediate(node, host("n2", chosen(seen()), seen()), batch="1", consent="link")
     document = json.loads(out)
     assert code == document["summary"]["exit_code"] == 0
-    assert [row["key"] for row in document["nodes"]["n1"]["mended"]] == [SYSCTL["key"], CONF["key"]]
-    assert {name: row["result"] for name, row in document["nodes"].items()} == {"n1": "mended", "n2": "no drift"}
+    assert [row["key"] for row in document["nodes"]["n1"]["fixed"]] == [SYSCTL["key"], CONF["key"]]
+    assert {name: row["result"] for name, row in document["nodes"].items()} == {"n1": "fixed", "n2": "no drift"}
     assert given == {"playbook": "remediate", "rdma_remediate_areas": [], "rdma_remediate_severity": "minor", "rdma_batch": "1",
                      "rdma_consent": ["link"]}
-    run = load()
+    run = load_run()
     assert run.verb == "remediate"
     assert {case.result for case in cases_of(run)} == {"passed"}
-    assert [case.name for case in cases_of(run) if case.message == "mended"] == [SYSCTL["what"], CONF["what"]]
-    assert read_history(tmp_path / "site") == {"n1": {}, "n2": {}}, "what was mended and comes back is new"
+    assert [case.name for case in cases_of(run) if case.message == "fixed"] == [SYSCTL["what"], CONF["what"]]
+    assert read_history(tmp_path / "site") == {"n1": {}, "n2": {}}, "what was fixed and comes back is new"
 
 
 def test_what_is_left_has_its_command_and_ends_2(remediate: Any) -> None:
@@ -114,7 +114,7 @@ def test_the_run_that_stopped_names_who_was_not_touched(remediate: Any) -> None:
 def test_a_node_that_was_lost_half_way_is_not_called_untouched(remediate: Any) -> None:
     code, out, _given = remediate(host("n1", chosen(seen(CONF)), seen(CONF), status="unreachable", message="gone"))
     node = json.loads(out)["nodes"]["n1"]
-    assert (code, node["status"], node["result"], node["waiting"], node["mended"]) == (3, "unreachable", "", [], [])
+    assert (code, node["status"], node["result"], node["waiting"], node["fixed"]) == (3, "unreachable", "", [], [])
 
 
 def test_people_read_each_difference_and_each_command_once(remediate: Any) -> None:
@@ -124,7 +124,7 @@ def test_people_read_each_difference_and_each_command_once(remediate: Any) -> No
     assert out.count(SYSCTL["what"]) == out.count(MTU["what"]) == 1
     assert "gpu[001-040] (40)" in out
     assert out.count("railwright remediate -i ") == 1
-    assert out.splitlines()[-1] == "40 nodes: 40 mended, 40 left"
+    assert out.splitlines()[-1] == "40 nodes: 40 fixed, 40 left"
 
 
 def test_a_node_without_a_look_has_not_passed(remediate: Any) -> None:
@@ -185,7 +185,7 @@ GROUND = {"key": "packages: package x", "area": "packages", "severity": "minor",
     ("consent", Asked(("nccl", "packages")), "remediate --area nccl --area packages --consent link,restart"),
     ("reboot", Asked(("nccl",)), "apply --consent link,reboot,restart"),
 ])  # fmt: skip
-def test_what_needs_another_change_has_the_command_that_mends_that_one(cause: str | None, asked: Asked, options: str) -> None:
+def test_what_needs_another_change_has_the_command_that_fixes_that_one(cause: str | None, asked: Asked, options: str) -> None:
     """Options of the run stand in the command, but for those that left the other change out."""
     found = remedy(NEEDS, asked, ["link"], [NEEDS, *([{**GROUND, "cause": cause}] if cause else [])])
     assert found is not None
@@ -218,6 +218,6 @@ def test_the_collector_takes_it_from_our_action_only_and_bounds_it() -> None:
         assert "secret" not in (found or {})
 
 
-@pytest.mark.parametrize("result", [None, {}, {"remediation": None}, {"remediation": {"mend": []}}, {"lost": []}])
+@pytest.mark.parametrize("result", [None, {}, {"remediation": None}, {"remediation": {"fix": []}}, {"lost": []}])
 def test_what_is_no_answer_is_none(result: Any) -> None:
     assert remediation_document(result) is None

@@ -76,7 +76,7 @@ def test_patience_ends() -> None:
     assert naps == [5.0, 5.0]
 
 
-def test_what_waiting_does_not_mend_is_said_at_once() -> None:
+def test_what_waiting_does_not_fix_is_said_at_once() -> None:
     def broken() -> None:
         raise SchedulerError("cannot be read")
 

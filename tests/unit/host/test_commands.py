@@ -40,7 +40,7 @@ def test_sums_leave_out_what_cannot_be_read(tmp_path: Path) -> None:
     assert sums(HOST, str(tmp_path), []) == {}
 
 
-def test_only_the_file_that_somebody_vouches_for_is_used(tmp_path: Path) -> None:
+def test_only_the_file_that_somebody_pins_is_used(tmp_path: Path) -> None:
     path = tmp_path / "one"
     path.write_bytes(b"one")
     check_brought(HOST, str(path), "thing", ONE)
@@ -48,7 +48,7 @@ def test_only_the_file_that_somebody_vouches_for_is_used(tmp_path: Path) -> None
     with pytest.raises(RailwrightError) as caught:
         check_brought(HOST, str(path), "thing", ONE)
     found = f"has the sha256 {hashlib.sha256(b'two').hexdigest()} and not {ONE}"
-    assert str(caught.value) == f"thing {found}, which the inventory or the catalogue vouches for; it is not used"
+    assert str(caught.value) == f"thing {found}, which the inventory or the catalogue pins; it is not used"
     path.unlink()
     with pytest.raises(RailwrightError, match=r"^thing has the sha256 nothing \(it cannot be read\) and not "):
         check_brought(HOST, str(path), "thing", ONE)

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import state
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node, observe_drift
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import look
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from counted_host import CountedHost
@@ -47,7 +47,7 @@ def test_a_check_asks_once(name: str) -> None:
 
 def test_what_containers_get_is_asked_once() -> None:
     host = CountedHost(str(NODES / "doca8"))
-    assert look(host, spec_of("doca8"))["hcas"]
+    assert inspect_container_access(host, spec_of("doca8"))["hcas"]
     assert host.twice() == []
 
 

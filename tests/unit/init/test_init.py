@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from railwright.exitcodes import InputError
 from railwright.init import files, write_inventory
-from railwright.inventory import load
+from railwright.inventory import load_inventory
 from railwright.lint import lint
 
 SITE = "group_vars/all/site.yml"
@@ -24,7 +24,7 @@ def test_lint_accepts_it_without_a_word(tmp_path: Path, fabric: str) -> None:
     written = write_inventory(tmp_path / "inv", fabric)
     assert written == [tmp_path / "inv/hosts.yml", tmp_path / "inv" / SITE]
     assert lint(tmp_path / "inv") == []
-    assert len(load(tmp_path / "inv").hosts) == 2
+    assert len(load_inventory(tmp_path / "inv").hosts) == 2
 
 
 @pytest.mark.parametrize("fabric", FABRICS)

@@ -37,4 +37,4 @@ def image(tmp_path: Path) -> Image:
 @pytest.fixture
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tool is found under its own name, so that an argv can be built on a machine without QEMU."""
-    monkeypatch.setattr(tools, "find", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(tools, "find_tool", lambda name: f"/usr/bin/{name}")

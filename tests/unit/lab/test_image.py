@@ -148,7 +148,7 @@ def test_certificates_and_configuration_are_uploaded(tmp_path: Path) -> None:
 
 
 def test_missing_tools_are_named_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find", lambda name: None if name in ("qemu-img", "qemu-system-x86_64", "mmdebstrap") else "/x")
+    monkeypatch.setattr(tools, "find_tool", lambda name: None if name in ("qemu-img", "qemu-system-x86_64", "mmdebstrap") else "/x")
     assert tools.missing_packages() == ["mmdebstrap", "qemu-system-x86", "qemu-utils"]
     with pytest.raises(LabError, match=r"apt-get install mmdebstrap qemu-system-x86 qemu-utils$"):
         tools.require()
@@ -163,11 +163,11 @@ def test_a_full_disk_is_said_before_the_build(tmp_path: Path, monkeypatch: pytes
 
 def test_a_failing_command_says_why() -> None:
     with pytest.raises(LabError, match=r"sh failed \(exit 3\): no such rail"):
-        tools.run(["sh", "-c", "echo no such rail >&2; exit 3"])
+        tools.run_tool(["sh", "-c", "echo no such rail >&2; exit 3"])
     with pytest.raises(LabError, match="did not end within"):
-        tools.run(["sleep", "5"], timeout=0.1)
+        tools.run_tool(["sleep", "5"], timeout=0.1)
     with pytest.raises(LabError, match="could not be started"):
-        tools.run(["/nonexistent/program"])
+        tools.run_tool(["/nonexistent/program"])
 
 
 def test_a_console_that_speaks(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_console_that_speaks(tmp_path: Path) -> None:
 
 def test_the_probe_is_asked_once_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(tools, "find", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(tools, "find_tool", lambda name: f"/usr/bin/{name}")
     device = tmp_path / "kvm"
     asked: list[list[str]] = []
 
@@ -188,11 +188,11 @@ def test_the_probe_is_asked_once_a_boot(tmp_path: Path, monkeypatch: pytest.Monk
 
     built = image.Image("key", tmp_path / "key")
     monkeypatch.setattr(machine, "speaks", silent_guest)
-    assert machine.choose(built, lambda _: None, device) == "tcg"
+    assert machine.choose_accelerator(built, lambda _: None, device) == "tcg"
     assert not asked, "no device, no question"
     device.touch()
-    assert [machine.choose(built, lambda _: None, device) for _ in range(2)] == ["tcg", "tcg"]
+    assert [machine.choose_accelerator(built, lambda _: None, device) for _ in range(2)] == ["tcg", "tcg"]
     assert len(asked) == 1
     monkeypatch.setattr(machine, "_boot_id", lambda: "another boot")
-    machine.choose(built, lambda _: None, device)
+    machine.choose_accelerator(built, lambda _: None, device)
     assert len(asked) == 2

@@ -165,7 +165,7 @@ def test_snapshot_names_come_from_the_table(state: LabState, monkeypatch: pytest
         "1         bare              302 MiB 2026-11-21 00:02:00 00:00:40.000          0\n"
         "2         provisioned       410 MiB 2026-11-21 00:05:00 00:03:10.000          0\n"
     )
-    monkeypatch.setattr("railwright.lab.tools.run", lambda *_args, **_options: table)
+    monkeypatch.setattr("railwright.lab.tools.run_tool", lambda *_args, **_options: table)
     assert machine.snapshots(state, state.nodes[0]) == set()
     disk = state.paths.node("node1") / "disk.qcow2"
     disk.parent.mkdir(parents=True)

@@ -11,7 +11,7 @@ import pytest
 
 from railwright.lab import LabError, seed, tools
 
-needs_e2fsprogs = pytest.mark.skipif(tools.find("mkfs.ext4") is None or tools.find("debugfs") is None, reason="needs e2fsprogs")
+needs_e2fsprogs = pytest.mark.skipif(tools.find_tool("mkfs.ext4") is None or tools.find_tool("debugfs") is None, reason="needs e2fsprogs")
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def disk(tmp_path: Path) -> Path:
 def test_files_modes_and_owner(disk: Path) -> None:
     files = {"/etc/hostname": ("node1\n", 0o644), "/root/.ssh/authorized_keys": ("ssh-ed25519 AAAA\n", 0o600)}
     seed._inject(disk, disk.parent, files)
-    assert tools.run(["debugfs", "-R", "cat /etc/hostname", str(disk)]) == "node1\n"
-    assert "Mode:  0600" in tools.run(["debugfs", "-R", "stat /root/.ssh/authorized_keys", str(disk)])
-    assert "Mode:  0700" in tools.run(["debugfs", "-R", "stat /root/.ssh", str(disk)])
+    assert tools.run_tool(["debugfs", "-R", "cat /etc/hostname", str(disk)]) == "node1\n"
+    assert "Mode:  0600" in tools.run_tool(["debugfs", "-R", "stat /root/.ssh/authorized_keys", str(disk)])
+    assert "Mode:  0700" in tools.run_tool(["debugfs", "-R", "stat /root/.ssh", str(disk)])
     assert not (disk.parent / "seed").exists(), "private keys do not stay behind"
-    checked = subprocess.run([tools.find("e2fsck") or "e2fsck", "-fn", str(disk)], capture_output=True, check=False, timeout=60)
+    checked = subprocess.run([tools.find_tool("e2fsck") or "e2fsck", "-fn", str(disk)], capture_output=True, check=False, timeout=60)
     assert checked.returncode == 0, checked.stdout
 
 
@@ -46,7 +46,7 @@ def test_files_go_into_a_partition_too(tmp_path: Path, disk: Path) -> None:
     whole = tmp_path / "whole.img"
     whole.write_bytes(b"GRUB" * 2**18 + disk.read_bytes())
     seed._inject(whole, tmp_path, {"/etc/hostname": ("node1\n", 0o644)}, 2**20)
-    assert tools.run(["debugfs", "-R", "cat /etc/hostname", f"{whole}?offset={2**20}"]) == "node1\n"
+    assert tools.run_tool(["debugfs", "-R", "cat /etc/hostname", f"{whole}?offset={2**20}"]) == "node1\n"
     assert whole.read_bytes()[: 2**20] == b"GRUB" * 2**18
 
 
@@ -57,7 +57,7 @@ def test_a_write_that_did_not_happen_is_noticed(disk: Path) -> None:
 
 
 def test_a_key_is_made_once(tmp_path: Path) -> None:
-    if tools.find("ssh-keygen") is None:
+    if tools.find_tool("ssh-keygen") is None:
         pytest.skip("needs openssh-client")
     first = seed.keypair(tmp_path / "ssh" / "key", "comment")
     assert first.startswith("ssh-ed25519 ")

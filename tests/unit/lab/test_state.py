@@ -11,35 +11,35 @@ from pathlib import Path
 import pytest
 
 from railwright.lab import LabError, current, down, status
-from railwright.lab.state import Hardware, LabPaths, LabState, cache_root, default_state_dir, load, locked, save, write_atomic
+from railwright.lab.state import Hardware, LabPaths, LabState, cache_root, default_state_dir, load_state, locked, save_state, write_atomic
 
 from .conftest import make_state
 
 
 def test_round_trip(tmp_path: Path) -> None:
     state = make_state(tmp_path, nodes=3, rails=2)
-    save(state)
-    assert load(state.paths) == state
+    save_state(state)
+    assert load_state(state.paths) == state
     assert [file.name for file in tmp_path.iterdir()] == ["state.json"], "nothing is left beside it"
 
 
 def test_hardware_and_boot_come_back(state: LabState) -> None:
     special = replace(state, offset=2**20, hardware=Hardware(pcie=True, bare_metal=True))
-    save(special)
-    assert load(special.paths) == special
+    save_state(special)
+    assert load_state(special.paths) == special
 
 
 def test_a_lab_from_before_there_were_recipes(state: LabState) -> None:
     """Its state says nothing of hardware: it is the ordinary one, and its nodes keep running through an upgrade of railwright."""
-    save(state)
+    save_state(state)
     body = json.loads(state.paths.state_file.read_text())
     del body["hardware"], body["offset"]
     state.paths.state_file.write_text(json.dumps(body))
-    assert load(state.paths) == state
+    assert load_state(state.paths) == state
 
 
 def test_no_lab(tmp_path: Path) -> None:
-    assert load(LabPaths(tmp_path)) is None
+    assert load_state(LabPaths(tmp_path)) is None
     assert status(tmp_path) == []
     with pytest.raises(LabError, match="lab up"):
         current(tmp_path)
@@ -52,22 +52,22 @@ def test_no_lab(tmp_path: Path) -> None:
 def test_damage_names_the_way_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(LabError, match="down --destroy"):
-        load(LabPaths(tmp_path))
+        load_state(LabPaths(tmp_path))
     down(destroy=True, state_dir=tmp_path)
     assert not (tmp_path / "state.json").exists()
 
 
 def test_the_directory_can_be_moved(state: LabState, tmp_path: Path) -> None:
-    save(state)
+    save_state(state)
     assert "root" not in json.loads(state.paths.state_file.read_text())
     state.root.rename(tmp_path / "elsewhere")
-    moved = load(LabPaths(tmp_path / "elsewhere"))
+    moved = load_state(LabPaths(tmp_path / "elsewhere"))
     assert moved is not None
     assert moved.root == tmp_path / "elsewhere"
 
 
 def test_destroy_removes_only_what_the_lab_made(state: LabState) -> None:
-    save(state)
+    save_state(state)
     mine = state.root / "thesis.tex"
     mine.write_text("not yours")
     for directory in ("nodes/node1", "ssh", "inventory/group_vars", "sock"):

@@ -4,7 +4,7 @@
 
 import pytest
 
-from railwright.inventory import load
+from railwright.inventory import load_inventory
 from railwright.lint import build_specs, lint
 from repo import ROOT
 
@@ -22,7 +22,7 @@ def test_no_findings(name: str) -> None:
 
 
 def test_the_walkthroughs_nodes_have_two_erdma_devices_each() -> None:
-    specs = build_specs(load(INVENTORIES / "alibaba-erdma", None))[0]
+    specs = build_specs(load_inventory(INVENTORIES / "alibaba-erdma", None))[0]
     assert {name: len(spec.rails) for name, spec in specs.items()} == {"node1": 2, "node2": 2}
     for spec in specs.values():
         assert (spec.fabric, spec["nccl_profile"], spec["qos_profile"]) == ("erdma", "erdma-native", "none")
@@ -31,5 +31,5 @@ def test_the_walkthroughs_nodes_have_two_erdma_devices_each() -> None:
 
 
 def test_scnet_marks_what_its_switches_carry() -> None:
-    for spec in build_specs(load(INVENTORIES / "scnet", None))[0].values():
+    for spec in build_specs(load_inventory(INVENTORIES / "scnet", None))[0].values():
         assert (spec["nccl_profile"], spec["qos_profile"], spec.rdma_stack) == ("scnet", "scnet-dscp34-prio4", "inbox")

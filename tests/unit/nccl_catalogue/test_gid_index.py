@@ -106,7 +106,7 @@ def test_a_gid_of_ipv6_is_found_by_its_address(tree: MakeTree) -> None:
 
 
 def test_link_local_gids_only(tree: MakeTree) -> None:
-    """The address is on the interface and in no GID: nothing that waits would mend that."""
+    """The address is on the interface and in no GID: nothing that waits would fix that."""
     node = tree("doca8")
     node.library("2.20.5")
     node.without_gid("mlx5_1", 2, 3)
@@ -164,7 +164,7 @@ def test_a_rail_without_a_device_is_said_to_be_unchecked(tree: MakeTree) -> None
 
 
 def test_an_hca_that_comes_to_light_in_an_apply_is_a_change_of_its_own(tree: MakeTree) -> None:
-    """A driver that the same apply loads makes it: the apply that did so must not be taken back for a list that its plan could not know."""
+    """A driver that the same apply loads makes it: the apply that did so must not be reverted for a list that its plan could not know."""
     node = tree("erdma2")
     device = node.root / "sys/class/infiniband/erdma_1"
     away = node.root / "away"

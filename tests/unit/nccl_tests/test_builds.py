@@ -139,45 +139,45 @@ def planned() -> dict[str, Any]:
 
 
 def test_nothing_is_there_so_one_builds_and_the_others_get_it(planned: dict[str, Any]) -> None:
-    assert builds.choose(planned, {"n1": EMPTY, "n2": EMPTY, "n3": EMPTY}) == {
+    assert builds.choose_origin(planned, {"n1": EMPTY, "n2": EMPTY, "n3": EMPTY}) == {
         "origin": "n1", "build": True, "receivers": ["n2", "n3"], "programs": None, "warnings": []}
 
 
 def test_what_is_there_and_whole_is_not_built_again(planned: dict[str, Any]) -> None:
     whole = state(planned)
-    assert builds.choose(planned, {"n1": whole, "n2": whole, "n3": whole}) == {
+    assert builds.choose_origin(planned, {"n1": whole, "n2": whole, "n3": whole}) == {
         "origin": "n1", "build": False, "receivers": [], "programs": SUMS, "warnings": []}
-    assert builds.choose(planned, {"n1": EMPTY, "n2": whole, "n3": EMPTY}) == {
+    assert builds.choose_origin(planned, {"n1": EMPTY, "n2": whole, "n3": EMPTY}) == {
         "origin": "n2", "build": False, "receivers": ["n1", "n3"], "programs": SUMS, "warnings": []}
 
 
 def test_a_changed_program_is_replaced_and_told_of(planned: dict[str, Any]) -> None:
     bad = state(planned, all_reduce_perf="f" * 64)
-    chosen = builds.choose(planned, {"n1": state(planned), "n2": bad, "n3": state(planned)})
+    chosen = builds.choose_origin(planned, {"n1": state(planned), "n2": bad, "n3": state(planned)})
     assert (chosen["origin"], chosen["build"], chosen["receivers"]) == ("n1", False, ["n2"])
     [warning] = chosen["warnings"]
     assert warning.startswith("n2: programs in ")
-    on_builder = builds.choose(planned, {"n1": bad, "n2": state(planned), "n3": state(planned)})
+    on_builder = builds.choose_origin(planned, {"n1": bad, "n2": state(planned), "n3": state(planned)})
     assert (on_builder["origin"], on_builder["receivers"]) == ("n2", ["n1"])
 
 
 def test_a_program_changed_together_with_its_manifest_is_replaced(planned: dict[str, Any]) -> None:
     other = dict.fromkeys(SUMS, "f" * 64)
     clever = {"manifest": read_manifest(manifest(planned["recipe"], "n2", other)), "programs": other}
-    assert builds.choose(planned, {"n1": state(planned), "n2": clever, "n3": state(planned)})["receivers"] == ["n2"]
+    assert builds.choose_origin(planned, {"n1": state(planned), "n2": clever, "n3": state(planned)})["receivers"] == ["n2"]
 
 
 def test_an_older_build_of_the_same_name_is_not_this_one(planned: dict[str, Any]) -> None:
     old = state(planned)
     old["manifest"]["key"] = "000000000000"
-    assert builds.choose(planned, {"n1": old, "n2": old, "n3": old})["build"]
+    assert builds.choose_origin(planned, {"n1": old, "n2": old, "n3": old})["build"]
 
 
 def test_a_shared_directory_is_never_copied_to() -> None:
     shared = builds.plan({"n1": node(), "n2": node()}, WISHES._replace(path="/shared/t", shared=True))
-    assert builds.choose(shared, {"n1": EMPTY, "n2": EMPTY})["receivers"] == []
+    assert builds.choose_origin(shared, {"n1": EMPTY, "n2": EMPTY})["receivers"] == []
     whole = state(shared)
-    assert builds.choose(shared, {"n1": whole, "n2": whole}) == {
+    assert builds.choose_origin(shared, {"n1": whole, "n2": whole}) == {
         "origin": "n1", "build": False, "receivers": [], "programs": SUMS, "warnings": []}
 
 
@@ -188,20 +188,20 @@ PROGRAMS = {"all_reduce_perf": "1" * 64, "alltoall_perf": "2" * 64}
 def test_prebuilt_asks_for_no_gpu_and_no_compiler() -> None:
     planned = builds.plan({"n1": node(gpus=[], nvcc=None, nccl=None)}, PREBUILT)
     assert (planned["directory"], planned["builder"]) == ("/opt/t", None)
-    chosen = builds.choose(planned, {"n1": {"manifest": None, "programs": PROGRAMS}})
+    chosen = builds.choose_origin(planned, {"n1": {"manifest": None, "programs": PROGRAMS}})
     assert chosen == {"origin": None, "build": False, "receivers": [], "programs": None, "warnings": []}
 
 
 def test_prebuilt_programs_must_be_there() -> None:
     planned = builds.plan({"n1": node(), "n2": node()}, PREBUILT)
     with pytest.raises(RailwrightError, match=r"/opt/t holds no executable program of that name: n2: alltoall_perf"):
-        builds.choose(planned, {"n1": {"manifest": None, "programs": PROGRAMS},
+        builds.choose_origin(planned, {"n1": {"manifest": None, "programs": PROGRAMS},
                                "n2": {"manifest": None, "programs": {"all_reduce_perf": "1" * 64}}})
 
 
 def test_prebuilt_programs_that_differ_are_told_of() -> None:
     planned = builds.plan({"n1": node(), "n2": node()}, PREBUILT)
-    chosen = builds.choose(planned, {"n1": {"manifest": None, "programs": PROGRAMS},
+    chosen = builds.choose_origin(planned, {"n1": {"manifest": None, "programs": PROGRAMS},
                                     "n2": {"manifest": None, "programs": {**PROGRAMS, "alltoall_perf": "3" * 64}}})
     [warning] = chosen["warnings"]
     assert warning == "/opt/t/alltoall_perf is not the same on all nodes (sha256): 222222222222 on n1; 333333333333 on n2"

@@ -23,7 +23,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.affinity i
     differences,
     driver_matrix,
     path_class,
-    place_of,
+    pci_place,
     topo_matrix,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
@@ -168,7 +168,7 @@ def test_a_link_that_is_no_place_of_this_function(tmp_path: Path, link: str) -> 
     devices.mkdir(parents=True)
     if link:
         (devices / "0000:01:00.0").symlink_to(link)
-    assert place_of(TreeHost(str(tmp_path)), "0000:01:00.0") == Place((), None)
+    assert pci_place(TreeHost(str(tmp_path)), "0000:01:00.0") == Place((), None)
 
 
 def matrix(rows: Sequence[Sequence[str]], head: Sequence[str], legend: str = "", *, underlined: bool = True) -> str:

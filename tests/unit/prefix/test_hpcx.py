@@ -13,7 +13,7 @@ import pytest
 from tests.fixtures.node_text import OS_RELEASE
 from tests.lib.starter_host import StarterHost
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
@@ -82,7 +82,7 @@ def test_two_releases_and_current_leads_to_the_wanted_one(node: StarterHost) -> 
 
 def test_another_archive_is_not_unpacked(node: StarterHost) -> None:
     hpcx = brought(node, archive(), sha256="0" * 64)
-    with pytest.raises(RailwrightError, match=r"and not 0{64}, which the inventory or the catalogue vouches for"):
+    with pytest.raises(RailwrightError, match=r"and not 0{64}, which the inventory or the catalogue pins"):
         hpcx.install()
     assert below(node) == []
 
@@ -120,7 +120,7 @@ def wishes(node: StarterHost, system: str = "ubuntu2404", **values: Any) -> Rele
 
 
 def test_which_archive(node: StarterHost) -> None:
-    artifact = find("hpcx-ubuntu24.04-x86_64")
+    artifact = find_artifact("hpcx-ubuntu24.04-x86_64")
     assert artifact is not None
     assert wishes(node, mpi_install="openmpi") is None
     found = wishes(node, mpi_install="hpcx", artifact_mirror="http://mirror.example/pub")
@@ -134,8 +134,8 @@ def test_which_archive(node: StarterHost) -> None:
     assert (own.url, own.sha256, own.version) == (None, "a" * 64, "2.26.0")
 
 
-def test_what_nobody_vouches_for_or_does_not_exist_is_refused_in_one_line(node: StarterHost) -> None:
-    with pytest.raises(RailwrightError, match=r"nobody here vouches for hpcx-ubuntu22.04-x86_64 2.26.0: set rdma_artifact_pins"):
+def test_what_is_not_pinned_or_does_not_exist_is_refused_in_one_line(node: StarterHost) -> None:
+    with pytest.raises(RailwrightError, match=r"hpcx-ubuntu22.04-x86_64 2.26.0 is not pinned here: set rdma_artifact_pins"):
         wishes(node, "ubuntu2204", mpi_install="hpcx", mpi_version="2.26.0", artifact_pins={"hpcx-ubuntu24.04-x86_64": "a" * 64})
     with pytest.raises(RailwrightError, match=r"the catalogue has no HPC-X for Debian GNU/Linux 12 \(bookworm\)"):
         wishes(node, "debian12", mpi_install="hpcx")

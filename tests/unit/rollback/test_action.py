@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmatio
 
 SITE: dict[str, Any] = {"inventory_hostname": "n1", "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_confirm_timeout_s": 20}
 CONFIRM = {"state": "applied", "run": "r2", "changes": [], "troubles": [], "restore_point": "/var/lib/railwright/restore/r2/journal.json"}
-WAITS = {"changed": True, "plan": [], "confirm": {"unit": "railwright-take-back.timer", "seconds": 20, "run": "r2"}}
+WAITS = {"changed": True, "plan": [], "confirm": {"unit": "railwright-watchdog.timer", "seconds": 20, "run": "r2"}}
 
 
 class Task(rdma_rollback.ActionModule):

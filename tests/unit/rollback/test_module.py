@@ -57,7 +57,7 @@ def test_plan_prove_and_check_mode_leave_the_node_as_it_is(root: Path) -> None:
     assert ask("apply", check=True)["changed"] is True
 
 
-def test_apply_puts_back_and_names_its_restore_point(root: Path) -> None:
+def test_apply_restores_and_names_its_restore_point(root: Path) -> None:
     changed(root)
     answer = ask("apply", expected=["limits: file /etc/kept"])
     assert answer["changed"] is True

@@ -111,7 +111,7 @@ def test_a_package_that_somebody_else_changed_is_refused_by_name(tmp_path: Path)
     assert problems(tmp_path, "b", ["a"]) == []
     assert rows_of(tmp_path, "b", ["a"]) == {"a": ("3", "1")}
     dpkg(tmp_path, ("a", "1"))
-    assert rows_of(tmp_path, "b") == {}, "somebody has put it back already"
+    assert rows_of(tmp_path, "b") == {}, "somebody has restored it already"
 
 
 def test_a_held_package_is_refused_with_the_command_that_lets_it_go(tmp_path: Path) -> None:
@@ -317,16 +317,16 @@ class TestProof:
         node = self.node(tmp_path / "node", repository, "new")
         files = self.files(node, definition(repository, "old"))
         before = node.tree()
-        packages.prove(node, IDENTITY, WAY_BACK, files, 1.0)
+        packages.dry_run_rollback(node, IDENTITY, WAY_BACK, files, 1.0)
         assert node.tree() == before, "a proof changes nothing"
 
     def test_a_version_that_no_repository_has_any_more(self, tmp_path: Path, repository: Path) -> None:
         node = self.node(tmp_path / "node", repository, "new")
         with pytest.raises(RailwrightError, match=r"'1\.0' for '(tool|lib)' was not found|gone"):
-            packages.prove(node, IDENTITY, WAY_BACK, [], 1.0)
+            packages.dry_run_rollback(node, IDENTITY, WAY_BACK, [], 1.0)
 
     def test_what_would_change_besides_is_a_refusal(self, tmp_path: Path, repository: Path) -> None:
         node = self.node(tmp_path / "node", repository, "old")
         node.installed(*AFTER, ("site", "1", "Depends: tool (>= 2.0)\n"))
         with pytest.raises(RailwrightError, match=r"site \(removed\) would have to change too"):
-            packages.prove(node, IDENTITY, WAY_BACK, [], 1.0)
+            packages.dry_run_rollback(node, IDENTITY, WAY_BACK, [], 1.0)

@@ -182,7 +182,7 @@ def test_a_file_that_is_there_again_though_the_run_removed_it(root: Path) -> Non
     assert [problem.subject for problem in planned(root, "b").problems] == ["/etc/new/file"]
 
 
-def test_what_somebody_else_has_put_back_already_is_no_conflict(root: Path) -> None:
+def test_what_somebody_else_has_restored_already_is_no_conflict(root: Path) -> None:
     first(root)
     (root / "etc/kept").write_text("original\n")
     assert planned(root, "a").problems == ()

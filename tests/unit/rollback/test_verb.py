@@ -104,7 +104,7 @@ def test_it_rolls_back_then_validates_and_says_the_restore_point(rollback: Rollb
     assert (variables["rdma_rollback_to"], variables["rdma_consent"]) == ("r1", ["link"])
     assert variables["rdma_rollback_force"] == ["/etc/x", "pkg"]
     assert JOURNAL in ran.out
-    assert "2 nodes: 2 changes (link 2), 2 put back" in ran.out
+    assert "2 nodes: 2 changes (link 2), 2 restored" in ran.out
 
 
 def test_what_validate_finds_counts(rollback: Rollback, runner: Runner) -> None:

@@ -53,9 +53,9 @@ def test_a_command_that_is_not_there() -> None:
 
 def test_looking_has_no_effect_and_cannot_say_who_drained(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    [found] = command.look(Host(), commands(log), ["gpu1"], RUN, begun=False)
+    [found] = command.inspect_nodes(Host(), commands(log), ["gpu1"], RUN, begun=False)
     assert (found.state, found.by, found.done) == ("available", None, False)
-    [found] = command.look(Host(), commands(log), ["gpu1"], RUN, begun=True)
+    [found] = command.inspect_nodes(Host(), commands(log), ["gpu1"], RUN, begun=True)
     assert (found.state, found.done) == ("drained", True)
     assert log.read_text() == "drained|gpu1\n" * 2
 
@@ -69,5 +69,5 @@ def test_undrain(tmp_path: Path) -> None:
 
 
 def test_a_name_is_one_word_whatever_is_in_it() -> None:
-    assert command.words(("drain", "{node}", "r={reason}", "{other}"), "a {reason}; $(b)", "why {node}") == (
+    assert command.command_for_node(("drain", "{node}", "r={reason}", "{other}"), "a {reason}; $(b)", "why {node}") == (
         "drain", "a {reason}; $(b)", "r=why {node}", "{other}")

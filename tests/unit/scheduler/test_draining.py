@@ -108,7 +108,7 @@ HELD = drain(state="draining", closed=True, by="us", reason=RUN, holders=[f"job 
     (drain(raw="IDLE"), None, ["n1 takes new jobs (available, IDLE): it is not drained"]),
     (drain(message="Slurm has no node n1"), None, ["Slurm has no node n1"])])
 def test_why_a_node_is_not_touched(found: dict[str, Any], taken: dict[str, Any] | None, words: list[str]) -> None:
-    said = draining.refusal("n1", found, "drained", {"n1": taken} if taken else {}, 60)
+    said = draining.drain_refusal("n1", found, "drained", {"n1": taken} if taken else {}, 60)
     assert said is not None
     assert [word for word in words if word not in said] == []
 
@@ -119,7 +119,7 @@ def test_why_a_node_is_not_touched(found: dict[str, Any], taken: dict[str, Any] 
     (drain(state="down", closed=True, by="us"), "available", False), (drain(state="down"), "available", False),
     (drain(message="refused"), "any", False), (drain(message="refused"), "answer", True), (HELD, "any", True)])
 def test_who_may_go_on(found: dict[str, Any], expect: str, *, fine: bool) -> None:
-    assert (draining.refusal("n1", found, expect, None, 0) is None) is fine
+    assert (draining.drain_refusal("n1", found, expect, None, 0) is None) is fine
 
 
 def test_without_a_scheduler_nothing_is_asked() -> None:

@@ -112,7 +112,7 @@ def test_somebody_else_who_cordons_in_between_keeps_the_node(cluster: Cluster, h
     cordon(cluster, "n1")
     said = kubernetes._patch(host, old, closed=True, note=RUN)
     assert "Conflict" in str(said)
-    assert kubernetes.look(host, ["n1"])[0].by == "other"
+    assert kubernetes.inspect_nodes(host, ["n1"])[0].by == "other"
 
 
 def test_what_others_cordoned_stays_theirs(cluster: Cluster, host: KubectlHost) -> None:
@@ -142,7 +142,7 @@ def test_the_note_goes_where_somebody_else_has_lifted_our_cordon(cluster: Cluste
 
 def test_a_node_that_was_down_is_closed_and_not_given_back(cluster: Cluster, host: KubectlHost) -> None:
     cluster.ready("n1", "Unknown")
-    assert kubernetes.look(host, ["n1"])[0].state == "down"
+    assert kubernetes.inspect_nodes(host, ["n1"])[0].state == "down"
     [found], _changed = kubernetes.drain(host, ["n1"], RUN)
     assert (found.state, found.done, found.by) == ("down", True, "other")
     cluster.ready("n1", "True")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import slurm
-from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError, Seen
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import NodeState, SchedulerAway, SchedulerError
 from slurm_double import SlurmHost
 
 RUN = "railwright upgrade 20261121T180000Z-upgrade-1"
@@ -15,8 +15,8 @@ OLD = "railwright upgrade 20261101T080000Z-upgrade-9"
 NASTY = "it's \"quoted\" [x@y] State=IDLE ThreadsPerCore=1 Reason=foo"
 
 
-def seen(state: str, reason: str = "", jobs: tuple[str, ...] = ()) -> Seen:
-    [found] = slurm.look(SlurmHost({"n1": (state, reason)}, jobs), ["n1"])
+def seen(state: str, reason: str = "", jobs: tuple[str, ...] = ()) -> NodeState:
+    [found] = slurm.inspect_nodes(SlurmHost({"n1": (state, reason)}, jobs), ["n1"])
     return found
 
 
@@ -166,6 +166,6 @@ def test_no_answer_is_an_error_of_the_whole() -> None:
 
 def test_400_nodes_cost_two_calls() -> None:
     host = SlurmHost({f"gpu{number:03}": ("IDLE", "") for number in range(400)}, ["5|RUNNING|gpu[000-199]|alice"])
-    found = slurm.look(host, list(host.nodes))
+    found = slurm.inspect_nodes(host, list(host.nodes))
     assert host.calls == 2
     assert sum(bool(item.jobs) for item in found) == 200

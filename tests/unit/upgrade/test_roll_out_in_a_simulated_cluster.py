@@ -12,7 +12,7 @@ from railwright.exitcodes import ExitCode
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Damaged, Journal, newest, read_state, reopen
 from railwright.upgrade.order import Rules
-from railwright.upgrade.report import code_of, document
+from railwright.upgrade.report import code_of, upgrade_document
 from simulated_cluster import Cluster, Killed, Machine, Playing, Switch, again, names_of, new_journal, roll_out
 
 RULES = Rules(2, (), {})
@@ -52,7 +52,7 @@ def test_a_node_that_fails_stays_and_stops_all_but_its_batch(step: str) -> None:
     assert states(journal) == {"n01": "done", "n02": "failed", "n03": "done", "n04": "waiting"}
     assert ("release", names_of(4)) not in playing.calls, "the leases stay with an upgrade that is not finished"
     assert cluster.machines["n02"].drained_by == ("" if step == "drain" else "us")
-    found = document(journal.state, {"n02": "scontrol update nodename=n02 state=resume"})
+    found = upgrade_document(journal.state, {"n02": "scontrol update nodename=n02 state=resume"})
     assert found["stopped"] == "n02 did not come through; no further node is taken"
     node = found["nodes"]["n02"]
     assert (node["state"], node["step"], node["message"]) == ("failed", step, "no space left")
@@ -90,11 +90,11 @@ def test_rolled_back_when_asked_and_left_drained() -> None:
     assert playing.variables[-2] == {"rdma_rollback_to": "RUN", "rdma_run_id": "RUN-rollback"}, "it is a run of its own"
     assert journal.state.nodes["n02"].message == "slow"
     assert code_of(journal.state) is ExitCode.FAILED
-    assert document(journal.state, {})["nodes"]["n02"]["help"] == ["railwright upgrade -i /inv --resume"]
+    assert upgrade_document(journal.state, {})["nodes"]["n02"]["help"] == ["railwright upgrade -i /inv --resume"]
 
     journal = again(journal)
     assert roll_out(cluster, journal, RULES, resumed=True)[0]
-    assert cluster.machines["n02"].installed == ["new", "new"], "it was taken back, so it is made again"
+    assert cluster.machines["n02"].installed == ["new", "new"], "it was reverted, so it is made again"
     assert cluster.machines["n02"].drained_by == ""
 
 

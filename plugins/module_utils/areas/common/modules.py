@@ -4,9 +4,9 @@
 from ...types import MODULE, Change, Op, Subject, run
 
 
-def load(name: str, seconds: float = 120.0) -> Op:
+def load_module(name: str, seconds: float = 120.0) -> Op:
     return run(("modprobe", name), (("modprobe", "-r", name),), seconds)
 
 
 def loaded_module(area: str, name: str, why: str, source: str, seconds: float = 120.0) -> Change:
-    return Change(area, "module %s loaded" % name, False, True, "none", why, source, (load(name, seconds),), Subject(MODULE, name))
+    return Change(area, "module %s loaded" % name, False, True, "none", why, source, (load_module(name, seconds),), Subject(MODULE, name))

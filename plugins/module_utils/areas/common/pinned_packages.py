@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ...catalogue.drivers import Wanted, driver_fits, minimum_driver
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
-from ...observe.packages import Hold, all_installed, held
+from ...observe.packages import Hold, all_installed, held_packages
 from ...types import Change, Identity, Problem
 from .package_changes import hold_conflicts, missing_database, names_of, plan_packages
 
@@ -40,7 +40,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     driver = None
     if desired.cuda and desired.driver is None:
         driver = driver_on_disk(host, identity.kernel).version or loaded_driver(host).version
-    return Observed(all_installed(host, identity), held(host, identity, names_of(desired.wanted)), driver,
+    return Observed(all_installed(host, identity), held_packages(host, identity, names_of(desired.wanted)), driver,
                     tuple(row for path, row in desired.unless if not host.exists(path)))
 
 

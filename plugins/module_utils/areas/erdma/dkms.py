@@ -11,7 +11,7 @@ import re
 from typing import List, NamedTuple, Optional, Sequence
 
 from ...catalogue import artifacts
-from ...catalogue.artifacts import Source, find
+from ...catalogue.artifacts import Source, find_artifact
 from ...observe.dkms import INSTALLED, Build
 from ...observe.erdma import FITS, MODULE, OTHER_CORE
 from ...spec.model import Spec
@@ -100,10 +100,10 @@ def archive_of(source: Source) -> str:
 
 def artifact_of(version: Optional[str]) -> Optional[str]:
     """The row of a release; None where the catalogue has none for it. The public source is one commit, and has no other release."""
-    source = find(OPEN)
+    source = find_artifact(OPEN)
     if version is None or (source is not None and version == source.version):
         return OPEN
-    if find("%s-%s" % (INSTALLER, version)) is not None:
+    if find_artifact("%s-%s" % (INSTALLER, version)) is not None:
         return "%s-%s" % (INSTALLER, version)
     return INSTALLER if re.match(r"[1-9]", version) else None
 

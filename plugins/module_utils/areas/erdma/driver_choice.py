@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     problem: Optional[str] = None
 
 
-def choose(wanted: str, version: Optional[str], mode: str, driver: Driver, ours: Sequence[str]) -> Choice:
+def choose_driver(wanted: str, version: Optional[str], mode: str, driver: Driver, ours: Sequence[str]) -> Choice:
     """``wanted`` is erdma_driver, ``version`` the release that the inventory asks for (None: any); ``ours``: what we gave DKMS before."""
     if wanted == LEAVE:
         return Choice(LEAVE, "erdma_driver is leave")

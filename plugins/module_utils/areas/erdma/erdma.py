@@ -35,7 +35,7 @@ from ..kernel.kernel_modules import barred_modules, modprobe_files
 from ..stack.dkms import stack_installed
 from . import dkms
 from .dkms import BUILD_SCRIPT, COMING, Files, directory, plan_core, plan_dkms, plan_off, source_of
-from .driver_choice import DKMS, KEPT, Choice, choose, in_the_way, our_versions
+from .driver_choice import DKMS, KEPT, Choice, choose_driver, in_the_way, our_versions
 
 NAME = "erdma"
 TOOLS = (("dkms", "builds the driver, and again for every new kernel"), ("cmake", "the driver's own build asks for it"))
@@ -101,7 +101,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     identity = desired.identity
     driver = observe_driver(host, identity.kernel, live=desired.live)
     ours = tuple(our_versions(host, driver.builds))
-    choice = choose(desired.driver, desired.named, desired.mode, driver, ours)
+    choice = choose_driver(desired.driver, desired.named, desired.mode, driver, ours)
     if choice.kind == DKMS and choice.version is None and desired.source is not None:
         choice = choice._replace(version=desired.source.version)  # the catalogue pins it, where the inventory names none
     if not desired.live or choice.kind == LEAVE:
@@ -215,7 +215,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 
 
 def _build(desired: Desired, observed: Observed, choice: Choice, driver: Driver) -> List[Problem]:
-    """The source that nobody vouches for, and the kernel guard."""
+    """The source that is not pinned, and the kernel guard."""
     boot = observed.kernels
     if boot is None or not _plan_driver(desired, observed, choice, driver):
         return []
@@ -276,7 +276,7 @@ def plan_loaded(loaded: bool, before: Optional[str], after: Optional[str], excha
         "nodes in another mode cannot talk RDMA to this one; the driver reads the mode at loading only, so every RDMA user is cut")
     if exchanged:
         what, why = "driver of eRDMA in use", "the loaded driver is not the one that the inventory wants; every RDMA user is cut"
-    return [Change(NAME, what, words(before), words(after), "reload", why, SOURCE, ops)]
+    return [Change(NAME, what, letter_text(before), letter_text(after), "reload", why, SOURCE, ops)]
 
 
 def load_command(letter: Optional[str]) -> Tuple[str, ...]:
@@ -289,5 +289,5 @@ def comes_back(letter: Optional[str]) -> Op:
     return run(COMES_BACK, (load_command(letter),), LOAD_SECONDS)
 
 
-def words(letter: Optional[str]) -> str:
+def letter_text(letter: Optional[str]) -> str:
     return "no modes" if letter is None else "%s=%s, %s" % (PARAMETER, letter, WORDS[letter])

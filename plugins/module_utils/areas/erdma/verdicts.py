@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ...catalogue.erdma_instances import erdma_instance
 from ...formats.outside import is_digits
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, unreadable, verdict
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...rules.erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
 from ...rules.path_mtu import hca_facts
 from ...spec.model import Spec
@@ -34,7 +34,7 @@ def judge_devices(seen: Inspection) -> List[Verdict]:
 
 
 def _provider(node: str, found: Optional[Mapping[str, Any]]) -> Verdict:
-    where = Where(node, None, None, "libibverbs")
+    where = VerdictSubject(node, None, None, "libibverbs")
     expected = "the provider erdma"
     if found is None:
         return unreadable("erdma.provider", where, expected, "anything of eRDMA")
@@ -77,7 +77,7 @@ def _count(node: str, spec: Spec, facts: Mapping[str, Any], found: Optional[Mapp
     devices = found["devices"] if found is not None else []
     count = len(devices)
     return decided(
-        "erdma.count", Where(node, None, None, "eRDMA devices"),
+        "erdma.count", VerdictSubject(node, None, None, "eRDMA devices"),
         (facts.get("hcas") is None, "unknown", wanted, None, UNREADABLE % "the list of RDMA devices"),
         (wanted is None, "skipped", None, count, "%d found; %s" % (count, source)),
         (count == wanted, "pass", wanted, count, "%s, as expected (%s)" % (", ".join(devices) or "none", source)),
@@ -102,7 +102,7 @@ def _ports(node: str, facts: Mapping[str, Any], found: Optional[Mapping[str, Any
         for port in (hca_facts(facts, name) or {}).get("ports") or []:
             state, netdev = port.get("state"), port.get("netdev")
             verdicts.append(decided(
-                "erdma.port", Where(node, name, port.get("number"), "%s (%s)" % (name, netdev or "no interface")),
+                "erdma.port", VerdictSubject(node, name, port.get("number"), "%s (%s)" % (name, netdev or "no interface")),
                 (state is None, "unknown", ACTIVE, None, UNREADABLE % "the port's state"),
                 (state == ACTIVE, "pass", ACTIVE, state, "the port is active (PORT_ACTIVE)"),
                 (True, "fail", ACTIVE, state, "the port is %s, not ACTIVE (PORT_ACTIVE): bring %s up; the port follows its interface" % (
@@ -124,7 +124,7 @@ def judge_mode(seen: Inspection) -> List[Verdict]:
     expected = "%s (compat_mode=%s)" % (mode, LETTERS[mode])
     more = "erdma_driver is leave, so railwright does not change it" if spec["erdma_driver"] == LEAVE else "apply reloads it, with consent"
     return [decided(
-        CHECK, Where(node, None, None, "eRDMA driver"),
+        CHECK, VerdictSubject(node, None, None, "eRDMA driver"),
         (loaded is None, "unknown", expected, None, "which kernel modules are loaded cannot be read on this node"),
         (loaded == {}, "fail", expected, "not loaded", "the driver erdma is not loaded: this node has no eRDMA device"),
         (odd, "fail", expected, odd, "the devices and the driver's parameter disagree: %s; load the driver again" % odd),
@@ -173,7 +173,7 @@ def judge_modes(nodes: Mapping[str, Mapping[str, Any]]) -> List[Verdict]:
     larger_first = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
     camps = "; ".join("%s on %s" % (WORDS[letter], ", ".join(nodes)) for letter, nodes in larger_first)
     return [decided(
-        CHECK, Where("", None, None, "eRDMA modes"),
+        CHECK, VerdictSubject("", None, None, "eRDMA modes"),
         (len(known) < 2, "skipped", None, len(known), "%d node tells its mode: nothing to compare" % len(known)),
         (len(members) == 1, "pass", "one wire mode", camps, "%d nodes run as %s" % (len(known), WORDS[min(members, default="N")])),
         (True, "fail", "one wire mode", camps, "nodes in different modes cannot talk RDMA to each other: " + camps))]

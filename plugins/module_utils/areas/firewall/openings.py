@@ -8,7 +8,7 @@ any others, so there UDP 4791 on the rails too. A hardware HCA takes its packets
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...rules.packet_filter import ALL_PORTS, CLOSED, OPEN, PROTOCOLS, UNKNOWN, Fate, Packets, by_family, fate, merged, span
+from ...rules.packet_filter import ALL_PORTS, CLOSED, OPEN, PROTOCOLS, UNKNOWN, FilterResult, Packets, by_family, fate, merged, span
 from ...spec.match import management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Identity
@@ -66,10 +66,10 @@ def openings(spec: Spec, identity: Identity) -> Tuple[Opening, ...]:
     return tuple(found + [Opening(rail, "udp", ROCE_PORT, group) for rail in software for group in groups])
 
 
-def worst(chains: Sequence[Mapping[str, Any]], wanted: Sequence[Opening]) -> Fate:
+def worst(chains: Sequence[Mapping[str, Any]], wanted: Sequence[Opening]) -> FilterResult:
     """What is stopped before what cannot be judged; open when all of it comes in."""
     found = [fate(chains, opening.packets) for opening in wanted]
-    return next((item for status in (CLOSED, UNKNOWN) for item in found if item.status == status), Fate(OPEN, ""))
+    return next((item for status in (CLOSED, UNKNOWN) for item in found if item.status == status), FilterResult(OPEN, ""))
 
 
 def same(conditions: Sequence[Mapping[str, Any]]) -> Tuple[Any, ...]:

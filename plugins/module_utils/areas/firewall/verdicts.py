@@ -3,7 +3,7 @@
 
 from typing import Any, List, Mapping, Optional, Sequence
 
-from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ...rules.packet_filter import CLOSED, OPEN
 from ...types import Verdict
 from .openings import ANYWHERE, ROCE_PORT, Opening, bootstrap_interface, openings, peers_of, worst
@@ -17,24 +17,24 @@ def judge_firewall(seen: Inspection) -> List[Verdict]:
     node, spec, identity, facts = seen.node, seen.spec, seen.identity, seen.facts
     wanted = openings(spec, identity)
     interface = bootstrap_interface(spec, identity)
-    where = Where(node, None, None, "TCP on %s" % interface if interface else "TCP")
+    where = VerdictSubject(node, None, None, "TCP on %s" % interface if interface else "TCP")
     mine = [opening for opening in wanted if opening.protocol == "tcp"]
     known = "firewall_peers" if not peers_of(spec) else "rdma_bootstrap_interface" if interface is None else None
     verdicts = [_judge(TCP, where, mine or [Opening(interface or "any interface", "tcp", 0, (ANYWHERE,))], known, facts)]
     if spec.fabric != "roce":
         return verdicts
     if spec.rdma_stack != "soft_roce":
-        return verdicts + [verdict(ROCE, Where(node, None, None, "rails"), "skipped", None, None, HARDWARE)]
+        return verdicts + [verdict(ROCE, VerdictSubject(node, None, None, "rails"), "skipped", None, None, HARDWARE)]
     for target in seen.targets:
         mine = [opening for opening in wanted if opening.protocol == "udp" and opening.interface == target.netdev]
         if target.netdev is not None:
-            place = Where(node, target.hca.name if target.hca else None, target.port, target.label)
+            place = VerdictSubject(node, target.hca.name if target.hca else None, target.port, target.label)
             probe = Opening(target.netdev, "udp", ROCE_PORT, (ANYWHERE,))
             verdicts.append(_judge(ROCE, place, mine or [probe], None if mine else "firewall_peers", facts))
     return verdicts
 
 
-def _judge(check: str, where: Where, wanted: Sequence[Opening], lacking: Optional[str], facts: Mapping[str, Any]) -> Verdict:
+def _judge(check: str, where: VerdictSubject, wanted: Sequence[Opening], lacking: Optional[str], facts: Mapping[str, Any]) -> Verdict:
     """``lacking``: the key that nobody set and the inventory does not tell. Then only that nobody is stopped at all can be seen."""
     first = wanted[0]
     what = "%s port %d" % (first.protocol.upper(), first.port) if first.port else "all %s" % first.protocol.upper()

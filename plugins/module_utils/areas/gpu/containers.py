@@ -14,7 +14,7 @@ from ...catalogue.platforms import system_of
 from ...host.host import Host
 from ...observe.containers import CdiSpec, Runtime, Toolkit, observe_cdi, observe_runtimes, observe_toolkit
 from ...observe.gpu_driver import loaded_driver
-from ...observe.packages import Hold, all_installed, held
+from ...observe.packages import Hold, all_installed, held_packages
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common.files import HEADER
@@ -103,7 +103,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     return Observed(
         tuple(found),
         all_installed(host, desired.identity) if packages else None,
-        held(host, desired.identity, names_of(desired.wanted)) if packages else (),
+        held_packages(host, desired.identity, names_of(desired.wanted)) if packages else (),
         observe_toolkit(host),
         observe_cdi(host),
         loaded_driver(host).version,
@@ -130,7 +130,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 
 def _plan_spec(observed: Observed) -> List[Change]:
-    """The command writes the file anew, in one step. Taken back is a file that was not there before."""
+    """The command writes the file anew, in one step. Reverted is a file that was not there before."""
     if observed.driver is None or any("all" in spec.devices and spec.driver == observed.driver for spec in observed.specs):
         return []
     before: Dict[str, Any] = {spec.path: spec.driver for spec in observed.specs}

@@ -24,11 +24,11 @@ from ...formats.text import first_of
 from ...host.host import Host
 from ...observe.gpu_driver import FABRICMANAGER, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
 from ...observe.modules import running_modules
-from ...observe.packages import Hold, all_installed, held
+from ...observe.packages import Hold, all_installed, held_packages
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
-from ..common.modules import load
+from ..common.modules import load_module
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
 from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon, systemctl
 
@@ -140,7 +140,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         processes = processes_with_gpus(host, [process for _unit, process in active])
         standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(processes))
     return Observed(
-        installed, held(host, identity, names), loaded, disk, bool(module_loaded(host, "nouveau")),
+        installed, held_packages(host, identity, names), loaded, disk, bool(module_loaded(host, "nouveau")),
         standing, observe_file(host, BLACKLIST), observe_file(host, DROPIN), tuple(observe_daemon(host, unit) for unit in units),
         next((command for command in INITRAMFS if host.which(command[0]) is not None), None),
     )
@@ -178,7 +178,7 @@ def module_changes(desired: Desired, observed: Observed, packages: bool) -> List
         return [Change(NAME, REBOOT, "nouveau", target, "reboot", why, SOURCE, ())]
     if before is None:
         return [Change(NAME, LOADED, None, target, "none", "nothing can use the GPUs without it", SOURCE,
-                       (load(MODULE, LOAD_SECONDS),))]
+                       (load_module(MODULE, LOAD_SECONDS),))]
     if target is None:
         return []
     if observed.standing.processes:
@@ -289,7 +289,7 @@ def reload_ops(loaded: Loaded) -> Tuple[Op, ...]:
     back = gone[::-1]
     ops = [systemctl("stop", unit, LOAD_SECONDS) for unit in loaded.units]
     ops.append(run(("rmmod",) + gone, tuple(("modprobe", name) for name in back), LOAD_SECONDS))
-    ops += [load(name, LOAD_SECONDS) for name in back]
+    ops += [load_module(name, LOAD_SECONDS) for name in back]
     return tuple(ops + [systemctl("start", unit, LOAD_SECONDS) for unit in loaded.units[::-1]])
 
 

@@ -4,7 +4,7 @@
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import numbers_of, wanted_driver
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, equal, verdict
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, equal, verdict
 from ...spec.model import Spec
 from ...types import Verdict
 
@@ -17,7 +17,7 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
     """Nothing is said where there is no GPU and the inventory speaks of none."""
     node, spec, facts = seen.node, seen.spec, seen.facts
     gpus, expected = facts.get("gpus"), spec.expect.get("gpus")
-    whole = Where(node, None, None, "GPUs")
+    whole = VerdictSubject(node, None, None, "GPUs")
     if not gpus and expected is None:
         if spec["gpu_driver_branch"] is None and spec["cuda_version"] is None:
             return []
@@ -25,7 +25,7 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
     count = equal("gpu.count", whole, expected, None if gpus is None else len(gpus), "rdma_expect.gpus", "number of GPUs")
     if not gpus:
         return [count]
-    where = Where(node, None, None, "GPU driver")
+    where = VerdictSubject(node, None, None, "GPU driver")
     if all(gpu.get("driver") == PASSED_THROUGH for gpu in gpus):
         why = "every GPU is bound to %s: it belongs to a virtual machine" % PASSED_THROUGH
         return [count, verdict("gpu.driver", where, "skipped", None, PASSED_THROUGH, why)]
@@ -41,7 +41,7 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
     ]
 
 
-def _version(where: Where, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
+def _version(where: VerdictSubject, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
     """The loaded driver against ``rdma_expect.gpu_driver`` (a branch or a version), else against what the inventory installs."""
     expected = spec.expect.get("gpu_driver") or wanted_driver(spec.as_dict()) or spec["gpu_driver_branch"]
     found = driver.get("version")
@@ -54,7 +54,7 @@ def _version(where: Where, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
         (True, "fail", expected, found, "driver is %s, not %s" % (found, expected)))
 
 
-def _loaded(where: Where, gpus: Sequence[Mapping[str, Any]], driver: Mapping[str, Any], container: bool) -> Verdict:
+def _loaded(where: VerdictSubject, gpus: Sequence[Mapping[str, Any]], driver: Mapping[str, Any], container: bool) -> Verdict:
     """Loaded is what is installed, and it drives every GPU."""
     disk, found = driver.get("disk_version"), driver.get("version")
     idle = ", ".join(str(gpu.get("pci")) for gpu in gpus if gpu.get("driver") not in ("nvidia", PASSED_THROUGH))
@@ -78,7 +78,7 @@ def _fabricmanager(node: str, spec: Spec, driver: Mapping[str, Any], nvswitches:
     found = {"running": state.get("running"), "version": state.get("version"), "states": state.get("states")}
     wrong, unread = _fabric_faults(driver.get("version"), state)
     return decided(
-        "gpu.fabricmanager", Where(node, None, None, "fabric manager"),
+        "gpu.fabricmanager", VerdictSubject(node, None, None, "fabric manager"),
         (asked is False, "skipped", None, state.get("running"), "the inventory says gpu_driver_fabricmanager: false"),
         (asked is None and not nvswitches, "skipped", None, state.get("running"), "no NVSwitch on this node"),
         (wrong, "fail", expected, found, "; ".join(wrong)),
@@ -113,7 +113,7 @@ def _persistence(node: str, spec: Spec, driver: Mapping[str, Any]) -> Verdict:
     off = sorted(pci for pci, mode in (modes or {}).items() if mode != "Enabled")
     status = "fail" if spec["gpu_driver_branch"] is not None else "warn"
     return decided(
-        "gpu.persistence", Where(node, None, None, "persistence mode"),
+        "gpu.persistence", VerdictSubject(node, None, None, "persistence mode"),
         (not spec["gpu_driver_persistence"], "skipped", None, None, "the inventory says gpu_driver_persistence: false"),
         (modes is None, "unknown", "Enabled", None, UNREADABLE % "persistence mode (nvidia-smi)"),
         (not off, "pass", "Enabled", "Enabled", "persistence mode is on for %d GPUs" % len(modes or ())),

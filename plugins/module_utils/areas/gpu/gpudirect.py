@@ -21,12 +21,12 @@ from ...observe.modules import loaded_modules
 from ...observe.packages import family_names, query_packages
 from ...observe.peermem_build import OTHER_STACK, WITHOUT_CLIENT
 from ...observe.stack import observe_stack
-from ...rules.gpudirect import DMABUF, MODULES, NONE, NV_PEER_MEM, PEERMEM, Choice, choose
+from ...rules.gpudirect import DMABUF, MODULES, NONE, NV_PEER_MEM, PEERMEM, Choice, choose_path
 from ...spec.model import Spec
 from ...types import DRIVER, MODULE, Change, Identity, Problem, Subject, run
 from ..common.dkms import dkms_add, dkms_install, dkms_rebuild, source_problems
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.modules import load, loaded_module
+from ..common.modules import load_module, loaded_module
 from ..common.units import RELOAD
 from .gpudirect_evidence import Wants, evidence_of, wants_of
 
@@ -72,7 +72,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 def observe(host: Host, desired: Desired) -> Observed:
     facts = {} if desired.idle is not None else observe_evidence(host, desired.identity)
-    choice = choose(evidence_of(desired.wants, facts)[0], desired.wants.path)
+    choice = choose_path(evidence_of(desired.wants, facts)[0], desired.wants.path)
     loaded, disk = (facts.get("gpu_driver") or {}).get("version"), (facts.get("gpu_driver") or {}).get("disk_version")
     coming = desired.wants.known.driver or disk
     registered = _of_driver(dkms_builds(host)) if desired.idle is None and coming is None and loaded is None else []
@@ -132,7 +132,7 @@ def _plan_module(module: str, observed: Observed) -> List[Change]:
     if seen["peermem_module"] == module and seen["peermem_registered"] is False:
         unload = run(("modprobe", "-r", module), (("modprobe", module),))
         return [Change(NAME, "module %s registered with ib_core" % module, False, True, "reload", WHY_LOADED, SOURCE,
-                       (unload, load(module)), Subject(MODULE, module))]
+                       (unload, load_module(module)), Subject(MODULE, module))]
     return []
 
 
@@ -214,7 +214,7 @@ def plan_rebuild(build: Build, kernel: str, seen: Mapping[str, Any], loads: bool
     ops = dkms_rebuild("%s/%s" % (build.module, build.version), kernel)
     useless = seen["peermem_module"] == module and seen["peermem_registered"] is False
     if useless:
-        ops = ops + (run(("modprobe", "-r", module), (("modprobe", module),)), load(module))
+        ops = ops + (run(("modprobe", "-r", module), (("modprobe", module),)), load_module(module))
     elif seen["peermem_module"] == module:
         # Nothing to do while it is loaded; a restart of the stack in the same apply has unloaded it, and its old build does not come back.
         ops = ops + (run(("modprobe", module)),)

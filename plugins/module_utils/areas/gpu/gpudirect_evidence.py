@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ...catalogue.drivers import find_branch
 from ...catalogue.stacks import has_nvidia_hca, stack_of, vendor_stack
-from ...formats.text import spoken, turing_or_newer
+from ...formats.text import join_names, turing_or_newer
 from ...observe.peermem_build import FITS, OTHER_STACK, WITHOUT_CLIENT
-from ...rules.comparisons import Inspection, Where, decided, verdict
-from ...rules.gpudirect import AUTO, DMABUF, ERDMA, MLX4, MLX5, MODULES, NONE, OFED_STACKS, SOFTWARE, Choice, Evidence, HcaSeen, choose
+from ...rules.comparisons import Inspection, VerdictSubject, decided, verdict
+from ...rules.gpudirect import AUTO, DMABUF, ERDMA, MLX4, MLX5, MODULES, NONE, OFED_STACKS, SOFTWARE, Choice, Evidence, HcaSeen, choose_path
 from ...spec.match import match_rails
 from ...spec.model import Spec
 from ...types import Identity, Verdict
@@ -90,7 +90,7 @@ def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[
         Row("kernel", known.kernel, "/proc/sys/kernel/osrelease"),
         *(Row(name, options[name], "kernel configuration") for name in sorted(options)),
         Row("RDMA stack", " ".join(part for part in (stack, stack_version) if part) or None, stack_source),
-        Row("HCAs that count", spoken([hca.name for hca in hcas]), wants.hcas_by),
+        Row("HCAs that count", join_names([hca.name for hca in hcas]), wants.hcas_by),
         *(Row("HCA %s (%s) takes dma-buf" % (hca.name, hca.driver or "no driver"), hca.dmabuf,
               _asked("ibv_reg_dmabuf_mr with fd -1", dmabuf.get("hcas_error"))) for hca in hcas),
         Row("peer memory interface of ib_core", gpudirect.get("peer_memory_interface"), "/sys/kernel/mm/memory_peers"),
@@ -149,7 +149,7 @@ def _hcas(spec: Optional[Spec], identity: Identity) -> Tuple[Tuple[HcaSeen, ...]
 def judge_gpudirect(seen: Inspection) -> List[Verdict]:
     """Nothing where there is no GPU, or nothing to connect it to; the plan's notes say so."""
     evidence, choice = chosen(seen.spec, seen.identity, seen.facts)
-    where = Where(seen.node, None, None, "GPU memory")
+    where = VerdictSubject(seen.node, None, None, "GPU memory")
     found = seen.facts.get("gpudirect") or {}
     if not evidence.gpus or not evidence.hcas:
         return []
@@ -165,10 +165,10 @@ def chosen(spec: Spec, identity: Identity, facts: Mapping[str, Any]) -> Tuple[Ev
     """The same computation as the plan's: verdict and plan cannot disagree."""
     wants = wants_of(spec, identity)
     evidence = evidence_of(wants, facts)[0]
-    return evidence, choose(evidence, wants.path)
+    return evidence, choose_path(evidence, wants.path)
 
 
-def _path(where: Where, spec: Spec, evidence: Evidence, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
+def _path(where: VerdictSubject, spec: Spec, evidence: Evidence, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
     """What the table expects against what is set up."""
     check = "gpudirect.path"
     if choice.problem is not None:
@@ -181,7 +181,7 @@ def _path(where: Where, spec: Spec, evidence: Evidence, choice: Choice, seen: Ma
         return verdict(check, where, "pass", choice.path, choice.path, choice.reason)
     if choice.path == DMABUF and working.get(DMABUF, False) is None:
         return verdict(check, where, "unknown", DMABUF, None, "set up by its versions (%s)" % choice.reason)
-    found = spoken([path for path in working if working[path]]) if any(working.values()) else NONE
+    found = join_names([path for path in working if working[path]]) if any(working.values()) else NONE
     return verdict(check, where, "fail", choice.path, found, "%s is not set up; it was chosen because %s" % (choice.path, choice.reason))
 
 
@@ -199,7 +199,7 @@ def _working(evidence: Evidence, seen: Mapping[str, Any]) -> Dict[str, Optional[
     return found
 
 
-def _peermem(where: Where, choice: Choice, seen: Mapping[str, Any]) -> List[Verdict]:
+def _peermem(where: VerdictSubject, choice: Choice, seen: Mapping[str, Any]) -> List[Verdict]:
     """Loaded AND registered, where it is needed; and where it is not, not half."""
     wanted = MODULES.get(choice.path)
     loaded, registered = seen.get("peermem_module"), seen.get("peermem_registered")
@@ -224,19 +224,19 @@ def _dmabuf(node: str, evidence: Evidence, seen: Mapping[str, Any]) -> List[Verd
     for hca in evidence.hcas:
         text = "answered %s to ibv_reg_dmabuf_mr" % said[hca.name] if hca.name in said else "could not be asked: %s" % (
             answers.get("hcas_error") or "verbs does not know it")
-        verdicts.append(_answer(Where(node, hca.name, None, "dma-buf of " + hca.name), hca.dmabuf, "%s %s" % (hca.name, text)))
+        verdicts.append(_answer(VerdictSubject(node, hca.name, None, "dma-buf of " + hca.name), hca.dmabuf, "%s %s" % (hca.name, text)))
     text = "CUDA says that every GPU exports dma-buf" if evidence.cuda_dmabuf else "CUDA says that a GPU exports no dma-buf"
     if evidence.cuda_dmabuf is None:
         text = "CUDA could not be asked: %s" % (answers.get("gpus_error") or "not every GPU answered")
-    return verdicts + [_answer(Where(node, None, None, "dma-buf of the GPUs"), evidence.cuda_dmabuf, text)]
+    return verdicts + [_answer(VerdictSubject(node, None, None, "dma-buf of the GPUs"), evidence.cuda_dmabuf, text)]
 
 
-def _answer(where: Where, value: Optional[bool], text: str) -> Verdict:
+def _answer(where: VerdictSubject, value: Optional[bool], text: str) -> Verdict:
     return decided("gpudirect.dmabuf", where, (value is None, "unknown", "supported", None, text),
                    (value, "pass", "supported", "supported", text), (True, "fail", "supported", "not supported", text))
 
 
-def _built(where: Where, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
+def _built(where: VerdictSubject, choice: Choice, seen: Mapping[str, Any]) -> Verdict:
     """In the right order: found on disk, before anybody loads it."""
     module, build = MODULES[choice.path], seen.get("peermem_build") or {}
     file, state = build.get("file"), build.get("state")
@@ -255,4 +255,4 @@ def expects_traffic(spec: Spec, choice: Choice, verdicts: Sequence[Verdict]) -> 
     if not spec["gpudirect_traffic"] or not spec["validate_perftest"]:
         return "the inventory switches it off (%s: false)" % ("validate_perftest" if spec["gpudirect_traffic"] else "gpudirect_traffic")
     failed = [item for item in verdicts if item.check.startswith("gpudirect.") and item.status == "fail"]
-    return "the path is not set up (%s)" % spoken(sorted({item.check for item in failed})) if failed else None
+    return "the path is not set up (%s)" % join_names(sorted({item.check for item in failed})) if failed else None

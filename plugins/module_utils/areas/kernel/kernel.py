@@ -19,7 +19,7 @@ from ...host.host import Host
 from ...observe.boot import BOOT, GRUB_DEFAULTS, GRUB_ENV, Boot, entry_of, has_headers, observe_boot, observe_menu
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
 from ...types import AT_BOOT, PRESENT, Change, Identity, Op, Problem, Verdict, run, write_file
 from ..common.files import HEADER
@@ -241,7 +241,7 @@ def judge_kernel(seen: Inspection) -> List[Verdict]:
     else:
         way = "the next boot starts it" if following == pinned else "it is installed, and the next boot starts %s" % following
     return [decided(
-        CHECK, Where(seen.node, None, None, "kernel"),
+        CHECK, VerdictSubject(seen.node, None, None, "kernel"),
         (running is None, "unknown", pinned, None, UNREADABLE % "the running kernel's release"),
         (running != pinned, "fail", pinned, running, "runs %s, not %s; %s" % (running, pinned, way)),
         (following not in (None, pinned), "fail", pinned, following, "%s runs, and the next boot starts %s (%s)" % (

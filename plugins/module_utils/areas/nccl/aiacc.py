@@ -13,14 +13,14 @@ this and whose profile asks for nothing gets no verdict.
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...catalogue import aiacc
-from ...catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, AiaccPackage, deep_words, fits, pypi_words
+from ...catalogue.aiacc import LIBRARIES, PACKAGE, PATH, PROFILE, RANGE, VARIABLE, AiaccPackage, deep_words, fits_nccl, pypi_words
 from ...catalogue.libnccl import PACKAGED, nccl_version
 from ...host.host import Host
 from ...observe.aiacc import AiaccState, observe_aiacc
 from ...observe.nccl_libraries import PACKAGE as FROM_PACKAGE
 from ...observe.nccl_libraries import LoadableNccl, Places, loadable_nccl, places_of
-from ...observe.packages import Hold, all_installed, held
-from ...rules.comparisons import Inspection, Where, decided, verdict
+from ...observe.packages import Hold, all_installed, held_packages
+from ...rules.comparisons import Inspection, VerdictSubject, decided, verdict
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
@@ -68,7 +68,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         return Observed({}, (), None, (), conf)
     identity = desired.identity
     return Observed(
-        all_installed(host, identity), held(host, identity, (PACKAGE,)), observe_aiacc(host, identity, desired.places),
+        all_installed(host, identity), held_packages(host, identity, (PACKAGE,)), observe_aiacc(host, identity, desired.places),
         loadable_nccl(host, identity, desired.places), conf)
 
 
@@ -103,7 +103,7 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
     if named is not None and not named.endswith("." + ending):
         return [*found, Problem(NAME, key, "%s is no .%s, which this node needs" % (named, ending))]
     if package.sha256 is None:
-        return [*found, Problem(NAME, "rdma_artifact_pins", "%s %s is not signed, and nobody vouches for it: set rdma_artifact_pins.%s to "
+        return [*found, Problem(NAME, "rdma_artifact_pins", "%s %s is not signed and not pinned: set rdma_artifact_pins.%s to "
                                 "the sha256 of the .%s" % (PACKAGE, package.version, package.artifact, ending))]
     return found
 
@@ -113,7 +113,7 @@ def _nccl_to_come(spec: Spec, identity: Identity) -> List[Problem]:
     if spec["nccl_install"] != "distribution" or not identity.gpus:
         return []
     version = nccl_version(spec, identity)
-    if version is None or fits(version[0]) is not False:
+    if version is None or fits_nccl(version[0]) is not False:
         return []
     return [Problem(NAME, "nccl_install", "the distribution's NCCL %s is outside of %s, which %s goes with; allowed: none" % (
         version[0].partition("-")[0], RANGE, PACKAGE))]
@@ -127,7 +127,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     found = hold_conflicts(NAME, plan(desired, observed), observed.holds)
     found += [Problem(NAME, "NCCL %s" % row.path, "is %s, and %s goes with NCCL %s: take it away or replace it, or choose "
                       "rdma_nccl_profile erdma-native" % (row.version, PACKAGE, RANGE))
-              for row in observed.libraries if fits(row.version) is False and not (desired.packaged and row.origin == FROM_PACKAGE)]
+              for row in observed.libraries if fits_nccl(row.version) is False and not (desired.packaged and row.origin == FROM_PACKAGE)]
     if observed.state is not None:
         # Of a file that no area of ours writes. Ours loses the variable in the same apply.
         found += _of_plugins(desired, observed.state) + [
@@ -177,13 +177,13 @@ def judge_aiacc(seen: Inspection) -> List[Verdict]:
 def _nccl(node: str, libraries: Optional[List[Mapping[str, Any]]]) -> List[Verdict]:
     """One verdict a library; containers bring their own, which nobody sees here."""
     if not libraries:
-        where = Where(node, None, None, "NCCL")
+        where = VerdictSubject(node, None, None, "NCCL")
         return [verdict("aiacc.nccl", where, "skipped", RANGE, None, "no NCCL is on this node: jobs bring one of %s of their own" % RANGE)]
     verdicts: List[Verdict] = []
     for row in libraries:
-        path, version, good = row["path"], row["version"], fits(row["version"])
+        path, version, good = row["path"], row["version"], fits_nccl(row["version"])
         verdicts.append(decided(
-            "aiacc.nccl", Where(node, None, None, "NCCL %s" % path),
+            "aiacc.nccl", VerdictSubject(node, None, None, "NCCL %s" % path),
             (good is None, "unknown", RANGE, None, "%s does not say which NCCL it is" % path),
             (good, "pass", RANGE, version, "%s goes with NCCL %s" % (PACKAGE, version)),
             (True, "fail", RANGE, version, "%s (%s) is NCCL %s, and %s goes with %s" % (path, row["origin"], version, PACKAGE, RANGE))))
@@ -194,7 +194,7 @@ def _loaded(node: str, found: Optional[Mapping[str, Any]]) -> Verdict:
     plugins = list(found["plugins"]) if found is not None else []
     reason = _hindrance(found, plugins)
     return decided(
-        "aiacc.plugin", Where(node, None, None, "libnccl-net.so"),
+        "aiacc.plugin", VerdictSubject(node, None, None, "libnccl-net.so"),
         (reason, "fail", PATH, plugins[0] if plugins else None, reason or ""),
         (True, "pass", PATH, PATH, "NCCL finds AIACC's plugin, and %s is set nowhere" % VARIABLE))
 
@@ -218,7 +218,7 @@ def _hindrance(found: Optional[Mapping[str, Any]], plugins: List[str]) -> Option
 
 def _turned_off(node: str, spec: Spec, found: Mapping[str, Any]) -> Verdict:
     """NCCL's own file reaches every job; what login shells and PAM set reaches some of them, and wins there."""
-    where = Where(node, None, None, "libnccl-net.so")
+    where = VerdictSubject(node, None, None, "libnccl-net.so")
     settings: Dict[str, str] = dict(found["settings"])
     conf = settings.pop(CONF, None)
     against = ["%s sets it to %s" % (path, value) for path, value in sorted(settings.items()) if value != OFF]
@@ -235,10 +235,10 @@ def _relatives(node: str, found: Mapping[str, Any]) -> List[Verdict]:
     verdicts: List[Verdict] = []
     deep = found["deepnccl"]
     if deep is not None:
-        where = Where(node, None, None, "DeepNCCL")
+        where = VerdictSubject(node, None, None, "DeepNCCL")
         verdicts.append(verdict("aiacc.nccl", where, "warn", None, deep["package"], deep_words(deep["package"], tuple(deep["backups"]))))
     for row in found["pypi"]:
-        where = Where(node, None, None, "%s in %s" % (row["name"], row["directory"]))
+        where = VerdictSubject(node, None, None, "%s in %s" % (row["name"], row["directory"]))
         verdicts.append(verdict("aiacc.plugin", where, "warn", None, row["version"], pypi_words(
             row["name"], row["version"], row["directory"])))
     return verdicts

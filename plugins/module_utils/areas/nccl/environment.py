@@ -55,7 +55,7 @@ class Observed(NamedTuple):
 
     conf: FileState
     profile: FileState
-    gid: gid_index.Look
+    gid: gid_index.GidIndexInspection
     missing: Tuple[str, ...]
 
 
@@ -78,7 +78,8 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 def observe(host: Host, desired: Desired) -> Observed:
     named = [(name, value) for name, value in desired.variables if name in READ_FILES]
-    return Observed(observe_file(host, desired.conf_path), observe_file(host, desired.profile_path), gid_index.look(host, desired.gid),
+    inspected = gid_index.inspect_gid_index(host, desired.gid)
+    return Observed(observe_file(host, desired.conf_path), observe_file(host, desired.profile_path), inspected,
                     tuple(name for name, value in named if not host.exists(value)))
 
 

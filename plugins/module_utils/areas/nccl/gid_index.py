@@ -18,7 +18,7 @@ from ...observe.hca import observe_gids
 from ...observe.nccl_libraries import Places, loadable_nccl, places_of
 from ...observe.nics import observe_addresses
 from ...rules import nccl_gids
-from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ...rules.nccl_gids import FINDS_IT_TEXT, GID_INDEX, GidPort, finds_it
 from ...rules.path_mtu import as_int, port_facts
 from ...spec.match import match_rails
@@ -47,7 +47,7 @@ class Wish(NamedTuple):
     absent: Tuple[str, ...] = ()  # rails without a device at the moment
 
 
-class Look(NamedTuple):
+class GidIndexInspection(NamedTuple):
     """``tables`` and ``pending`` beside the ports; ``old``: (version, where) of every NCCL that cannot find the index."""
 
     tables: Tuple[Optional[List[Dict[str, Any]]], ...]
@@ -89,9 +89,9 @@ def hca_value(spec: Spec) -> str:
     return "=" + ",".join(shapes[0][1]) if len(shapes) == 1 else ""
 
 
-def look(host: Host, wanted: Wish) -> Look:
+def inspect_gid_index(host: Host, wanted: Wish) -> GidIndexInspection:
     if wanted.policy == OFF or not wanted.ports:
-        return Look((), (), ())
+        return GidIndexInspection((), (), ())
     old: Tuple[Tuple[str, str], ...] = ()
     if wanted.policy == AUTO and wanted.nccl is not None:  # what the inventory installs decides; where it installs none, what is there
         old = () if finds_it(wanted.nccl) else ((wanted.nccl, "nccl_version"),)
@@ -99,12 +99,12 @@ def look(host: Host, wanted: Wish) -> Look:
         found = loadable_nccl(host, wanted.identity, wanted.places)
         old = tuple((row.version, row.path) for row in found if row.version is not None and not finds_it(row.version))
     if wanted.policy == AUTO and not old:
-        return Look((), (), ())
+        return GidIndexInspection((), (), ())
     tables = tuple(observe_gids(host, "%s/%s/ports/%d" % (CLASS_INFINIBAND, port.hca, port.port)) for port in wanted.ports)
     held = observe_addresses(host) if wanted.waits else {}
     pending = tuple(wanted.waits and not nccl_gids.holds(gids, port.address) and _to_come(port, netdev, held)
                     for port, netdev, gids in zip(wanted.ports, wanted.netdevs, tables))
-    return Look(tables, pending, old)
+    return GidIndexInspection(tables, pending, old)
 
 
 def _to_come(port: GidPort, netdev: Optional[str], held: Dict[str, List[str]]) -> bool:
@@ -115,13 +115,13 @@ def _to_come(port: GidPort, netdev: Optional[str], held: Dict[str, List[str]]) -
     return wanted not in [ipaddress.ip_interface(item).ip for item in held.get(netdev) or []]
 
 
-def decide(wanted: Wish, seen: Look) -> Decision:
+def decide(wanted: Wish, seen: GidIndexInspection) -> Decision:
     if wanted.policy == GIVEN:
         return _check_given(wanted, seen)
     return _choose(wanted, seen) if seen.tables else Decision()
 
 
-def _check_given(wanted: Wish, seen: Look) -> Decision:
+def _check_given(wanted: Wish, seen: GidIndexInspection) -> Decision:
     number = int(wanted.number or "0", 0)
     problems, notes = [], ["%s=%d is not checked on %s: it has no RDMA device at the moment" % (GID_INDEX, number, name)
                            for name in wanted.absent]
@@ -134,7 +134,7 @@ def _check_given(wanted: Wish, seen: Look) -> Decision:
     return Decision(None, False, tuple(problems), tuple(notes))
 
 
-def _choose(wanted: Wish, seen: Look) -> Decision:
+def _choose(wanted: Wish, seen: GidIndexInspection) -> Decision:
     who = "NCCL %s (%s)" % seen.old[0]
     unknown = [(NOT_YET if pending else "the GID table of %s cannot be read") % port.label
                for port, gids, pending in zip(wanted.ports, seen.tables, seen.pending) if gids is None or pending]
@@ -165,12 +165,15 @@ def judge_nccl_gid(seen: Inspection) -> List[Verdict]:
     if not transport and GID_INDEX in overrides and overrides[GID_INDEX] is None:
         reason = "nccl_overrides leaves %s to the jobs" % GID_INDEX
     if reason:
-        return [verdict(CHECK, Where(node, None, None, GID_INDEX), "skipped", None, variables.get(GID_INDEX), reason)]
+        return [verdict(CHECK, VerdictSubject(node, None, None, GID_INDEX), "skipped", None, variables.get(GID_INDEX), reason)]
     ports = nccl_gids.selected(variables.get(HCA, ""), seen.identity, {key: target.rail.address for key, target in rails.items()})
     labels = {key: target.label for key, target in rails.items()}
-    verdicts = [_judge_port(Where(node, port.hca, port.port, labels.get((port.hca, port.port), port.label)), port, spec, variables, facts)
-                for port in ports if not spec.rails or (port.hca, port.port) in rails]
-    return [item for item in verdicts if item is not None]
+    judged = []
+    for port in ports:
+        key = (port.hca, port.port)
+        if not spec.rails or key in rails:
+            judged.append(_judge_port(VerdictSubject(node, *key, labels.get(key, port.label)), port, spec, variables, facts))
+    return [item for item in judged if item is not None]
 
 
 def settings(spec: Spec, facts: Mapping[str, Any]) -> Dict[str, str]:
@@ -181,7 +184,9 @@ def settings(spec: Spec, facts: Mapping[str, Any]) -> Dict[str, str]:
     return dict(conf.get("variables") or {})
 
 
-def _judge_port(where: Where, port: GidPort, spec: Spec, variables: Mapping[str, str], facts: Mapping[str, Any]) -> Optional[Verdict]:
+def _judge_port(
+    where: VerdictSubject, port: GidPort, spec: Spec, variables: Mapping[str, str], facts: Mapping[str, Any]
+) -> Optional[Verdict]:
     """None where no GID is right, or none can be read: rail.gid says that, and once is enough."""
     expected = "RoCE v2 GID with %s" % (port.address.partition("/")[0] if port.address is not None else "an address")
     gids = (port_facts(facts, port.hca, port.port) or {}).get("gids")

@@ -15,7 +15,7 @@ from ...observe.nics import interface_rows
 from ..common.files import FileState, observe_file
 from . import routes
 from .managers import ifupdown, ini, netplan, networkd, nm
-from .model import TABLES, LinkState, Observed, RailWish, StaleRule, UnitState
+from .model import TABLES, DesiredInterface, LinkState, Observed, StaleRule, UnitState
 
 UNITS = (networkd.UNIT, networkd.WAIT_UNIT, nm.UNIT, ifupdown.UNIT)
 TOOLS = ("networkctl", "nmcli", "ifquery", "netplan")  # ifquery: EL has an ifup that is not ifupdown's
@@ -26,7 +26,7 @@ Rules = Mapping[str, Mapping[int, Sequence[routes.Route]]]  # by family and tabl
 RELOAD_SINCE = 244  # systemd NEWS: networkctl reload
 
 
-def observe(host: Host, rails: Sequence[RailWish]) -> Observed:
+def observe(host: Host, rails: Sequence[DesiredInterface]) -> Observed:
     tools = tuple(tool for tool in TOOLS if host.which(tool) is not None)
     addresses = interface_rows(host) or {}
     rules = {family: routes.parse_rules(_json(host, ("ip", "-j", family, "rule", "show"))) for family in routes.FAMILIES}
@@ -65,7 +65,7 @@ def observe_files(host: Host) -> Dict[str, FileState]:
     return {state.path: state for state in found if state.text is not None}
 
 
-def observe_link(host: Host, rail: RailWish, row: Dict[str, Any], rules: Rules) -> LinkState:
+def observe_link(host: Host, rail: DesiredInterface, row: Dict[str, Any], rules: Rules) -> LinkState:
     base = "/sys/class/net/" + rail.netdev
     ifindex = host.line(base + "/ifindex")
     addresses = _global_addresses(row)
@@ -94,7 +94,7 @@ def ipv6_off(host: Host, netdev: str) -> Optional[str]:
     return None
 
 
-def observe_routes(host: Host, rail: RailWish, rules: Rules) -> List[routes.Route]:
+def observe_routes(host: Host, rail: DesiredInterface, rules: Rules) -> List[routes.Route]:
     """What the rail's own table holds, in both families: its address may have been of the other one.
 
     Asked by the rule first: a table nobody leads to is not in use.
@@ -109,7 +109,7 @@ def observe_routes(host: Host, rail: RailWish, rules: Rules) -> List[routes.Rout
     return found
 
 
-def stale_rules(rails: Sequence[RailWish], rules: Rules, addresses: Mapping[str, Dict[str, Any]]) -> Tuple[StaleRule, ...]:
+def stale_rules(rails: Sequence[DesiredInterface], rules: Rules, addresses: Mapping[str, Dict[str, Any]]) -> Tuple[StaleRule, ...]:
     """Rules of a rail that is gone, or had another place in the list: no manager but networkd takes them away by itself."""
     tables = {rail.table for rail in rails}
     holders = {str(item["local"]): name for name, row in addresses.items() for item in _global_addresses(row)}

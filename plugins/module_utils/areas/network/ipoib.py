@@ -13,9 +13,9 @@ from ...host.host import Host
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run, set_value
-from ..common.modules import load
+from ..common.modules import load_module
 from . import network
-from .model import RailWish, rail_change
+from .model import DesiredInterface, rail_change
 
 NAME = "ipoib"
 MAX_MTU = {"datagram": 4092, "connected": 65520}  # kernel: IB MTU 4096 less the 4 byte header; IPOIB_CM_MTU less the header
@@ -24,7 +24,7 @@ SOURCE = "kernel Documentation/infiniband/ipoib.rst; inventory: network_ipoib_mo
 
 
 class Desired(NamedTuple):
-    rails: Tuple[RailWish, ...]
+    rails: Tuple[DesiredInterface, ...]
     missing: Tuple[RailTarget, ...]  # without an IPoIB interface yet
 
 
@@ -58,7 +58,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes = [Change(
         NAME, "IPoIB interface of " + item.label, None, "present", "none",
         "the rail has an address, and only an IPoIB interface can carry it; the next plan then sets its mode, MTU and address", SOURCE,
-        (load("ib_ipoib"),), rail=item.rail.name,
+        (load_module("ib_ipoib"),), rail=item.rail.name,
     ) for item in desired.missing]
     for rail in desired.rails:
         mode, mtu, up = observed[rail.netdev]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the network area wants of a rail's interface, and what it saw on the node.
 
-The backends turn a ``RailWish`` into their own files; ``Observed`` is everything that
+The backends turn a ``DesiredInterface`` into their own files; ``Observed`` is everything that
 they and the ownership rules may look at, so that all of them stay pure.
 """
 
@@ -17,7 +17,7 @@ RULE_PRIORITY = 4791  # before 32766, where the main table with its default rout
 RECORD = re.compile(r"^# Rail ([a-z][a-z0-9_-]*) has address (\S+)$", re.MULTILINE)
 
 
-class RailWish(NamedTuple):
+class DesiredInterface(NamedTuple):
     """A rail's interface as it should be. Built from Spec and Identity alone."""
 
     rail: str
@@ -42,7 +42,7 @@ class RailWish(NamedTuple):
 
 
 def rail_change(
-    area: str, what: str, rail: RailWish, before: Any, after: Any, disruption: str, why: str, source: str, ops: Tuple[Op, ...]
+    area: str, what: str, rail: DesiredInterface, before: Any, after: Any, disruption: str, why: str, source: str, ops: Tuple[Op, ...]
 ) -> Change:
     """One property of a rail's live interface."""
     return Change(area, "%s of %s" % (what, rail.label), before, after, disruption, why, source, ops, Subject(INTERFACE, rail.netdev),
@@ -113,7 +113,7 @@ class Observed(NamedTuple):
     connected: Tuple[Connected, ...] = ()  # asked for only where a rail has a metric
     networkd_metrics: bool = False  # [Address] RouteMetric=
 
-    def link(self, rail: RailWish) -> LinkState:
+    def link(self, rail: DesiredInterface) -> LinkState:
         return self.links.get(rail.netdev, NO_LINK)
 
     def unit(self, name: str) -> UnitState:
@@ -135,7 +135,7 @@ class Wanted(NamedTuple):
     mode: int
 
 
-def header(rails: Tuple[RailWish, ...]) -> str:
+def header(rails: Tuple[DesiredInterface, ...]) -> str:
     """The first lines of every file: whose it is, and the addresses it stands for.
 
     The record is how a later run knows which address on an interface was ours, so that
@@ -154,7 +154,7 @@ def recorded_addresses(observed: Observed) -> Dict[str, List[str]]:
     return found
 
 
-def by_name(rail: RailWish) -> bool:
+def by_name(rail: DesiredInterface) -> bool:
     """Whether the interface is matched by its name instead of its MAC.
 
     A bond, bridge or VLAN shares the MAC of the interfaces below it, and its name comes

@@ -22,7 +22,7 @@ from ...spec.model import Rail, Spec
 from ...types import Change, Identity, Nic, Op, Problem, heaviest, run
 from . import evidence, persistent, routes
 from .managers import nm
-from .model import LinkState, Observed, RailWish, rail_change, recorded_addresses
+from .model import DesiredInterface, LinkState, Observed, rail_change, recorded_addresses
 from .persistent import Owned, carrying, fights, owner
 
 NAME = "network"
@@ -35,7 +35,7 @@ WHY_ROUTE = "traffic from the rail's address must leave by the rail, and over it
 class Desired(NamedTuple):
     """``others`` are the interfaces of the node that are no rail: not ours to touch."""
 
-    rails: Tuple[RailWish, ...]
+    rails: Tuple[DesiredInterface, ...]
     backend: str
     manage_addresses: bool
     others: Tuple[Nic, ...]
@@ -52,12 +52,12 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     return Desired(rails, spec["network_backend"], manage, others)
 
 
-def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> RailWish:
+def wish(target: RailTarget, nic: Nic, spec: Spec, identity: Identity) -> DesiredInterface:
     rail = target.rail
     manage = bool(spec["network_manage_addresses"])
     metric = route_metric(spec, rail, nic, identity)
     siblings = [other for other in identity.nics if other.pci == nic.pci and other.kind == nic.kind]
-    return RailWish(
+    return DesiredInterface(
         rail.name, rail.index, nic.name, target.label, nic.mac, nic.kind, nic.pci if len(siblings) == 1 else None, nic.management, rail.mtu,
         str(ipaddress.ip_interface(rail.address)) if rail.address is not None and manage else None,
         rail.gateway if manage else None, spec["network_ipoib_mode"] if nic.kind == "infiniband" else None,
@@ -105,7 +105,7 @@ def owners(desired: Desired, observed: Observed) -> List[Owned]:
     return [groups[backend] for backend in sorted(groups)]
 
 
-def live_changes(rail: RailWish, observed: Observed, recorded: List[str]) -> List[Change]:
+def live_changes(rail: DesiredInterface, observed: Observed, recorded: List[str]) -> List[Change]:
     link = observed.link(rail)
     disruption = carrying(rail, observed)
     changes: List[Change] = []
@@ -145,27 +145,27 @@ def stale_rule_changes(desired: Desired, observed: Observed) -> List[Change]:
                    "no rail of this host has this table any more", "inventory: rdma_rails", ops)]
 
 
-def mtu_change(area: str, rail: RailWish, before: object, disruption: str) -> Change:
+def mtu_change(area: str, rail: DesiredInterface, before: object, disruption: str) -> Change:
     device = ("ip", "link", "set", "dev", rail.netdev, "mtu")
     return rail_change(area, "MTU", rail, before, rail.mtu, disruption, WHY_MTU, SOURCE,
                        (run(device + (str(rail.mtu),), (device + (str(before),),)),))
 
 
-def foreign_ops(rail: RailWish, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
-    """(first, last) around a change that may take off the last address. The first is undone last: it puts back all routes of others."""
-    back = tuple(routes.put_back(rail.netdev, words) for words in link.foreign)
+def foreign_ops(rail: DesiredInterface, link: LinkState) -> Tuple[Tuple[Op, ...], Tuple[Op, ...]]:
+    """(first, last) around a change that may take off the last address. The first is undone last: it restores all routes of others."""
+    back = tuple(routes.restored(rail.netdev, words) for words in link.foreign)
     if not back:
         return (), ()
-    kept = tuple(run(routes.put_back(rail.netdev, words), (("true",),)) for words in routes.reachable(link.foreign, rail.address))
+    kept = tuple(run(routes.restored(rail.netdev, words), (("true",),)) for words in routes.reachable(link.foreign, rail.address))
     return (run(("true",), back),), kept
 
 
-def address_ops(rail: RailWish, stale: List[str], link: LinkState, found: List[Tuple[str, ...]]) -> Tuple[Op, ...]:
+def address_ops(rail: DesiredInterface, stale: List[str], link: LinkState, found: List[Tuple[str, ...]]) -> Tuple[Op, ...]:
     """Our old address off, the new one on, and the rail's routes through it all.
 
     In this order, since the kernel takes off with an address those of its subnet that were
     added later, and with the last address all routes of the interface. So routes that go
-    are taken away before, those that stay are put back after, here and in the undo alike.
+    are taken away before, those that stay are restored after, here and in the undo alike.
     """
     device, present = ("dev", rail.netdev), link.addresses
     first, last = foreign_ops(rail, link) if stale else ((), ())
@@ -186,7 +186,7 @@ def address_ops(rail: RailWish, stale: List[str], link: LinkState, found: List[T
     return tuple(ops) + tuple(run(argv, (("true",),)) for argv in back) + last
 
 
-def broadcast_change(rail: RailWish, link: LinkState, disruption: str) -> Change:
+def broadcast_change(rail: DesiredInterface, link: LinkState, disruption: str) -> Change:
     """For an address that somebody added by hand: the kernel cannot give it its broadcast address later."""
     address = rail.address or ""
     first, last = foreign_ops(rail, link)
@@ -249,7 +249,7 @@ HELD = ("address %s of %s is already held by another device on %s: MAC %s answer
         "take it off there, or give the rail another one")
 
 
-def observe_holders(host: Host, rails: Sequence[RailWish], observed: Observed) -> Observed:
+def observe_holders(host: Host, rails: Sequence[DesiredInterface], observed: Observed) -> Observed:
     """With the MACs of others that answer for the address which a rail is to get."""
     wanted = {rail.netdev: [bare_address(rail.address)] for rail in rails
               if rail.address is not None and _to_come(rail.address, observed.link(rail))}
@@ -267,7 +267,7 @@ def bare_address(cidr: str) -> str:
     return str(ipaddress.ip_interface(cidr).ip)
 
 
-def held_addresses(rails: Sequence[RailWish], observed: Observed) -> List[Problem]:
+def held_addresses(rails: Sequence[DesiredInterface], observed: Observed) -> List[Problem]:
     found: List[Problem] = []
     for rail in rails:
         macs = ", ".join(mac for netdev, mac in observed.holders if netdev == rail.netdev)

@@ -13,7 +13,7 @@ from ..common.files import HEADER, is_ours, plan_file, removed_file
 from ..common.units import enabled_unit, running_unit, systemctl
 from .evidence import UDEV_DIRECTORY
 from .managers import ifupdown, netplan, networkd, nm
-from .model import LinkState, Observed, RailWish, by_name
+from .model import DesiredInterface, LinkState, Observed, by_name
 
 
 class Claim(NamedTuple):
@@ -21,7 +21,7 @@ class Claim(NamedTuple):
     evidence: str
 
 
-def owner(rail: RailWish, preference: str, observed: Observed) -> Tuple[Optional[str], str]:
+def owner(rail: DesiredInterface, preference: str, observed: Observed) -> Tuple[Optional[str], str]:
     """The backend for a rail and why; None when the node has nothing that could do it."""
     if preference != "auto":
         reason = unusable(preference, observed)
@@ -32,7 +32,7 @@ def owner(rail: RailWish, preference: str, observed: Observed) -> Tuple[Optional
     return node_manager(observed.link(rail), observed)
 
 
-def claims(rail: RailWish, observed: Observed) -> List[Claim]:
+def claims(rail: DesiredInterface, observed: Observed) -> List[Claim]:
     """What names this interface, the surest first."""
     link = observed.link(rail)
     found: List[Claim] = []
@@ -96,7 +96,7 @@ def unusable(backend: str, observed: Observed) -> Optional[str]:
     return None if "ifquery" in observed.tools else "ifupdown is not installed"
 
 
-def fights(rail: RailWish, backend: str, observed: Observed) -> List[str]:
+def fights(rail: DesiredInterface, backend: str, observed: Observed) -> List[str]:
     return ["%s is to be configured by %s, but %s; take it away from one of them (network_backend says which one to keep)" % (
         rail.netdev, backend, claim.evidence) for claim in claims(rail, observed) if claim.backend != backend]
 
@@ -118,11 +118,11 @@ class Owned(NamedTuple):
     """The rails of one backend, and why it is theirs."""
 
     backend: str
-    rails: Tuple[RailWish, ...]
+    rails: Tuple[DesiredInterface, ...]
     why: str
 
 
-def carrying(rail: RailWish, observed: Observed) -> str:
+def carrying(rail: DesiredInterface, observed: Observed) -> str:
     """The disruption class of touching a rail as it is now.
 
     A rail that is down, or that has no address though it is meant to have one, carries
@@ -149,13 +149,13 @@ def file_changes(owned: Sequence[Owned], others: Sequence[Nic], observed: Observ
     return changes
 
 
-def reached_over(rails: Sequence[RailWish], others: Sequence[Nic]) -> Set[str]:
+def reached_over(rails: Sequence[DesiredInterface], others: Sequence[Nic]) -> Set[str]:
     """Names and MACs of the interfaces that the controller comes in by, as our files name an interface."""
     names = [(rail.netdev, rail.mac) for rail in rails if rail.management] + [(nic.name, nic.mac) for nic in others if nic.management]
     return {word.lower() for pair in names for word in pair if word}
 
 
-def words(text: str) -> Set[str]:
+def file_words(text: str) -> Set[str]:
     """Of a file of any manager: ``Name=eth1``, ``mac-address=02:…``, ``macaddress: "02:…"``."""
     return {word.strip(":") for word in re.split(r"[\s=\"',;]+", text.lower())}
 
@@ -173,7 +173,7 @@ def stale_files(wanted: Set[str], management: Set[str], observed: Observed) -> L
             then = nm.tell((), observed)
         elif path == netplan.PATH:
             then = netplan.tell((), observed)
-        touched = "management" if management.intersection(words(state.text or "")) else "link"
+        touched = "management" if management.intersection(file_words(state.text or "")) else "link"
         changes.append(removed_file(AREA, path, state.text, "no rail of this host is configured by this file any more",
                                     "inventory: rdma_rails, network_backend", then, disruption=touched if then else "none"))
     return changes
@@ -223,7 +223,7 @@ def after_files(owned: Sequence[Owned], others: Sequence[Nic], observed: Observe
     return [change._replace(disruption=heaviest(classes), ops=ops)]
 
 
-def udev_changes(rails: Sequence[RailWish], others: Sequence[Nic], observed: Observed) -> List[Change]:
+def udev_changes(rails: Sequence[DesiredInterface], others: Sequence[Nic], observed: Observed) -> List[Change]:
     """For interfaces that somebody else configures: their MTU by a udev rule, whoever that is."""
     paths = {"%s/70-railwright-%s.rules" % (UDEV_DIRECTORY, rail.rail): rail for rail in rails}
     changes = stale_files(set(paths), reached_over(rails, others), observed)
@@ -234,7 +234,7 @@ def udev_changes(rails: Sequence[RailWish], others: Sequence[Nic], observed: Obs
     return changes
 
 
-def udev_match(rail: RailWish) -> str:
+def udev_match(rail: DesiredInterface) -> str:
     if by_name(rail):
         return 'KERNEL=="%s"' % rail.netdev
     if rail.kind == "infiniband":

@@ -13,17 +13,17 @@ import ipaddress
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import is_digits, listed, whole
+from ...formats.outside import is_digits, list_or_empty, whole
 from ...formats.outside import rows as objects
 from ...types import Change, Op, run
-from .model import RULE_PRIORITY, TABLES, Connected, Observed, RailWish, rail_change
+from .model import RULE_PRIORITY, TABLES, Connected, DesiredInterface, Observed, rail_change
 
 Route = Tuple[str, ...]  # the words after ``ip route add`` that name the route, or ("from", address)
 FAMILIES = ("-4", "-6")
 ANYWHERE = {"-4": "0.0.0.0/0", "-6": "::/0"}
 
 
-def wanted_routes(rail: RailWish) -> List[Route]:
+def wanted_routes(rail: DesiredInterface) -> List[Route]:
     if rail.address is None or not rail.source_routed:
         return []
     address = ipaddress.ip_interface(rail.address)
@@ -36,7 +36,7 @@ def family_of(route: Route) -> str:
     return "-6" if any(":" in word for word in route) else "-4"
 
 
-def add_argv(rail: RailWish, route: Route) -> Tuple[str, ...]:
+def add_argv(rail: DesiredInterface, route: Route) -> Tuple[str, ...]:
     table = str(rail.table)
     if route[0] == "from":
         return add_rule(route[1], table)
@@ -46,7 +46,7 @@ def add_argv(rail: RailWish, route: Route) -> Tuple[str, ...]:
     return ("ip", family_of(route), "route", "replace", *route, *device, "table", table, "proto", "static")
 
 
-def del_argv(rail: RailWish, route: Route) -> Tuple[str, ...]:
+def del_argv(rail: DesiredInterface, route: Route) -> Tuple[str, ...]:
     if route[0] == "from":
         return del_rule(route[1], str(rail.table))
     return ("ip", family_of(route), "route", "del", *route, "table", str(rail.table))
@@ -62,13 +62,13 @@ def del_rule(address: str, table: str) -> Tuple[str, ...]:
     return ("ip", family_of((address,)), "rule", "del", "from", address, "lookup", table)
 
 
-def extra_routes(rail: RailWish, found: Sequence[Route]) -> Tuple[Op, ...]:
+def extra_routes(rail: DesiredInterface, found: Sequence[Route]) -> Tuple[Op, ...]:
     """Take away what is not wanted, the rule before the routes that it leads to."""
     wanted = wanted_routes(rail)
     return tuple(run(del_argv(rail, route), (add_argv(rail, route),)) for route in reversed(list(found)) if route not in wanted)
 
 
-def missing_routes(rail: RailWish, found: Sequence[Route]) -> Tuple[Op, ...]:
+def missing_routes(rail: DesiredInterface, found: Sequence[Route]) -> Tuple[Op, ...]:
     """Add what is wanted; the rule comes last."""
     return tuple(run(add_argv(rail, route), (del_argv(rail, route),)) for route in wanted_routes(rail) if route not in found)
 
@@ -104,8 +104,8 @@ def route_words(routes: Sequence[Route]) -> List[str]:
 # IPv4 routes that somebody else has put on a rail's interface: not ours to judge, but ours not to lose.
 #
 # With an interface's last IPv4 address the kernel drops every route by that interface, in all tables (fib_disable_ip). A
-# change that takes an address off, if only for a moment, puts back those that the new address can still reach, and its undo
-# puts back all of them: a default route on the management interface may be the way back to the controller. IPv6 has no such end.
+# change that takes an address off, if only for a moment, restores those that the new address can still reach, and its undo
+# restores all of them: a default route on the management interface may be the way back to the controller. IPv6 has no such end.
 # A route that ``ip`` describes with more than the words below (several next hops, encapsulation) is left out.
 Words = Tuple[str, ...]  # what ``ip -4 route replace`` takes, the interface left out
 ORDER = (("gateway", "via"), ("table", "table"), ("protocol", "proto"), ("scope", "scope"), ("prefsrc", "src"), ("metric", "metric"))
@@ -120,14 +120,14 @@ def foreign_query(netdev: str) -> Words:
 
 def parse_foreign(rows: Any, own_tables: Any) -> Tuple[Words, ...]:
     """``own_tables``: those of our rails, which have a change of their own."""
-    found = [words_of(row, own_tables) for row in objects(rows)]
+    found = [route_arguments(row, own_tables) for row in objects(rows)]
     # Networks before gateways: the kernel takes no gateway that it cannot reach yet.
     return tuple(sorted((words for words in found if words is not None), key=lambda words: "via" in words))
 
 
-def words_of(row: Mapping[str, Any], own_tables: Any) -> Optional[Words]:
+def route_arguments(row: Mapping[str, Any], own_tables: Any) -> Optional[Words]:
     table = str(row.get("table", "main"))
-    flags = [flag for flag in map(str, listed(row.get("flags"))) if flag not in STATES]
+    flags = [flag for flag in map(str, list_or_empty(row.get("flags"))) if flag not in STATES]
     if row.get("protocol") == "kernel" or table == LOCAL or (is_digits(table) and int(table) in own_tables):
         return None  # the kernel makes its own again with the address
     if set(row) - KNOWN or row.get("type", "unicast") != "unicast" or flags not in ([], ["onlink"]):
@@ -140,7 +140,7 @@ def words_of(row: Mapping[str, Any], own_tables: Any) -> Optional[Words]:
     return None if any(not text or text.startswith("-") or any(char.isspace() for char in text) for text in words) else tuple(words)
 
 
-def put_back(netdev: str, words: Words) -> Words:
+def restored(netdev: str, words: Words) -> Words:
     return ("ip", "-4", "route", "replace", *words, "dev", netdev)
 
 
@@ -193,11 +193,11 @@ def parse_connected(rows: Any) -> Tuple[Connected, ...]:
         for row in objects(rows) if "dst" in row and "dev" in row and "gateway" not in row and row["dst"] != "default")
 
 
-def subnet_of(rail: RailWish) -> str:
+def subnet_of(rail: DesiredInterface) -> str:
     return str(ipaddress.ip_interface(rail.address or "").network)
 
 
-def metric_changes(rail: RailWish, observed: Observed, disruption: str) -> List[Change]:
+def metric_changes(rail: DesiredInterface, observed: Observed, disruption: str) -> List[Change]:
     """For an address that is there; one that is to come gets its metric with it."""
     link, address = observed.link(rail), rail.address
     if rail.metric is None or address is None or address not in link.addresses:
@@ -220,7 +220,7 @@ def metric_changes(rail: RailWish, observed: Observed, disruption: str) -> List[
     return [rail_change(AREA, "route metric", rail, shown, rail.metric, disruption, WHY_METRIC, SOURCE, tuple(ops))] if ops else []
 
 
-def metric_conflicts(rail: RailWish, rails: Sequence[RailWish], observed: Observed) -> List[str]:
+def metric_conflicts(rail: DesiredInterface, rails: Sequence[DesiredInterface], observed: Observed) -> List[str]:
     """An interface that is no rail and would lose its subnet to the rail."""
     if rail.metric is None or rail.address is None:
         return []

@@ -163,7 +163,7 @@ def link_changes(link: RxeLink, parents: Dict[str, str], there: Dict[str, str]) 
     in_the_way = [name for name in sorted(there) if name == link.name or there[name] == link.netdev]
     ops: List[Op] = [run(delete(name), (add(name, there.pop(name)),)) for name in in_the_way]
     there[link.name] = link.netdev
-    # The script deletes what is there and is content with nothing, so that a failed add can be taken back too.
+    # The script deletes what is there and is content with nothing, so that a failed add can be reverted too.
     ops.append(run(add(link.name, link.netdev), ((SCRIPT, "delete", link.name),)))
     found = [name for name in sorted(parents) if name == link.name or parents[name] == link.netdev]
     before = ", ".join("%s on %s" % (name, parents[name]) for name in found) or None

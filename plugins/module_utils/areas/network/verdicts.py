@@ -3,7 +3,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ...rules.comparisons import Inspection, Where, equal, no_expectation, unreadable, verdict
+from ...rules.comparisons import Inspection, VerdictSubject, equal, no_expectation, unreadable, verdict
 from ...rules.path_mtu import netdev_facts, port_facts, same_address
 from ...spec.match import RailTarget
 from ...spec.model import Spec
@@ -24,13 +24,13 @@ def judge_soft_roce(seen: Inspection) -> List[Verdict]:
     return judge_devices(seen) if seen.spec.rdma_stack == "soft_roce" else []
 
 
-def ports_of(seen: Inspection) -> List[Tuple[RailTarget, Where, Dict[str, Any]]]:
+def ports_of(seen: Inspection) -> List[Tuple[RailTarget, VerdictSubject, Dict[str, Any]]]:
     """Each rail with its place and its port's facts; without those that have no device, or one that the facts do not show."""
     found = []
     for target in seen.targets:
         port = port_facts(seen.facts, target.hca.name, target.port) if target.hca is not None else None
         if target.hca is not None and port is not None:
-            found.append((target, Where(seen.node, target.hca.name, target.port, target.label), port))
+            found.append((target, VerdictSubject(seen.node, target.hca.name, target.port, target.label), port))
     return found
 
 
@@ -42,12 +42,12 @@ def judge_devices(seen: Inspection) -> List[Verdict]:
         name, port = expected_device(seen.spec, rail.index)
         wanted = "%s %s" % (rail.match, rail.value)
         if rail.name not in found:
-            where = Where(seen.node, name, port, rail.name)
+            where = VerdictSubject(seen.node, name, port, rail.name)
             verdicts.append(verdict("rail.device", where, "fail", wanted, None, "no device with %s on this node" % wanted))
         else:
             verdicts.append(_device(seen, found[rail.name], wanted))
     if not seen.spec.rails:
-        where = Where(seen.node, None, None, "rails")
+        where = VerdictSubject(seen.node, None, None, "rails")
         verdicts.append(verdict("rail.device", where, "skipped", None, None, "the inventory names no rail of this node"))
     return verdicts
 
@@ -55,7 +55,7 @@ def judge_devices(seen: Inspection) -> List[Verdict]:
 def _device(seen: Inspection, target: RailTarget, wanted: str) -> Verdict:
     if target.hca is None:
         return _gone(seen.node, seen.spec, target)
-    where, found = Where(seen.node, target.hca.name, target.port, target.label), "%s port %s" % (target.hca.name, target.port)
+    where, found = VerdictSubject(seen.node, target.hca.name, target.port, target.label), "%s port %s" % (target.hca.name, target.port)
     if port_facts(seen.facts, target.hca.name, target.port) is None:
         return unreadable("rail.device", where, found, "the port")
     return verdict("rail.device", where, "pass", wanted, found, "is %s" % found)
@@ -67,7 +67,7 @@ def _gone(node: str, spec: Spec, target: RailTarget) -> Verdict:
     wanted = "%s on %s" % (name or "an RDMA device", target.netdev)
     if name is None:
         wanted += " (%s %s)" % (target.rail.match, target.rail.value)
-    return verdict("rail.device", Where(node, name, port, target.label), "fail", wanted, None,
+    return verdict("rail.device", VerdictSubject(node, name, port, target.label), "fail", wanted, None,
                    "%s is there, but no RDMA device is on it" % target.netdev)
 
 
@@ -76,7 +76,7 @@ def expected_device(spec: Spec, index: int) -> Tuple[Optional[str], Optional[int
     return ("rxe%d" % index, 1) if spec.rdma_stack == "soft_roce" else (None, None)
 
 
-def _netdev_mtu(where: Where, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
+def _netdev_mtu(where: VerdictSubject, spec: Spec, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
     if spec.fabric == "infiniband" and target.rail.address is None:  # nor does apply touch its interface, if it has one
         return verdict("rail.mtu", where, "skipped", None, None, "an InfiniBand rail without an address needs no interface")
     if target.netdev is None:
@@ -88,7 +88,7 @@ def _netdev_mtu(where: Where, spec: Spec, target: RailTarget, facts: Mapping[str
     return judged
 
 
-def _address(where: Where, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
+def _address(where: VerdictSubject, target: RailTarget, facts: Mapping[str, Any]) -> Verdict:
     """The rail's address with its prefix length, among whatever else the interface carries."""
     wanted = target.rail.address
     if wanted is None:

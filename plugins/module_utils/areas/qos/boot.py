@@ -296,7 +296,7 @@ def settings_text(nic: BootNic) -> str:
     head = "%s%s: %s, %s port %d\n# %s carries this out line by line; one tab stands between two words.\n" % (
         PROFILE, nic.profile or "none", nic.label, nic.hca, nic.port, SCRIPT)
     rows: List[Tuple[str, ...]] = [(MAC, nic.mac)] if nic.mac else []
-    rows += [words_of(setting) for setting in nic.settings]
+    rows += [setting_arguments(setting) for setting in nic.settings]
     for row in rows:  # the file has no quoting, so a word that would need it must not get there
         for word in row:
             if not word or any(ord(char) < 32 or ord(char) == 127 for char in word):
@@ -305,7 +305,7 @@ def settings_text(nic: BootNic) -> str:
     return HEADER + head + "".join("\t".join(row) + "\n" for row in rows)
 
 
-def words_of(setting: Setting) -> Tuple[str, ...]:
+def setting_arguments(setting: Setting) -> Tuple[str, ...]:
     if setting.kind == RUN:
         return (RUN,) + setting.argv
     return (MKDIR, setting.path) if setting.kind == MKDIR else (VALUE, setting.path, setting.content)

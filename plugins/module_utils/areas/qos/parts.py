@@ -82,7 +82,7 @@ WORDS: Dict[str, Words] = {
 }
 
 
-class Seen(NamedTuple):
+class QosObservation(NamedTuple):
     """One NIC as it is. ``told``: its entry of ``facts["qos"]["nics"]``; the rest is what only undoing needs."""
 
     told: Mapping[str, Any]
@@ -93,7 +93,7 @@ class Seen(NamedTuple):
     disruption: str  # of touching this NIC now
 
 
-def fits(part: str, nic: NicWish, told: Mapping[str, Any]) -> bool:
+def part_fits(part: str, nic: NicWish, told: Mapping[str, Any]) -> bool:
     return _FITS[part](nic, told)
 
 
@@ -117,7 +117,7 @@ def after(part: str, nic: NicWish, told: Mapping[str, Any]) -> Any:
     }[part]
 
 
-def ops_of(part: str, nic: NicWish, tool: str, seen: Seen) -> Tuple[Op, ...]:
+def ops_of(part: str, nic: NicWish, tool: str, seen: QosObservation) -> Tuple[Op, ...]:
     """The settings of a part as ops with their undo; what is there already (a directory, a mount) is left out."""
     found: List[Op] = []
     for setting in settings.effects(part, nic, tool):
@@ -159,7 +159,7 @@ _FITS: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]] = {
 }
 
 
-def _map_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
+def _map_back(nic: NicWish, tool: str, seen: QosObservation) -> Tuple[Argv, ...]:
     """An entry that was alone is put in the place of ours; several come back beside it. Ours goes where it was not."""
     commands: List[Argv] = []
     for dscp, priority in entries(nic.profile):
@@ -178,7 +178,7 @@ def _map_back(nic: NicWish, tool: str, seen: Seen) -> Tuple[Argv, ...]:
     return tuple(commands) or NOTHING
 
 
-_UNDO: Dict[str, Callable[[NicWish, str, Seen], Tuple[Argv, ...]]] = {
+_UNDO: Dict[str, Callable[[NicWish, str, QosObservation], Tuple[Argv, ...]]] = {
     "dcbx": lambda nic, tool, seen: (settings.dcbx_argv(nic.netdev, tool, seen.dcbx_flags or ("lld-managed", "ieee")),),
     # ``none`` is an order without selectors.
     "trust": lambda nic, tool, seen: (

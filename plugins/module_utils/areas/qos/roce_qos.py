@@ -18,10 +18,10 @@ from ...spec.model import Spec
 from ...types import INTERFACE, Change, Hca, Identity, Problem, Subject
 from ..common.units import systemctl
 from ..network import evidence, network, rxe
-from ..network.model import RailWish
+from ..network.model import DesiredInterface
 from ..network.persistent import carrying
 from .boot import BootNic, BootState, boot_changes, observe_boot
-from .parts import WORDS, Seen, after, before, fits, ops_of, unset_parts
+from .parts import WORDS, QosObservation, after, before, ops_of, part_fits, unset_parts
 from .settings import PARTS, NicWish, cm_device, forced_path, settings, settings_of, tools_of
 
 # lldpad, the daemon that speaks DCBX for the host: it writes what the switch says over what was set, so it stops, now and at boot.
@@ -71,7 +71,7 @@ class Place(NamedTuple):
 
     nic: NicWish
     hca: Hca
-    rail: RailWish
+    rail: DesiredInterface
 
 
 class Desired(NamedTuple):
@@ -86,7 +86,7 @@ class Desired(NamedTuple):
 class Observed(NamedTuple):
     """``nics``: by interface, then HCA. ``present``: which tools the node has."""
 
-    nics: Mapping[Tuple[str, str], Seen]
+    nics: Mapping[Tuple[str, str], QosObservation]
     present: Tuple[str, ...]
     lldpad: Lldpad
     boot: Optional[BootState]
@@ -143,18 +143,18 @@ def observe(host: Host, desired: Desired) -> Observed:
     if desired.identity is None or not desired.places:
         return Observed({}, present, Lldpad(False), observe_boot(host, ()) if desired.boot else None)
     links = evidence.observe(host, [place.rail for place in desired.places])
-    seen: Dict[Tuple[str, str], Seen] = {}
+    seen: Dict[Tuple[str, str], QosObservation] = {}
     for nic, hca, rail in desired.places:
         told = observe_nic(host, desired.identity, hca, nic.port, nic.netdev)
         flags = dcbx_flags(host, nic.netdev) if told["dcbx"] not in (None, "host") else ()
         text = (host.read(forced_path(nic)) or "").strip() if told["forced_tc"] else ""
-        seen[nic.netdev, nic.hca] = Seen(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)),
+        seen[nic.netdev, nic.hca] = QosObservation(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)),
                                          "_ip" not in text.partition("\n")[0], carrying(rail, links))
     boot = observe_boot(host, boot_nics(desired, seen, present))
     return Observed(seen, present, observe_units_of_lldpad(host), boot)
 
 
-def boot_nics(desired: Desired, seen: Mapping[Tuple[str, str], Seen], present: Sequence[str]) -> List[BootNic]:
+def boot_nics(desired: Desired, seen: Mapping[Tuple[str, str], QosObservation], present: Sequence[str]) -> List[BootNic]:
     """Each NIC with everything that makes it right from scratch, by the tools that do it now."""
     return [
         BootNic(nic.netdev, nic.mac, nic.label, nic.hca, nic.port,
@@ -181,18 +181,18 @@ def has_dcb(observed: Observed) -> bool:
     return any(seen.told.get(part) is not None for seen in observed.nics.values() for part in PARTS[:6])
 
 
-def differs(part: str, nic: NicWish, tool: str, seen: Seen) -> bool:
+def differs(part: str, nic: NicWish, tool: str, seen: QosObservation) -> bool:
     if part in ("rdma_cm", "forced_tc"):  # these are the port's, whichever member of a bond carries the traffic
-        return nic.first and not fits(part, nic, seen.told) and not (part == "forced_tc" and by_address(nic, seen))
-    return bool(settings_of(part, nic, {part: tool})) and not fits(part, nic, seen.told)
+        return nic.first and not part_fits(part, nic, seen.told) and not (part == "forced_tc" and by_address(nic, seen))
+    return bool(settings_of(part, nic, {part: tool})) and not part_fits(part, nic, seen.told)
 
 
-def by_address(nic: NicWish, seen: Seen) -> bool:
+def by_address(nic: NicWish, seen: QosObservation) -> bool:
     """Somebody's own rules for some addresses: they are not taken off, and a class for all queue pairs would hide them."""
     return bool(seen.told["forced_tc"]) and not seen.forced_global and not nic.force_tc
 
 
-def part_change(part: str, place: Place, tool: str, seen: Seen) -> Change:
+def part_change(part: str, place: Place, tool: str, seen: QosObservation) -> Change:
     words, nic = WORDS[part], place.nic
     disruption = seen.disruption if words.cuts else "none"
     return Change(NAME, "%s of %s" % (words.what, nic.label), before(part, nic, seen.told), after(part, nic, seen.told), disruption,
@@ -226,7 +226,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
             reason = (seen.told.get("missing") or {}).get(part) or "roce_qos_backend is %s, and that cannot set it here" % desired.backend
             reasons.setdefault(reason, []).append(WORDS[part].what)
         said += ["%s: %s left alone: %s" % (nic.label, ", ".join(names), reason) for reason, names in reasons.items()]
-        if nic.first and by_address(nic, seen) and not fits("forced_tc", nic, seen.told):
+        if nic.first and by_address(nic, seen) and not part_fits("forced_tc", nic, seen.told):
             said.append("%s: rules by address in %s put another class on some queue pairs; they are not railwright's to take off" % (
                 nic.label, forced_path(nic)))
     return said

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ...catalogue.qos import QosProfile, dscp_of, site_profile
 from ...observe.qos import SOFTWARE, WITHOUT_DCB
-from ...rules.comparisons import Inspection, Where, unreadable, verdict
+from ...rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ...rules.path_mtu import as_int
 from ...types import Verdict
 from .parts import marks, priorities_of, shares, trusts_dscp, without_dcb
@@ -50,14 +50,14 @@ def judge_boots(seen: Inspection) -> List[Verdict]:
 
 
 def _each_nic(seen: Inspection, check: str, expected: str, nothing_to_judge: Optional[str],
-              judge: Callable[[Where, QosProfile, Mapping[str, Any]], Verdict]) -> List[Verdict]:
+              judge: Callable[[VerdictSubject, QosProfile, Mapping[str, Any]], Verdict]) -> List[Verdict]:
     """One verdict for each NIC of each rail that has a device (one without is ``rail.device``); a bond has several NICs."""
     spec, verdicts = seen.spec, []
     profile = site_profile(spec["qos_profile"], spec["qos_custom"])
     for target in seen.targets:
         if target.hca is None:
             continue
-        where = Where(seen.node, target.hca.name, target.port, target.label)
+        where = VerdictSubject(seen.node, target.hca.name, target.port, target.label)
         nics = [nic for nic in (seen.facts.get("qos") or {}).get("nics") or []
                 if nic.get("hca") == target.hca.name and nic.get("port") == target.port]
         why = FABRIC_WITHOUT.get(spec.fabric) or nothing_to_judge or without_dcb(nics[0] if nics else {"driver": target.hca.driver})
@@ -72,7 +72,7 @@ def _each_nic(seen: Inspection, check: str, expected: str, nothing_to_judge: Opt
     return verdicts
 
 
-def judge_chain(where: Where, links: Sequence[Link], broken_status: str = "fail") -> Verdict:
+def judge_chain(where: VerdictSubject, links: Sequence[Link], broken_status: str = "fail") -> Verdict:
     """The first link that breaks is the verdict; what breaks after it and what cannot be read is in the message.
 
     ``broken_status``: only a warning where the inventory leaves the host's side to somebody else (roce_qos_manage).
@@ -188,7 +188,7 @@ def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 
-def judge_boot(where: Where, profile: QosProfile, boot: Mapping[str, Any]) -> Verdict:
+def judge_boot(where: VerdictSubject, profile: QosProfile, boot: Mapping[str, Any]) -> Verdict:
     """Everything that disagrees, in the order in which a boot would meet it."""
     expected, wrong = EXPECTED_AT_BOOT % profile.name, disagreements(profile, boot)
     if not boot:

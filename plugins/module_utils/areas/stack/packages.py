@@ -19,7 +19,7 @@ from ...catalogue.repositories import wants_erdma_repository
 from ...catalogue.stacks import PROFILES, VENDOR_STACKS, VendorStack, marked, stack_problem, vendor_stack
 from ...formats.versions import GLOB
 from ...host.host import Host
-from ...observe.packages import VERSIONLOCK, Hold, all_installed, held
+from ...observe.packages import VERSIONLOCK, Hold, all_installed, held_packages
 from ...spec.model import Spec
 from ...types import PRESENT, Change, Identity, Problem
 from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, package_change, plan_packages, plan_removals
@@ -146,7 +146,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         candidates(host, desired.identity.platform.package_manager, free),
         desired.provider is None or host.exists("%s/%s.driver" % (PROVIDERS, desired.provider)),
         tuple(row.path for row in desired.packages if row.path is not None and host.exists(row.path)),
-        held(host, desired.identity, sorted(installed or {})),
+        held_packages(host, desired.identity, sorted(installed or {})),
     )
 
 

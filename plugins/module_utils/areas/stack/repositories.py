@@ -160,7 +160,7 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
         found.append(Problem(NAME, "erdma_repository", unserved))
     for row in desired.repositories:
         if row.fingerprint is None:
-            found.append(Problem(NAME, "repository " + row.name, "nobody here has vouched for its signing key (%s): set %s to the key's "
+            found.append(Problem(NAME, "repository " + row.name, "its signing key (%s) is not pinned: set %s to the key's "
                                  "fingerprint" % (row.key_url, fingerprint_key(row.name))))
     return found
 
@@ -173,7 +173,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
 
 
 def fingerprint_key(name: str) -> str:
-    """The inventory key that vouches for a repository's signing key."""
+    """The inventory key that pins a repository's signing key."""
     return (name if name in ("cuda", "erdma") else "rdma_stack") + "_repository_fingerprint"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What stands in the files that tell apt and dnf about a vendor's repository. Pure text.
 
-Every repository has a keyring of its own: a vendor's key must not vouch for anybody else's
+Every repository has a keyring of its own: a vendor's key must not sign for anybody else's
 packages. Conflicts between repositories are settled in files of ours, never in those of the
 distribution: apt by preferences, dnf by excludepkgs and priority of our own definition.
 """

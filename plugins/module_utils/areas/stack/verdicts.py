@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ...catalogue.stacks import DKMS, keeps_stack, stack_of, vendor_stack
 from ...observe.dkms import ERDMA, GDRCOPY, GPU_DRIVER, INSTALLED, PEER_MEMORY, TREE
 from ...observe.stack import INBOX, UNKNOWN
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, unreadable, verdict
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...types import Verdict
 
 STACK_MODULES = frozenset(name for names in DKMS.values() for name in names)
@@ -22,12 +22,12 @@ def judge_stack(seen: Inspection) -> List[Verdict]:
     node, facts, vendor, kept = seen.node, seen.facts, wants_vendor(seen), keeps_stack(seen.spec)
     modules = judged_modules(seen)
     wanted = stack_of(seen.spec, seen.identity) if vendor else None if kept else INBOX
-    verdicts = _next_kernel(Where(node, None, None, "kernel"), facts, modules, vendor)
-    verdicts += _origin(Where(node, None, None, "kernel modules"), (facts.get("stack") or {}).get("modules") or {}, wanted)
+    verdicts = _next_kernel(VerdictSubject(node, None, None, "kernel"), facts, modules, vendor)
+    verdicts += _origin(VerdictSubject(node, None, None, "kernel modules"), (facts.get("stack") or {}).get("modules") or {}, wanted)
     if modules or vendor:
         boot = facts.get("boot") or {}
-        verdicts.append(_headers(Where(node, None, None, "kernel headers"), facts.get("kernel"), boot))
-        verdicts.append(_secure_boot(Where(node, None, None, "Secure Boot"), boot, modules))
+        verdicts.append(_headers(VerdictSubject(node, None, None, "kernel headers"), facts.get("kernel"), boot))
+        verdicts.append(_secure_boot(VerdictSubject(node, None, None, "Secure Boot"), boot, modules))
     return verdicts
 
 
@@ -45,7 +45,7 @@ def judge_packages(seen: Inspection) -> List[Verdict]:
         return []
     names = ", ".join(half or ())
     return [decided(
-        "stack.packages", Where(seen.node, None, None, "packages"),
+        "stack.packages", VerdictSubject(seen.node, None, None, "packages"),
         (half is None, "unknown", "installed", None, UNREADABLE % "dpkg's database"),
         (half, "fail", "installed", names, "dpkg has not finished with %s" % names),
         (True, "pass", "installed", "installed", "no package of the stack is half installed"))]
@@ -67,7 +67,9 @@ def wants_vendor(seen: Inspection) -> bool:
     return vendor_stack(seen.spec, seen.identity) is not None
 
 
-def _next_kernel(where: Where, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]], vendor: bool) -> List[Verdict]:
+def _next_kernel(
+    where: VerdictSubject, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]], vendor: bool
+) -> List[Verdict]:
     boot = facts.get("boot") or {}
     running, following = facts.get("kernel"), boot.get("next")
     if following is None:  # no kernel is installed here: a node that is booted from elsewhere, which matters only with modules of its own
@@ -89,7 +91,7 @@ def _next_kernel(where: Where, facts: Mapping[str, Any], modules: Mapping[str, S
 
 def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Mapping[str, Any]]]) -> List[Verdict]:
     running = facts.get("kernel")
-    whole = Where(node, None, None, "DKMS")
+    whole = VerdictSubject(node, None, None, "DKMS")
     if not modules:
         return [verdict("stack.dkms", whole, "skipped", None, None, "DKMS has none of the stack's modules: prebuilt ones, or none at all")]
     verdicts: List[Verdict] = []
@@ -99,7 +101,7 @@ def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Ma
         if state == INSTALLED:
             continue
         version = builds[-1]["version"]
-        where = Where(node, None, None, "DKMS %s/%s" % (name, version))
+        where = VerdictSubject(node, None, None, "DKMS %s/%s" % (name, version))
         said = "not installed for the running kernel %s; see %s/%s/%s/build/make.log" % (running, TREE, name, version)
         verdicts.append(verdict("stack.dkms", where, "fail", INSTALLED, state, said))
     if verdicts:
@@ -107,7 +109,7 @@ def _dkms(node: str, facts: Mapping[str, Any], modules: Mapping[str, Sequence[Ma
     return [verdict("stack.dkms", whole, "pass", INSTALLED, INSTALLED, "%s for %s" % (", ".join(sorted(modules)), running))]
 
 
-def _origin(where: Where, modules: Mapping[str, Any], expected: Optional[str]) -> List[Verdict]:
+def _origin(where: VerdictSubject, modules: Mapping[str, Any], expected: Optional[str]) -> List[Verdict]:
     """Whose modules run. The next load would bring others: the restart or the reboot after an installation is still to come.
 
     ``expected`` None: whoever's are there stay (eRDMA, rdma_stack auto).
@@ -126,7 +128,7 @@ def _origin(where: Where, modules: Mapping[str, Any], expected: Optional[str]) -
         (True, "pass", expected, label, "the modules of %s run" % label))]
 
 
-def _headers(where: Where, running: Optional[str], boot: Mapping[str, Any]) -> Verdict:
+def _headers(where: VerdictSubject, running: Optional[str], boot: Mapping[str, Any]) -> Verdict:
     """A warning: what is built works without, the next update of the stack does not."""
     kernels = {kernel["release"]: kernel["headers"] for kernel in boot.get("kernels") or []}
     asked = sorted({str(release) for release in (running, boot.get("next")) if release in kernels})
@@ -138,7 +140,7 @@ def _headers(where: Where, running: Optional[str], boot: Mapping[str, Any]) -> V
         (True, "pass", "installed", "installed", "headers are there for %s" % ", ".join(asked)))
 
 
-def _secure_boot(where: Where, boot: Mapping[str, Any], modules: Mapping[str, Any]) -> Verdict:
+def _secure_boot(where: VerdictSubject, boot: Mapping[str, Any], modules: Mapping[str, Any]) -> Verdict:
     """With Secure Boot the kernel loads signed modules only; DKMS signs with a key that the machine's owner has to enrol."""
     on, enrolled = boot.get("secure_boot"), boot.get("mok_enrolled")
     return decided(

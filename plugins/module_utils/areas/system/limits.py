@@ -15,7 +15,7 @@ from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...host.host import Host
 from ...observe.limits import SHOW
-from ...rules.comparisons import Inspection, Where, equal
+from ...rules.comparisons import Inspection, VerdictSubject, equal
 from ...spec.model import Spec
 from ...types import LIMIT, Change, Identity, Problem, Subject, Verdict, run
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
@@ -166,5 +166,5 @@ def judge_memlock(seen: Inspection) -> List[Verdict]:
     wanted = str(seen.spec["host_tuning_memlock"])
     expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
     found = ((seen.facts.get("limits") or {}).get("systemd_effective") or {}).get("memlock")
-    where = Where(seen.node, None, None, "systemd DefaultLimitMEMLOCK")
+    where = VerdictSubject(seen.node, None, None, "systemd DefaultLimitMEMLOCK")
     return [equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")]

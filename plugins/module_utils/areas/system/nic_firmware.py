@@ -4,7 +4,7 @@
 A parameter has three values: ``set`` changes the one for the next boot, and only a reset makes it current. So a parameter is
 two Changes: the next boot's value (class firmware, undone by setting the old one again), and the reboot that loads it. A record
 of the boot in which we set it tells a reboot that did not help (some parameters need the power off) from one that has not been.
-A NIC is flashed only to the version that the inventory names for its board, only from the image that it vouches for.
+A NIC is flashed only to the version that the inventory names for its board, only from the image that it pins.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ...host.host import Host
 from ...observe import firmware
 from ...observe.firmware import CONFIG_TOOLS, FLASH_TOOLS, Config, Flash, argument_of, device_of, find_tool, same_value
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, no_expectation, unreadable
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, no_expectation, unreadable
 from ...spec.model import Spec
 from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, Verdict, run, write_file
 from ..common.package_changes import package_change
@@ -120,7 +120,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 
 def plan_flash(nic: Nic, desired: Desired, tool: str) -> List[Change]:
-    """The image that is in flash is read out first and kept, so that a failed apply can put it back. The new one runs after a reset."""
+    """The image that is in flash is read out first and kept, so that a failed apply can restore it. The new one runs after a reset."""
     psid, running, wanted = nic.psid or "", nic.running, desired.versions.get(nic.psid or "")
     flash = nic.flash.flash if nic.flash is not None else None  # None: nobody could be asked (no tool yet)
     if wanted is None or (running == wanted and flash in (None, wanted)):
@@ -188,7 +188,7 @@ def _rebooted_in_vain(nic: Nic, name: str, written: str, observed: Observed) -> 
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
-    """What a NIC's firmware does not know, what the tool could not do, and an image that is not the one that was vouched for."""
+    """What a NIC's firmware does not know, what the tool could not do, and an image that is not the one that was pinned."""
     found: List[Problem] = []
     for nic in observed.nics:
         if nic.config is not None:
@@ -244,7 +244,7 @@ def judge_firmware(seen: Inspection) -> List[Verdict]:
         if address is None or hca.get("vendor_id") != "0x15b3" or device_of(address) in judged:
             continue
         judged.append(device_of(address))
-        where = Where(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
+        where = VerdictSubject(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
         stored = hca.get("firmware") or {}
         if seen.spec["nic_firmware_versions"]:
             verdicts.append(_version(where, seen.spec, hca, stored.get("flash")))
@@ -252,7 +252,7 @@ def judge_firmware(seen: Inspection) -> List[Verdict]:
     return verdicts
 
 
-def _version(where: Where, spec: Spec, hca: Mapping[str, Any], flash: Optional[str]) -> Verdict:
+def _version(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], flash: Optional[str]) -> Verdict:
     psid, running = hca.get("board_id"), hca.get("fw_ver")
     wanted = spec["nic_firmware_versions"].get(psid or "")
     if wanted is None:
@@ -268,7 +268,7 @@ def _version(where: Where, spec: Spec, hca: Mapping[str, Any], flash: Optional[s
         (True, "fail", wanted, running, "firmware of %s is %s, not %s: %s" % (psid, running, wanted, image)))
 
 
-def _config(where: Where, spec: Spec, config: Optional[Mapping[str, Mapping[str, Any]]]) -> List[Verdict]:
+def _config(where: VerdictSubject, spec: Spec, config: Optional[Mapping[str, Mapping[str, Any]]]) -> List[Verdict]:
     """What is in effect now. A parameter that facts do not show is at its default: if another value is wanted, the plan says so."""
     wanted = spec["nic_firmware_config"]
     if wanted and config is None:

@@ -7,7 +7,7 @@ hypervisor's: what the guest sees of them is not judged.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ...rules.comparisons import UNREADABLE, Inspection, Where, decided, unreadable, verdict
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...spec.match import RailTarget
 from ...spec.model import Spec
 from ...types import Identity, Verdict
@@ -27,7 +27,7 @@ NUMA_HINT = "the firmware names no NUMA node for it: look at NPS or SNC and at t
 class Device(NamedTuple):
     """A GPU or HCA of the facts. ``where`` names it in verdicts."""
 
-    where: Where
+    where: VerdictSubject
     pci: str
     gpu: bool
     numa_node: Optional[int]
@@ -55,11 +55,12 @@ def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
     found: List[Device] = []
     for hca in facts.get("hcas") or []:
         if hca.get("link") is not None and hca.get("pci_address") is not None:
-            where = Where(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), hca["pci_address"]))
+            where = VerdictSubject(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), hca["pci_address"]))
             found.append(Device(where, hca["pci_address"], False, hca.get("numa_node"), hca["link"]))
     for gpu in facts.get("gpus") or []:
         if gpu.get("link") is not None:
-            found.append(Device(Where(node, None, None, "GPU %s" % gpu["pci"]), gpu["pci"], True, gpu.get("numa_node"), gpu["link"]))
+            where = VerdictSubject(node, None, None, "GPU %s" % gpu["pci"])
+            found.append(Device(where, gpu["pci"], True, gpu.get("numa_node"), gpu["link"]))
     return found
 
 
@@ -73,12 +74,12 @@ def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
                 continue
             seen.append(link.get("device"))
             own = place == 0
-            where = device.where if own else Where(device.where.node, None, None, "PCIe switch %s" % link.get("device"))
+            where = device.where if own else VerdictSubject(device.where.node, None, None, "PCIe switch %s" % link.get("device"))
             verdicts += _link(identity, where, link, own and device.gpu)
     return verdicts
 
 
-def _link(identity: Identity, where: Where, link: Mapping[str, Any], gpu: bool) -> List[Verdict]:
+def _link(identity: Identity, where: VerdictSubject, link: Mapping[str, Any], gpu: bool) -> List[Verdict]:
     """Against the lower of what both ends can do; in a virtual machine the port above is made up, and the device's own limit counts."""
     best = "device" if identity.virtual is not None else "best"
     if identity.virtual is not None and (link.get("speed_gts") is None or link.get("width") is None):
@@ -93,7 +94,8 @@ def _link(identity: Identity, where: Where, link: Mapping[str, Any], gpu: bool) 
 
 
 def _at_best(
-    check: str, where: Where, best: Optional[float], found: Optional[float], form: str, ends: str, what: str, hint: str, status: str
+    check: str, where: VerdictSubject, best: Optional[float], found: Optional[float], form: str, ends: str, what: str, hint: str,
+    status: str
 ) -> Verdict:
     if best is None or found is None:
         return unreadable(check, where, best, "the %s %s" % (what, ends))
@@ -176,7 +178,7 @@ def _acs(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], devi
     unread = rows is None or any(row.get("enabled") is None for row in rows)
     on = [] if unread else ["%s (%s)" % (row["bridge"], ", ".join(row["enabled"])) for row in rows or () if row["enabled"]]
     return decided(
-        "pci.acs", Where(node, None, None, "ACS of PCIe bridges"),
+        "pci.acs", VerdictSubject(node, None, None, "ACS of PCIe bridges"),
         (identity.virtual is not None, "skipped", None, None, VIRTUAL + "; with GPUs passed through ACS must stay on there"),
         (len({device.gpu for device in devices}) < 2, "skipped", None, None, "no GPU and HCA to talk to each other"),
         (unread, "unknown", "off", None, UNREADABLE % "ACS of the bridges (it needs root)"),
@@ -190,7 +192,7 @@ def _iommu(node: str, spec: Spec, identity: Identity, pci: Mapping[str, Any], de
     costs = "DMA of GPUs and HCAs is translated, which costs bandwidth and can break GPUDirect: %s" % IOMMU_HINT
     translated = mode == "translated"
     return decided(
-        "pci.iommu", Where(node, None, None, "IOMMU"),
+        "pci.iommu", VerdictSubject(node, None, None, "IOMMU"),
         (identity.virtual is not None, "skipped", None, mode, VIRTUAL),
         (mode is None, "unknown", wanted, None, UNREADABLE % "what the IOMMU does"),
         (translated and wanted is not None, "fail", wanted, mode, costs),

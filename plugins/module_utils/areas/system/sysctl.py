@@ -101,11 +101,11 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     ] + [
         Problem(NAME, dotted(row.name), "the kernel takes the larger of conf.all and the interface's own: conf.all.%s is %d here, so %s "
                 "has no effect; lower conf.all.%s (host_tuning_sysctls can), or want %d" % (key, larger, row.value, key, larger))
-        for row, key, larger in outdone(desired, observed)
+        for row, key, larger in overridden_by_all(desired, observed)
     ]
 
 
-def outdone(desired: Desired, observed: Observed) -> List[Tuple[Sysctl, str, int]]:
+def overridden_by_all(desired: Desired, observed: Observed) -> List[Tuple[Sysctl, str, int]]:
     """Per-interface values that conf/all makes larger, unless the inventory sets conf/all itself."""
     wanted = {row.name: row.value for row in desired.rows}
     found: List[Tuple[Sysctl, str, int]] = []

@@ -96,15 +96,15 @@ def _torchrun(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[
     for wanted in (False, True):  # a node that only lost the other one comes last
         for node, item, words in spoken:
             if words is not None and (_FOLLOWS.search(words) is not None) is wanted:
-                return "torchrun on %s ended with %s: %s" % (node, status(item["rc"]), words)
+                return "torchrun on %s ended with %s: %s" % (node, exit_status_text(item["rc"]), words)
     for node, item, _words in spoken:
         if item["rc"] is None:
             return "torchrun on %s left neither an exit status nor a word: it was not started, or was killed" % node
-        return "torchrun on %s ended with %s and said nothing" % (node, status(item["rc"]))
+        return "torchrun on %s ended with %s and said nothing" % (node, exit_status_text(item["rc"]))
     return None
 
 
-def status(code: Optional[int]) -> str:
+def exit_status_text(code: Optional[int]) -> str:
     if code is None:
         return "no exit status"
     if code == NOT_STARTED:

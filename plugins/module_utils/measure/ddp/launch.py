@@ -59,7 +59,7 @@ def command(share: Share, directory: str) -> List[str]:
                    "--warmup", str(share.warmup), "--batch", str(share.batch), "--patience", str(min(PATIENCE_S, share.timeout_s))]
 
 
-def environment(share: Share, directory: str) -> Dict[str, str]:
+def torchrun_environment(share: Share, directory: str) -> Dict[str, str]:
     """``TMPDIR``: torchrun makes directories there and leaves them."""
     found = {"OMP_NUM_THREADS": "1", "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
     if share.interface is not None:

@@ -19,7 +19,7 @@ from ...spec.model import Spec
 from ...types import Identity
 from ..nccl_tests import processes, run_directory
 from .failure import children, failures_of
-from .launch import LOG, PREFIX, Share, command, environment
+from .launch import LOG, PREFIX, Share, command, torchrun_environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
 LEASE_S = 180.0
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
     port: int
 
 
-def look(host: Host, wanted: Wanted, spec: Spec, identity: Identity) -> Dict[str, Any]:
+def inspect_ddp_node(host: Host, wanted: Wanted, spec: Spec, identity: Identity) -> Dict[str, Any]:
     """What the plan must know; raises RailwrightError, in one line, for a node that cannot take part."""
     who = account(wanted.user)
     python = _python(host, wanted)
@@ -136,7 +136,8 @@ def start(host: Host, share: Share, files: Mapping[str, str]) -> Dict[str, Any]:
         for name, text in sorted(files.items()):
             host.write("%s/%s" % (path, name), text, 0o600)
     log = "%s/%s" % (path, LOG)
-    found = processes.start(host, command(share, path), who.name, environment(share, path), log, share.timeout_s, share.run, LEASE_S)
+    variables = torchrun_environment(share, path)
+    found = processes.start(host, command(share, path), who.name, variables, log, share.timeout_s, share.run, LEASE_S)
     return {"pid": found.pid, "start_time": found.start_time, "at": time.monotonic()}
 
 

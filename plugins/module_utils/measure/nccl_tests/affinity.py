@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...observe.affinity import differences, nearest
-from ...rules.comparisons import Where, verdict
+from ...rules.comparisons import VerdictSubject, verdict
 from ...types import Verdict
 from .transport import Channel, network
 
@@ -67,7 +67,7 @@ def judge_near(
 
 
 def _judge_node(node: str, rows: Sequence[Mapping[str, Any]], parsed: Mapping[str, Any], gpus: Mapping[int, Seat]) -> Verdict:
-    where = Where(node, None, None, "GPUs and HCAs of %s" % node)
+    where = VerdictSubject(node, None, None, "GPUs and HCAs of %s" % node)
     host = node.partition(".")[0]
     channels = [item for item in parsed["channels"] if item.host == host and item.kind == "NET" and network(item.network or "").rdma]
     if not channels:
@@ -99,7 +99,7 @@ def _ports(device: Mapping[str, Any]) -> Tuple[Port, ...]:
     return tuple((name, device["port"]) for name in names)
 
 
-def _verdict(where: Where, uses: Sequence[_Use], classes: Mapping[Tuple[str, Port], str], listed: Set[Port]) -> Verdict:
+def _verdict(where: VerdictSubject, uses: Sequence[_Use], classes: Mapping[Tuple[str, Port], str], listed: Set[Port]) -> Verdict:
     expected: Dict[str, List[str]] = {}
     found: Dict[str, List[str]] = {}
     near: Dict[str, Set[bool]] = {}
@@ -126,7 +126,7 @@ def judge_topology(node: str, rows: Sequence[Mapping[str, Any]], matrix: Optiona
     """``topology.agrees``: the driver's own tool against sysfs; nothing where that tool is not there (``matrix`` None)."""
     if matrix is None or not rows:
         return []
-    where = Where(node, None, None, "PCI topology of %s" % node)
+    where = VerdictSubject(node, None, None, "PCI topology of %s" % node)
     order = sorted({row["gpu"] for row in rows})
     compared = [row for row in rows if (order.index(row["gpu"]), row["hca"]) in matrix]
     if not compared:

@@ -10,7 +10,7 @@ from typing import Any, ContextManager, Dict, List, Mapping, NamedTuple, Optiona
 
 from ...formats.nccl_conf import conf_variables
 from ...host.host import Host
-from ...rules.comparisons import Where, verdict
+from ...rules.comparisons import VerdictSubject, verdict
 from ...types import Verdict
 from .topology_xml import FILE_ELEMENTS, GRAPHS, MAX_BYTES, TOPOLOGY, Unreadable, elements, read_file, rendered
 
@@ -78,7 +78,7 @@ def judge_topo_files(
             if named is None and name == "NCCL_TOPO_FILE" and host.exists(DEFAULT_TOPOLOGY):
                 named = Named(DEFAULT_TOPOLOGY, "NCCL's default")
             if named is not None and named.path:
-                found.append(_judge(host, Where(node, None, None, "%s of %s" % (name, named.origin)), named.path, grammar))
+                found.append(_judge(host, VerdictSubject(node, None, None, "%s of %s" % (name, named.origin)), named.path, grammar))
     return found
 
 
@@ -92,7 +92,7 @@ def _settings(host: Host, environment: Mapping[str, str], home: Optional[str]) -
     return found
 
 
-def _judge(host: Host, where: Where, path: str, grammar: Dict[str, Tuple[str, ...]]) -> Verdict:
+def _judge(host: Host, where: VerdictSubject, path: str, grammar: Dict[str, Tuple[str, ...]]) -> Verdict:
     expected = "a file that NCCL reads"
 
     def failed(message: str) -> Verdict:

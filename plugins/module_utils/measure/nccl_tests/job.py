@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from ...formats.outside import json_value, listed, number, whole
+from ...formats.outside import json_value, list_or_empty, number, whole
 from ...formats.program_output import clean, one_line, reason, tail
 from ...host.host import Host
 from . import processes
@@ -76,7 +76,7 @@ def poll(host: Host, run: str, user: str, name: str, wait: float = WAIT_S) -> Di
 def _started(host: Host, log: str, user: str) -> Tuple[Started, float]:
     with processes.rights_of(host, user):
         text = host.read(log + ".started", 4096)
-    found = listed(json_value(text))
+    found = list_or_empty(json_value(text))
     pid, since = (whole(found[0], 2), number(found[2])) if len(found) == 3 else (None, None)
     if pid is not None and since is not None:
         return Started(pid, str(found[1])), since

@@ -160,7 +160,7 @@ def _slurm(launcher: str, job: Job, program: List[str], hosts_path: str) -> Comm
     return Command(argv + list(job.options) + program, dict(job.environment))
 
 
-def environment(settings: Mapping[str, str], promised: str, debug_file: Optional[str] = None) -> Dict[str, str]:
+def nccl_environment(settings: Mapping[str, str], promised: str, debug_file: Optional[str] = None) -> Dict[str, str]:
     """NCCL's variables of a run: the operator's, and what makes a silent fallback an error.
 
     ``promised``: ib (NCCL's own RDMA transport), socket, or "" for no promise; ``debug_file``: where NCCL's log goes, as a

@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
     environment: Mapping[str, str]
 
 
-def look(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) -> Dict[str, Any]:
+def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) -> Dict[str, Any]:
     """JSON, for the plan."""
     who = account(wanted.user)
     said = ask_cuda(host, wanted)

@@ -281,7 +281,7 @@ class Prover(abc.ABC):
         return found
 
 
-# A package file that nobody signed, in the proof: the one whose sha256 the operator vouches for, and the package that was asked for.
+# A package file that nobody signed, in the proof: the one whose sha256 the operator pins, and the package that was asked for.
 #
 # Which file and which sha256 is the Spec's to say, never the plan's that came back from somewhere. No check of a signature is turned off
 # for it, neither dpkg's nor rpm's nor that of a repository: dpkg and rpm themselves take a package without one, and what it depends on
@@ -298,7 +298,7 @@ def check_unsigned(host: Host, spec: Spec, manager: str, steps: Sequence[object]
         return
     package = aiacc.package_of(spec, manager)
     if package is None or package.sha256 is None:
-        raise RailwrightError("nobody vouches for %s%s" % (aiacc.PACKAGE, UNCHANGED))
+        raise RailwrightError("%s is not pinned%s" % (aiacc.PACKAGE, UNCHANGED))
     digest = sum_of(host, package.path)
     if digest != package.sha256:
         raise RailwrightError("%s has the sha256 %s and not %s, which rdma_artifact_pins names%s" % (

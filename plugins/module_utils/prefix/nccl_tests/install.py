@@ -52,10 +52,10 @@ def run_step(host: Host, step: str, given: Mapping[str, Any], *, dry: bool) -> D
 
 def inspect(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
     """GPUs, compilers and libraries, and what is to be mounted."""
-    found = toolchain.look(
+    found = toolchain.inspect_toolchain(
         host, observe_arch(host) or "", given["cuda_version"], given["nccl_prefix"], given["nccl_origin"], given["mpi_prefix"],
         given["mpi_install"], without_rights(host, given))
-    found["mount"] = mount.look(host, given["nfs"], given["path"]) if given["nfs"] else None
+    found["mount"] = mount.inspect_mount(host, given["nfs"], given["path"]) if given["nfs"] else None
     return {"changed": False, "node": found}
 
 

@@ -62,7 +62,7 @@ def _plain(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
 
 
-def look(host: Host, source: str, path: str) -> Dict[str, Any]:
+def inspect_mount(host: Host, source: str, path: str) -> Dict[str, Any]:
     """``{"unit", "file", "text", "write", "start"}``: whether the unit is to be written, and to be started. Raises where it cannot be."""
     name = unit_name(path)
     file = "%s/%s" % (UNITS, name)

@@ -31,7 +31,7 @@ _MISSING = re.compile(r"^[ \t]*(\S+) => not found$|(version `[^'\n]{1,100}' not 
 LIBRARIES = ("/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 
 
-def look(
+def inspect_toolchain(
     host: Host, arch: str, cuda_version: Optional[str], nccl_prefix: str, nccl_origin: Optional[str], mpi_prefix: Optional[str],
     mpi_install: str = "none", drop: Sequence[str] = (),
 ) -> Dict[str, Any]:

@@ -20,7 +20,7 @@ from ...types import Change, change_as_dict
 from ..installer import check_space, is_linked, link_current, make_directory, open_to_all, remove
 from .lock import lock_text
 from .manifest import as_reader, current, manifest_of, write_list_and_manifest
-from .wanted import MARKER, Place, Wanted, others, place_of
+from .wanted import MARKER, Place, Wanted, environment_place, others
 
 WITHOUT_GPU = "ai_environment: no NVIDIA GPU on the PCI bus of this node; ai_environment_torch VERSION+cpu asks for a build without CUDA"
 GIB = 1024 ** 3
@@ -92,7 +92,7 @@ class Environment:
 
     def inspect(self) -> Dict[str, Any]:
         """The answer of a node. ``missing``: it has to be made; ``needed``: that, or the link leads elsewhere."""
-        host, wish, place = self.host, self.wish, place_of(self.host, self.wish)
+        host, wish, place = self.host, self.wish, environment_place(self.host, self.wish)
         missing = place.state != "whole"
         if missing:
             self._check()
@@ -129,7 +129,7 @@ class Environment:
 
     def prepare(self) -> None:
         """What an interrupted run left goes away; the lock and empty directories for what is brought."""
-        host, place = self.host, place_of(self.host, self.wish)
+        host, place = self.host, environment_place(self.host, self.wish)
         self._check()
         make_directory(host, self.wish.path)
         if place.state == "begun":
@@ -146,7 +146,7 @@ class Environment:
 
     def install(self) -> None:
         """From what was brought to the environment and the link; an error leaves nothing of it on the node."""
-        place = place_of(self.host, self.wish)
+        place = environment_place(self.host, self.wish)
         try:
             if place.state != "whole":
                 self.verify(place)
@@ -199,19 +199,19 @@ class Environment:
         must(host, ["chown", "-R", "-h", "-P", wish.owner + ":", "--"] + ["%s/%s" % (directory, name) for name in host.listdir(directory)],
              "give it to " + wish.owner, SECONDS)
         write_list_and_manifest(host, directory, {
-            "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": prove(host, wish, directory),
+            "name": wish.name, "kind": wish.kind, "python": wish.release, "torch": prove_environment(host, wish, directory),
             "packages": list(wish.packages), "lock": [entry.line for entry in wish.entries]})
         remove(host, place.files)
 
     def clean(self) -> None:
         """What is whole, or broken and in use, is not touched; nor is a directory that was not made for it."""
-        place = place_of(self.host, self.wish)
+        place = environment_place(self.host, self.wish)
         if place.state == "begun":
             remove(self.host, place.directory, place.files)
         self.host.rmdir(self.wish.path)
 
 
-def prove(host: Host, wish: Wanted, directory: str) -> Dict[str, Any]:
+def prove_environment(host: Host, wish: Wanted, directory: str) -> Dict[str, Any]:
     """What it said, judged. Raises RailwrightError where it is not what was asked for."""
     names = [item.partition("==")[0] for item in wish.packages]
     answer = host.run(as_reader(host, directory, [directory + "/bin/python", "-c", PROOF] + names), PROVE_SECONDS)
@@ -245,7 +245,7 @@ def judge(wish: Wanted, said: Mapping[str, Any]) -> None:
             raise RailwrightError("ai_environment_packages: %s: the environment has %s" % (
                 item, "none" if found is None else one_line(str(found), 64)))
     nccl = said.get("nccl")
-    if wish.profile == aiacc.PROFILE and isinstance(nccl, str) and not aiacc.fits(nccl):
+    if wish.profile == aiacc.PROFILE and isinstance(nccl, str) and not aiacc.fits_nccl(nccl):
         raise RailwrightError("torch %s brings NCCL %s, and AIACC's plugin (rdma_nccl_profile %s) is for NCCL %s" % (
             version, one_line(nccl, 32), aiacc.PROFILE, aiacc.RANGE))
 

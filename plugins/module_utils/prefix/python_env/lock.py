@@ -2,7 +2,7 @@
 """The lock of a Python environment: pip's file with checksums, conda's explicit list, or the wheels of a directory. Pure.
 
 Everything in it is one version with checksums. What pip would also take (another file, a URL, a directory, an option) is refused:
-it would bring what nobody has vouched for. Whether a wheel can be installed on a node is told from its name: known before it travels
+it would bring what is not pinned. Whether a wheel can be installed on a node is told from its name: known before it travels
 there. pip has the last word.
 """
 
@@ -61,7 +61,7 @@ def wheel_of(file: str) -> Optional[Wheel]:
     return Wheel(file, normalised(found.group("name")), found.group("version").replace("_", "-"), tags[0], tags[1], tags[2])
 
 
-def fits(wheel: Wheel, python: Python) -> bool:
+def wheel_fits(wheel: Wheel, python: Python) -> bool:
     """CPython on Linux with glibc, which is what torch is built for."""
     return any(_platform_fits(platform, abi, python) and _interpreter_fits(tag, abi, python)
                for tag in wheel.python for abi in wheel.abi for platform in wheel.platform)
@@ -193,7 +193,7 @@ def parse_explicit(text: str, file: str) -> Dict[str, str]:
 def fitting(files: Mapping[str, str], python: Python) -> List[Tuple[Wheel, str]]:
     """(wheel, sha256) of those that fit, by name. ``files``: sha256 by file."""
     read = [(wheel_of(file), sums) for file, sums in sorted(files.items())]
-    return [(wheel, sums) for wheel, sums in read if wheel is not None and fits(wheel, python)]
+    return [(wheel, sums) for wheel, sums in read if wheel is not None and wheel_fits(wheel, python)]
 
 
 def lock_of_wheels(files: Mapping[str, str], python: Python, directory: str) -> List[Entry]:

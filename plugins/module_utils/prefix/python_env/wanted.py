@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import BLACKWELL, driver_fits, minimum_driver, number_of
-from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, number, python_fits
+from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, python_fits, version_numbers
 from ...errors import RailwrightError
 from ...formats.outside import json_object
 from ...host.host import Host
@@ -34,7 +34,7 @@ print(json.dumps({"version": list(sys.version_info[:3]), "implementation": platf
 """
 
 
-class Bill(NamedTuple):
+class ControllerFiles(NamedTuple):
     """What the controller has read: the lock's text, the wheels' checksums and sizes, conda's packages."""
 
     lock: Optional[str]
@@ -75,7 +75,7 @@ class Place(NamedTuple):
     broken: Tuple[str, ...]
 
 
-def wanted(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Optional[Wanted]:
+def wanted(host: Host, spec: Spec, identity: Identity, bill: ControllerFiles) -> Optional[Wanted]:
     """None where the inventory wants none here. Raises RailwrightError with one line where it cannot be had."""
     kind, torch = spec["ai_environment_kind"], spec["ai_environment_torch"] or ""
     if kind == "none":
@@ -118,7 +118,7 @@ def _check_gpus(host: Host, identity: Identity, torch: str, cuda: Optional[str])
                               "or newer" % (torch, cuda, BLACKWELL_CUDA))
 
 
-def _python(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Tuple[str, Python]:
+def _python(host: Host, spec: Spec, identity: Identity, bill: ControllerFiles) -> Tuple[str, Python]:
     """The interpreter (venv) and what wheels have to fit."""
     said: Optional[Dict[str, Any]] = None
     asked = spec["ai_environment_python"]
@@ -129,7 +129,7 @@ def _python(host: Host, spec: Spec, identity: Identity, bill: Bill) -> Tuple[str
     if found is not None:
         said = _ask(host, found)
     if spec["ai_environment_kind"] == "conda":
-        return "", Python(number(bill.conda["python"])[1], identity.arch, _glibc(said))
+        return "", Python(version_numbers(bill.conda["python"])[1], identity.arch, _glibc(said))
     if found is None or said is None:
         raise RailwrightError("this node has no %s; allowed: a Python that it has, or rdma_stack_extra_packages with the package that "
                               "brings it, and railwright apply" % name)
@@ -153,7 +153,7 @@ def _glibc(said: Optional[Dict[str, Any]]) -> Tuple[int, int]:
     return int(found.group(1)), int(found.group(2))
 
 
-def _entries(spec: Spec, bill: Bill, python: Python) -> List[Entry]:
+def _entries(spec: Spec, bill: ControllerFiles, python: Python) -> List[Entry]:
     """The lock: the operator's file, or the wheels that fit. None where conda alone brings everything."""
     if bill.lock is None:
         return lock_of_wheels(bill.wheels, python, str(spec["ai_environment_wheels"])) if bill.wheels else []
@@ -166,7 +166,7 @@ def _entries(spec: Spec, bill: Bill, python: Python) -> List[Entry]:
     return entries
 
 
-def _check_torch(spec: Spec, bill: Bill, entries: Sequence[Entry], python: Python) -> None:
+def _check_torch(spec: Spec, bill: ControllerFiles, entries: Sequence[Entry], python: Python) -> None:
     """The lock has the release that the inventory names, and the packages."""
     asked, directory = spec["ai_environment_torch"] or "", spec["ai_environment_wheels"]
     where = spec["ai_environment_requirements"] or directory or spec["ai_environment_conda_explicit"]
@@ -190,7 +190,7 @@ def _check_torch(spec: Spec, bill: Bill, entries: Sequence[Entry], python: Pytho
                 item, where, "%s %s" % (name, locked) if locked else "no " + name, fit))
 
 
-def place_of(host: Host, wish: Wanted) -> Place:
+def environment_place(host: Host, wish: Wanted) -> Place:
     """The environment that is there whole, or the first free place. Raises RailwrightError where something else lies in the way."""
     if host.exists("%s/%s" % (wish.path, CURRENT)) and host.readlink("%s/%s" % (wish.path, CURRENT)) is None:
         raise RailwrightError("%s/%s is there and is no link; remove it, or set another ai_environment_path" % (wish.path, CURRENT))

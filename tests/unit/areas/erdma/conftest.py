@@ -272,10 +272,10 @@ class Node(TreeHost):
                 path.unlink() if path.is_symlink() or path.is_file() else path.rmdir()
             root.rmdir()
 
-    # What apply does with the ops, and what a failure takes back.
+    # What apply does with the ops, and what a failure reverts.
 
     def do(self, op: Op) -> list[Op]:
-        """The effect; the ops that take it back, as the journal has them."""
+        """The effect; the ops that revert it, as the journal has them."""
         if op.kind == "write":
             old, mode = self.read(op.path), self.mode(op.path) or 0o644
             self.write(op.path, op.content, op.mode)
@@ -327,7 +327,7 @@ class Planner:
         return planned_wire(self.node, self.spec, self.identity)
 
     def apply(self) -> list[Op]:
-        """Every change; the ops that would take it all back, in the order of taking back."""
+        """Every change; the ops that would revert it all, in the order of reverting."""
         undo: list[Op] = []
         for op in [op for change in self.plan() for op in change.ops]:
             undo = self.node.do(op) + undo

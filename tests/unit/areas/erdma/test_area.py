@@ -97,7 +97,7 @@ def test_default_to_compat_builds_the_driver_again_with_what_compat_needs(planne
     back.converge()
 
 
-def test_a_reload_that_is_taken_back_leaves_the_old_mode_running(planner: MakePlanner) -> None:
+def test_a_reload_that_is_reverted_leaves_the_old_mode_running(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="compat")
     plans.converge()
     plans.node.drop(OPTIONS_FILE[1:])  # somebody loaded it by hand in the other mode, and no file says so
@@ -109,7 +109,7 @@ def test_a_reload_that_is_taken_back_leaves_the_old_mode_running(planner: MakePl
     assert plans.node.read(OPTIONS_FILE) is None
 
 
-def test_an_exchange_that_is_taken_back_leaves_the_old_driver_running(planner: MakePlanner) -> None:
+def test_an_exchange_that_is_reverted_leaves_the_old_driver_running(planner: MakePlanner) -> None:
     plans = planner(erdma_mode="default")
     plans.converge()
     before = (plans.node.read(SCRIPT), plans.node.read(OPTIONS_FILE))

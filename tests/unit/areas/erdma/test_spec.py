@@ -71,9 +71,9 @@ def test_another_fabric_has_none_of_these_keys(name: str, value: str) -> None:
         f"error: {name}: is for eRDMA; rdma_fabric is roce; allowed: unset, or rdma_fabric: erdma"]
 
 
-def test_a_release_that_nobody_vouches_for_needs_a_pin() -> None:
+def test_a_release_that_is_not_pinned_needs_a_pin() -> None:
     (found,) = findings(erdma_driver_version="1.5.9")
-    assert found.startswith("error: erdma_driver_version: is an archive that nobody here vouches for; allowed: 0.2.37, 1.5.7, 1.5.6, 1.4.")
+    assert found.startswith("error: erdma_driver_version: is an archive that is not pinned here; allowed: 0.2.37, 1.5.7, 1.5.6, 1.4.")
     assert findings(erdma_driver_version="1.5.9", rdma_artifact_pins={"erdma-installer": "a" * 64}) == []
     (found,) = findings(erdma_driver_version="0.2.36", rdma_artifact_pins={"erdma-driver": "a" * 64})
     assert "is no release that the catalogue has a source of" in found

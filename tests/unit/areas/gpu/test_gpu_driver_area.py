@@ -223,7 +223,7 @@ def test_a_board_whose_nvswitches_are_hidden_is_told(gpu_node: Callable[..., Any
     assert planner("gpu_driver", node, **WANT, gpu_driver_fabricmanager=True).notes() == []
 
 
-def test_debian_needs_no_drop_in_and_a_broken_one_is_mended_on_ubuntu(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+def test_debian_needs_no_drop_in_and_a_broken_one_is_fixed_on_ubuntu(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     debian = gpu_node("debian12")
     assert not [what for what in planner("gpu_driver", debian, **WANT).whats() if gpu_driver.DROPIN in what]
     ubuntu = driven(gpu_node(), NEW)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Routes of others on a rail's interface: read from rows as ``ip -j`` of iproute2 6.1 prints them, put back, and never lost in an undo."""
+"""Routes of others on a rail's interface: read from rows as ``ip -j`` of iproute2 6.1 prints them, restored, and never lost in an undo."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ LINK = {"dst": "172.16.0.0/12", "scope": "link", "table": "100", "flags": []}
     ({**DEFAULT, "dst": ""}, None),
 ])  # fmt: skip
 def test_a_route_as_words(row: dict[str, Any], words: tuple[str, ...] | None) -> None:
-    assert foreign_routes.words_of(row, TABLES) == words
+    assert foreign_routes.route_arguments(row, TABLES) == words
 
 
 def test_networks_come_before_gateways_and_nonsense_is_nothing() -> None:
@@ -72,7 +72,7 @@ def test_undo_restores_all_foreign_routes_and_the_change_those_that_fit(node: "N
     assert first.argv == ("true",), "nothing on the way forth; undone last"
     assert first.undo == (
         ("ip", "-4", "route", "replace", "default", "via", "10.10.0.1", "dev", "eth1"),
-        ("ip", "-4", "route", "replace", *foreign_routes.words_of(DHCP, TABLES), "dev", "eth1"),
+        ("ip", "-4", "route", "replace", *foreign_routes.route_arguments(DHCP, TABLES), "dev", "eth1"),
     )
     assert last.argv == first.undo[0]
     assert last.undo == (("true",),)

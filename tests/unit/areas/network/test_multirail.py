@@ -195,7 +195,7 @@ def test_a_route_by_another_rail_is_no_route_of_this_one(node: "Node") -> None:
 
 
 @pytest.mark.parametrize("addresses", [FLAT, FLAT_6])
-def test_a_lost_rule_alone_is_named_and_put_back(node: "Node", addresses: tuple[str, str]) -> None:
+def test_a_lost_rule_alone_is_named_and_restored(node: "Node", addresses: tuple[str, str]) -> None:
     ready(node, addresses)
     node.routing(family(addresses[0]), {host_part(addresses[0]): 47910}, {})
     change, = node.plan()

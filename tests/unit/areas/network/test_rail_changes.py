@@ -181,7 +181,7 @@ def test_address_without_broadcast_is_put_there_anew(ready: "Node") -> None:
     assert ready.whats() == [FILE], "a /31 has no broadcast address"
 
 
-def test_routes_that_stay_are_put_back_after_an_address_change(ready: "Node") -> None:
+def test_routes_that_stay_are_restored_after_an_address_change(ready: "Node") -> None:
     """The kernel drops every route of an interface with its last address."""
     ready.record(("ip", "-j", "-4", "rule", "show"), '[{"priority":4791,"src":"10.10.0.11","table":"47910"}]')
     ready.record(("ip", "-j", "-4", "route", "show", "table", "47910"),

@@ -176,7 +176,7 @@ class Planned:
         apply.carry_out(self.node, self.plan(), journal)
         return journal
 
-    def taken_back(self, journal: Journal) -> str:
+    def reverted(self, journal: Journal) -> str:
         """What apply says when an effect fails after all of these: it undoes them first."""
         with pytest.raises(ApplyError) as failed:
             apply.fail(self.node, journal, "test")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The area on doubles of dcb, mlnx_qos and the kernel's files: set once, then nothing; broken links named; everything taken back."""
+"""The area on doubles of dcb, mlnx_qos and the kernel's files: set once, then nothing; broken links named; everything reverted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import m
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Nic
 
 MakeNode = Callable[..., Any]
-TAKEN_BACK = "test. Everything was rolled back; the node is as it was."
+REVERTED = "test. Everything was rolled back; the node is as it was."
 CUSTOM = {"tc": 106, "ets": [20, 0, 0, 80, 0, 0, 0, 0]}
 BUFFERS = {"bytes": [130944, 130944, 0, 0, 0, 0, 0, 0], "priorities": [0, 0, 0, 1, 0, 0, 0, 0]}
 EVERYTHING = {"qos_profile": "custom", "qos_custom": CUSTOM, "roce_qos_buffers": BUFFERS, "roce_qos_force_tc": True}
@@ -105,7 +105,7 @@ def test_a_roll_back_leaves_the_nic_as_it_was(make_node: MakeNode, tools: dict[s
     before = node.state()
     journal = node.apply()
     assert node.state() != before
-    assert node.taken_back(journal) == TAKEN_BACK
+    assert node.reverted(journal) == REVERTED
     assert node.state() == before
 
 
@@ -115,12 +115,12 @@ def test_dcb_takes_dcbx_from_mlx5s_firmware_and_warns_if_it_stays(make_node: Mak
     assert node.whats()[0] == f"DCBX owner{LINK}"
     journal = node.apply()
     assert node.node.driver.dcbx == ["host", "ieee"]
-    said = node.taken_back(journal)
+    said = node.reverted(journal)
     assert said.startswith("test. ROLLBACK INCOMPLETE: roce_qos: DCBX owner of rail0 (eth1): dcb dcbx set dev eth1 cee ieee: exit 254")
     assert ";" not in said
 
 
-# (what somebody does to a NIC that was right, the one change that mends it)
+# (what somebody does to a NIC that was right, the one change that fixes it)
 BROKEN: list[tuple[Callable[[Any], object], str]] = [
     (lambda node: node.driver.pfc.clear(), "PFC"),
     (lambda node: node.driver.pfc.add(5), "PFC"),
@@ -154,7 +154,7 @@ def test_every_broken_link_is_one_change_that_applies_and_reverts(make_node: Mak
         assert node.whats() == ([what + LINK] if what else []), number
         journal = node.apply()
         assert node.whats() == [], number
-        assert node.taken_back(journal) == TAKEN_BACK
+        assert node.reverted(journal) == REVERTED
         assert node.state() == spoilt, number
 
 
@@ -252,7 +252,7 @@ def test_configfs_that_nobody_mounted_is_mounted(make_node: MakeNode) -> None:
     assert commands == [("modprobe", "rdma_cm"), ("systemctl", "start", "sys-kernel-config.mount"),
                         ("mkdir", "-p", "/sys/kernel/config/rdma_cm/mlx5_0")]  # fmt: skip
     assert node.whats() == []
-    assert node.taken_back(journal) == TAKEN_BACK
+    assert node.reverted(journal) == REVERTED
     assert not node.node.exists("/sys/kernel/config/rdma_cm/mlx5_0")
 
 
@@ -270,7 +270,7 @@ def test_lldpad_is_stopped_for_good_and_comes_back_with_a_roll_back(make_node: M
     journal = node.apply()
     assert node.whats() == []
     assert {unit["ActiveState"] + " " + unit["UnitFileState"] for unit in node.node.units.values()} == {"inactive disabled"}
-    assert node.taken_back(journal) == TAKEN_BACK
+    assert node.reverted(journal) == REVERTED
     assert node.node.units == LLDPAD
 
 

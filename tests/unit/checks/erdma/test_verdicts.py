@@ -206,7 +206,7 @@ def test_no_gid_is_right_only_where_mode_default_is_wanted(nodes: Path, mode: st
     assert all(words in item["message"] for item in gids)
 
 
-def test_the_plan_on_a_tree_mends_the_mtu(nodes: Path) -> None:
+def test_the_plan_on_a_tree_fixes_the_mtu(nodes: Path) -> None:
     changes = {item["subject"] for item in whole(nodes, "erdma-default") if item["check"] == "config.network" and item["status"] == "fail"}
     assert {"MTU of rail0 (eth1)", "MTU of rail1 (eth2)"} <= changes
 

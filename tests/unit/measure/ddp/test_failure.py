@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause, children, failures_of, last_words, status
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import (
+    cause,
+    children,
+    exit_status_text,
+    failures_of,
+    last_words,
+)
 
 PLAN = {"timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 1}}}
 RECORDED = """\
@@ -145,7 +151,7 @@ def test_last_words(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize(("code", "words"), [
     (None, "no exit status"), (1, "exit 1"), (137, "signal 9"), (127, "exit 127 (it could not be started)")])
 def test_status(code: int | None, words: str) -> None:
-    assert status(code) == words
+    assert exit_status_text(code) == words
 
 
 def test_a_nodes_file_may_hold_anything() -> None:

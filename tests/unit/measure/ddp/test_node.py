@@ -19,7 +19,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import node
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import Share, command, environment
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import Share, command, torchrun_environment
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import processes, run_directory
 from command_lines import PLANTED
 
@@ -117,7 +117,7 @@ def share(**more: Any) -> Share:
 
 def test_a_variable_of_the_ranks_is_in_no_command_line() -> None:
     planted = share(environment={"WANDB_API_KEY": PLANTED})
-    assert environment(planted, "/run")["WANDB_API_KEY"] == PLANTED
+    assert torchrun_environment(planted, "/run")["WANDB_API_KEY"] == PLANTED
     assert not [word for word in command(planted, "/run") if PLANTED in word]
 
 

@@ -10,7 +10,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_bench import DDP, ddp_plan, finished
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, environment, share_from
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, share_from, torchrun_environment
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
 LOOK = DDP.format("look")
@@ -95,13 +95,13 @@ def test_a_short_job_waits_no_longer_than_it_may_take() -> None:
 
 
 def test_the_interface_is_exact_for_nccl() -> None:
-    found = environment(share_from(share(made(look(1), look(2)), "node1")), "/run/x")
+    found = torchrun_environment(share_from(share(made(look(1), look(2)), "node1")), "/run/x")
     assert (found["NCCL_SOCKET_IFNAME"], found["GLOO_SOCKET_IFNAME"], found["TMPDIR"]) == ("=eth1", "eth1", "/run/x")
 
 
 def test_the_operators_variables_win() -> None:
     own = share(made(look(1), look(2), environment={"NCCL_SOCKET_IFNAME": "bond0", "NCCL_NVLS_ENABLE": "0"}), "node1")
-    found = environment(share_from(own), "/run/x")
+    found = torchrun_environment(share_from(own), "/run/x")
     assert (found["NCCL_SOCKET_IFNAME"], found["NCCL_NVLS_ENABLE"]) == ("bond0", "0")
 
 

@@ -10,8 +10,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
     Job,
     Sizes,
     command,
-    environment,
     hostfile,
+    nccl_environment,
     options_of,
     purpose,
 )
@@ -123,9 +123,9 @@ def test_sizes_are_plain_bytes() -> None:
 
 
 def test_a_promised_network_is_named_so_that_nothing_falls_back_in_silence() -> None:
-    assert environment({}, "ib")["NCCL_NET"] == "IB"
-    assert "NCCL_NET" not in environment({}, "")
-    assert environment({"NCCL_DEBUG": "WARN"}, "ib", "log.%h.%p") == {
+    assert nccl_environment({}, "ib")["NCCL_NET"] == "IB"
+    assert "NCCL_NET" not in nccl_environment({}, "")
+    assert nccl_environment({"NCCL_DEBUG": "WARN"}, "ib", "log.%h.%p") == {
         "NCCL_DEBUG": "WARN", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,GRAPH", "NCCL_DEBUG_FILE": "log.%h.%p", "NCCL_NET": "IB"}
 
 

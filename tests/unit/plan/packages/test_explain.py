@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_packages import words_of
+from ansible_collections.railwright.rdma.plugins.action.rdma_packages import package_failure_text
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder, lock_holder
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import Hold, all_installed, held, unfinished
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import Hold, all_installed, held_packages, unfinished
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import size_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_apt import _EXACT, _INST, _REMV, _TROUBLE
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_dnf import parse_table
@@ -101,17 +101,17 @@ APT_FAILED = {
 
 def test_a_failed_step_is_one_line_and_the_log_of_the_build_that_broke(node: Node, monkeypatch: pytest.MonkeyPatch, identity: Any) -> None:
     monkeypatch.setattr(packages, "observe_identity", lambda *_arguments: identity(BOOKWORM))
-    (line,) = packages.explain_failure(node, words_of(APT_FAILED)).splitlines()
+    (line,) = packages.explain_failure(node, package_failure_text(APT_FAILED)).splitlines()
     assert line == ("the package step failed: dpkg: error processing package mlnx-ofed-kernel-dkms (--configure): installed "
                     "mlnx-ofed-kernel-dkms package post-installation script subprocess returned error exit status 1; E: Sub-process "
                     "/usr/bin/dpkg returned an error code (1). Packages may be half changed: look at it with a new plan")  # fmt: skip
     looped = {"msg": "One or more items failed", "results": [{"failed": False}, APT_FAILED | {"failed": True}]}
-    assert packages.explain_failure(node, words_of(looped)) == line
+    assert packages.explain_failure(node, package_failure_text(looped)) == line
     log = "".join(f"line {n}\n" for n in range(90)) + "error: no member named x\n"
     node.put("/var/lib/dkms/mlnx-ofed-kernel/25.10/build/make.log", log)
     Path(node.root, "var/lib/dkms/mlnx-ofed-kernel/25.10/source").symlink_to("/usr/src/mlnx-ofed-kernel-25.10")
     node.put("/usr/src/mlnx-ofed-kernel-25.10/dkms.conf", "")
-    lines = packages.explain_failure(node, words_of(APT_FAILED)).splitlines()
+    lines = packages.explain_failure(node, package_failure_text(APT_FAILED)).splitlines()
     assert lines[1] == "DKMS could not build mlnx-ofed-kernel 25.10 for 6.1.0-26-amd64; the end of its make.log:"
     assert lines[-1] == "error: no member named x"
     assert len(lines) == 2 + packages.LOG_LINES
@@ -138,7 +138,7 @@ def test_states_of_dpkg(node: Node, identity: Any) -> None:
     node.dpkg(("a", "1"), ("b", "2", "hold ok installed"), ("c", "3", "install ok unpacked"), ("d", "4", "deinstall ok config-files"),
               ("e", "5", "install reinstreq half-installed"))  # fmt: skip
     assert all_installed(node, identity(BOOKWORM)) == {"a": "1", "b": "2"}
-    assert held(node, identity(BOOKWORM), ["a", "b"]) == (Hold("b", "apt-mark hold", "apt-mark unhold b"),)
+    assert held_packages(node, identity(BOOKWORM), ["a", "b"]) == (Hold("b", "apt-mark hold", "apt-mark unhold b"),)
     assert unfinished(node).packages == (("c", "unpacked"), ("e", "half-installed"))
     assert unfinished(node).any
 
@@ -149,4 +149,4 @@ def test_states_of_dpkg(node: Node, identity: Any) -> None:
 ])  # fmt: skip
 def test_lines_of_version_locks(node: Node, identity: Any, line: str, names: list[str]) -> None:
     node.put("/etc/dnf/plugins/versionlock.list", line + "\n")
-    assert [hold.name for hold in held(node, identity(ROCKY), ["perftest", "rdma-core"])] == names
+    assert [hold.name for hold in held_packages(node, identity(ROCKY), ["perftest", "rdma-core"])] == names

@@ -82,7 +82,7 @@ class World:
         (staged / "doca").write_bytes(self.signer.key(self.key))
         made = [{"area": "packages", "state": "absent", "names": list(absent)}] if absent else []
         made += [{"area": "packages", "state": "present", "names": list(names)}] if names else []
-        return packages.prove(self.node, self.spec(**values), steps or made, download=download)
+        return packages.dry_run_steps(self.node, self.spec(**values), steps or made, download=download)
 
     def refusal(self, *names: str, **values: Any) -> str:
         before = self.node.tree()

@@ -284,7 +284,7 @@ def test_where_the_file_comes_from(site: MakeSite) -> None:
      "the compute capability of this node's GPUs is not known"),
     (GpuHost(), {"nccl_install": "wheel", "cuda_version": "12.8", "nccl_version": "2.29.7", "nccl_archive": "/srv/n.whl",
                  "artifact_pins": {WHEEL: "d" * 64}},
-     "nobody here vouches for nccl-wheel-cu12-x86_64 2.29.7: set rdma_artifact_pins.nccl-wheel-cu12-x86_64 to its sha256"),
+     "nccl-wheel-cu12-x86_64 2.29.7 is not pinned here: set rdma_artifact_pins.nccl-wheel-cu12-x86_64 to its sha256"),
 ])
 def test_what_cannot_be_had_is_refused_with_one_line(site: MakeSite, host: GpuHost, values: dict[str, Any], words: str) -> None:
     there = site(host, **values)

@@ -50,56 +50,56 @@ def test_the_unit_is_named_as_systemd_names_it(path: str, unit: str) -> None:
 
 
 def test_nothing_is_there_so_the_unit_is_written_and_started(tree: Make) -> None:
-    seen = mount.look(tree(), SOURCE, PATH)
+    seen = mount.inspect_mount(tree(), SOURCE, PATH)
     assert (seen["file"], seen["write"], seen["start"]) == (UNIT, True, True)
     assert f"\nWhat={SOURCE}\nWhere={PATH}\nType=nfs\n" in seen["text"]
 
 
 def test_our_own_mount_is_left_alone(tree: Make) -> None:
-    seen = mount.look(tree(line(SOURCE), mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
+    seen = mount.inspect_mount(tree(line(SOURCE), mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
     assert (seen["write"], seen["start"]) == (False, False)
 
 
 def test_our_unit_that_is_not_mounted_is_started(tree: Make) -> None:
-    seen = mount.look(tree("", mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
+    seen = mount.inspect_mount(tree("", mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
     assert (seen["write"], seen["start"]) == (False, True)
 
 
 def test_the_sites_own_mount_of_the_same_export_is_used_as_it_is(tree: Make) -> None:
-    seen = mount.look(tree(line(SOURCE + "/"), helper=False, systemd=False), SOURCE, PATH)
+    seen = mount.inspect_mount(tree(line(SOURCE + "/"), helper=False, systemd=False), SOURCE, PATH)
     assert (seen["write"], seen["start"]) == (False, False)
 
 
 @pytest.mark.parametrize(("source", "kind"), [("nfs2:/other", "nfs4"), ("/dev/sdb1", "xfs"), (SOURCE, "fuse.sshfs")])
 def test_what_others_mounted_there_is_not_taken_away(tree: Make, source: str, kind: str) -> None:
     with pytest.raises(RailwrightError, match=r"does not unmount what it did not mount"):
-        mount.look(tree(line(source, kind)), SOURCE, PATH)
+        mount.inspect_mount(tree(line(source, kind)), SOURCE, PATH)
 
 
 def test_what_lies_over_our_mount_is_not_taken_away_either(tree: Make) -> None:
     with pytest.raises(RailwrightError, match=r"^tmpfs \(tmpfs\) is mounted on"):
-        mount.look(tree(line(SOURCE) + line("tmpfs", "tmpfs"), mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
+        mount.inspect_mount(tree(line(SOURCE) + line("tmpfs", "tmpfs"), mount.unit_text(SOURCE, PATH)), SOURCE, PATH)
 
 
 def test_our_mount_moves_when_the_inventory_names_another_export(tree: Make) -> None:
-    seen = mount.look(tree(line("nfs1:/old"), mount.unit_text("nfs1:/old", PATH)), SOURCE, PATH)
+    seen = mount.inspect_mount(tree(line("nfs1:/old"), mount.unit_text("nfs1:/old", PATH)), SOURCE, PATH)
     assert (seen["write"], seen["start"]) == (True, True)
 
 
 def test_a_unit_of_others_is_not_overwritten(tree: Make) -> None:
     with pytest.raises(RailwrightError, match=r"was not written by railwright"):
-        mount.look(tree("", f"[Mount]\nWhat={SOURCE}\n"), SOURCE, PATH)
+        mount.inspect_mount(tree("", f"[Mount]\nWhat={SOURCE}\n"), SOURCE, PATH)
 
 
 def test_a_mount_elsewhere_is_no_mount_here(tree: Make) -> None:
-    assert mount.look(tree(line("nfs2:/other", path=PATH + "-old") + line("nfs2:/other", path="/shared")), SOURCE, PATH)["start"]
+    assert mount.inspect_mount(tree(line("nfs2:/other", path=PATH + "-old") + line("nfs2:/other", path="/shared")), SOURCE, PATH)["start"]
 
 
 def test_without_nfs_tools_the_package_is_named(tree: Make) -> None:
     with pytest.raises(RailwrightError, match=r"nfs-common \(Debian, Ubuntu\) or nfs-utils \(EL\)"):
-        mount.look(tree(helper=False), SOURCE, PATH)
+        mount.inspect_mount(tree(helper=False), SOURCE, PATH)
 
 
 def test_without_systemd_nothing_is_written(tree: Make) -> None:
     with pytest.raises(RailwrightError, match=r"does not run systemd"):
-        mount.look(tree(systemd=False), SOURCE, PATH)
+        mount.inspect_mount(tree(systemd=False), SOURCE, PATH)

@@ -100,10 +100,10 @@ def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
     cache = f"\tlibnccl.so.2 (libc6,x86-64) => {system}\n"
     host = tree({f"{prefix}/lib/libnccl.so.2": NCCL, f"{prefix}/include/nccl.h": "", system: NCCL, "/usr/include/nccl.h": ""},
                 {("ldconfig", "-p"): cache})
-    first = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)
+    first = toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", None, None)
     assert first["nccl"] == {"library": system, "include": "/usr/include", "version": "2.30.7", "origin": "ldconfig"}
     assert first["library_path"] == []
-    wheel = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", "prefix", None)
+    wheel = toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", "prefix", None)
     assert wheel["nccl"]["include"] == f"{prefix}/include"
     assert wheel["library_path"] == [f"{prefix}/lib"]
 
@@ -111,12 +111,12 @@ def test_nccl_of_a_wheels_prefix_and_of_a_distribution(tree: Make) -> None:
 def test_the_loaders_short_name_of_a_system_with_merged_usr(tree: Make) -> None:
     short = "/lib/x86_64-linux-gnu/libnccl.so.2"
     host = tree({short: NCCL, "/usr/include/nccl.h": ""}, {("ldconfig", "-p"): f"\tlibnccl.so.2 (libc6,x86-64) => {short}\n"})
-    assert toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["nccl"]["include"] == "/usr/include"
+    assert toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", None, None)["nccl"]["include"] == "/usr/include"
 
 
 def test_a_library_without_its_header_builds_nothing_but_runs(tree: Make) -> None:
     library = "/opt/railwright/nccl/2.30.7/lib/libnccl.so.2"
-    seen = toolchain.look(tree({library: NCCL}), "x86_64", None, "/opt/railwright/nccl", None, None)
+    seen = toolchain.inspect_toolchain(tree({library: NCCL}), "x86_64", None, "/opt/railwright/nccl", None, None)
     assert seen["nccl"] is None
     assert seen["library_path"] == ["/opt/railwright/nccl/2.30.7/lib"]
 
@@ -161,7 +161,7 @@ def test_mpich_of_debian_is_called_libmpich_from_documentation(tree: Make) -> No
 
 def test_an_mpi_without_compiler_runs_and_does_not_build(tree: Make) -> None:
     host = tree({"/usr/lib64/openmpi/bin/mpirun": ""}, {("mpirun", "--version"): OMPI})
-    seen = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, "/usr/lib64/openmpi")
+    seen = toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", None, "/usr/lib64/openmpi")
     assert seen["mpi"] is None
     assert seen["library_path"] == ["/usr/lib64/openmpi/lib"]
 
@@ -175,14 +175,14 @@ SMI = ("nvidia-smi", "--query-gpu=pci.bus_id,compute_cap", "--format=csv,noheade
 
 def test_the_driver_knows_a_gpus_capability_from_documentation(tree: Make) -> None:
     host = tree(gpu("0x3182"), {SMI: "00000000:1B:00.0, 10.3\n"})
-    [found] = toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"]
+    [found] = toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"]
     assert found == {"pci": "0000:1b:00.0", "device_id": "0x3182", "capability": "10.3"}
 
 
 @pytest.mark.parametrize("answer", ["", "00000000:1B:00.0, [N/A]\n", "No devices were found\n", "00000000:2B:00.0, 8.0\n"])
 def test_without_its_word_the_catalogue_knows_or_nobody(tree: Make, answer: str) -> None:
     host = tree(gpu("0x2330"), {SMI: answer})
-    assert toolchain.look(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"][0]["capability"] == "9.0"
+    assert toolchain.inspect_toolchain(host, "x86_64", None, "/opt/railwright/nccl", None, None)["gpus"][0]["capability"] == "9.0"
 
 
 @pytest.mark.parametrize(("device", "capability"), [

@@ -9,12 +9,12 @@ from packaging.tags import cpython_tags
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import (
     Python,
-    fits,
     lock_of_wheels,
     lock_text,
     missing_wheels,
     parse_explicit,
     parse_lock,
+    wheel_fits,
     wheel_of,
 )
 
@@ -48,7 +48,7 @@ NOT_PINNED = "is no pinned package; allowed: NAME==VERSION --hash=sha256:…, an
     ("https://u:secret@host/torch.whl", f"a URL {NOT_PINNED}"),
     (f"torch @ file:///x.whl --hash=sha256:{A}", f"torch {NOT_PINNED}"),
 ])
-def test_what_nobody_vouches_for_is_refused_without_its_secrets(line: str, said: str) -> None:
+def test_what_is_not_pinned_is_refused_without_its_secrets(line: str, said: str) -> None:
     with pytest.raises(RailwrightError) as caught:
         parse_lock(f"a==1 --hash=sha256:{A}\n{line}\n", "lock")
     assert str(caught.value) == f"lock:2: {said}"
@@ -71,7 +71,7 @@ def test_tags_fit_where_pips_own_library_says_so() -> None:
     platforms += [f"manylinux{name}_x86_64" for name in ("1", "2010", "2014")]
     known = {str(tag) for tag in cpython_tags((3, 11), ["cp311"], platforms)} | {f"py3{minor or ''}-none-any" for minor in ("", *range(12))}
     known |= {f"py3{minor or ''}-none-{platform}" for minor in ("", *range(12)) for platform in platforms} | {"cp311-none-any"}
-    ours = {tag for tag in TAGS if (found := wheel_of(f"x-1-{tag}.whl")) is not None and fits(found, PY311)}
+    ours = {tag for tag in TAGS if (found := wheel_of(f"x-1-{tag}.whl")) is not None and wheel_fits(found, PY311)}
     assert ours == {tag for tag in TAGS if tag in known}
     assert ours
 
@@ -80,9 +80,9 @@ def test_several_tags_in_one_name() -> None:
     found = wheel_of("MarkupSafe-3.0.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
     assert found is not None
     assert (found.name, found.version) == ("markupsafe", "3.0.2")
-    assert fits(found, PY311)
-    assert not fits(found, Python(12, "x86_64", (2, 36)))
-    assert not fits(found, Python(11, "x86_64", (2, 12)))
+    assert wheel_fits(found, PY311)
+    assert not wheel_fits(found, Python(12, "x86_64", (2, 36)))
+    assert not wheel_fits(found, Python(11, "x86_64", (2, 12)))
     old = wheel_of("torch-2.10.0-3-cp310-cp310-manylinux_2_28_x86_64.whl")  # with the number of a build, as PyPI has it
     assert old is not None
     assert (old.name, old.version, old.python) == ("torch", "2.10.0", ("cp310",))

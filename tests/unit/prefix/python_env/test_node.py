@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import H
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import Places, site_packages
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env import install as node
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.manifest import current, steady
-from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import place_of
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.wanted import environment_place
 
 NO_DEVICE = "ai_environment: torch found no CUDA device when the environment was made, and this node has GPUs: was the driver loaded?"
 
@@ -81,10 +81,10 @@ def test_its_whole_life(made: Site, site: MakeSite, tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_what_the_next_one_clears_away(site: MakeSite, tmp_path: Path) -> None:
     there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
     there.bring()
-    directory = Path(place_of(there.host, there.wish()).directory)
+    directory = Path(environment_place(there.host, there.wish()).directory)
     (directory / "lib").mkdir(parents=True)
     (directory / "lib" / "half").write_text("")
-    place = place_of(there.host, there.wish())
+    place = environment_place(there.host, there.wish())
     assert place.state == "begun"
     there.environment().prepare()
     assert not directory.exists()
@@ -95,7 +95,7 @@ def test_an_interrupted_run_leaves_what_the_next_one_clears_away(site: MakeSite,
 def test_another_node_that_makes_it_on_a_shared_file_system_is_waited_for(site: MakeSite, tmp_path: Path) -> None:
     there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
     there.bring()
-    place = place_of(there.host, there.wish())
+    place = environment_place(there.host, there.wish())
     Path(place.files, "railwright-begun").write_text("gpu9\n")
     with pytest.raises(RailwrightError) as caught:
         there.look()
@@ -105,7 +105,7 @@ def test_another_node_that_makes_it_on_a_shared_file_system_is_waited_for(site: 
 @pytest.mark.parametrize("kind", ["directory", "current"])
 def test_what_is_somebody_elses_stops_it(site: MakeSite, tmp_path: Path, kind: str) -> None:
     there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
-    path = Path(place_of(there.host, there.wish()).directory) if kind == "directory" else there.path / "current"
+    path = Path(environment_place(there.host, there.wish()).directory) if kind == "directory" else there.path / "current"
     path.mkdir(parents=True)
     (path / "theirs").write_text("")
     with pytest.raises(RailwrightError, match=r"is no link|no environment of railwright's"):
@@ -116,7 +116,7 @@ def test_what_is_somebody_elses_stops_it(site: MakeSite, tmp_path: Path, kind: s
 def test_a_wheel_that_changed_on_the_way_is_not_used(site: MakeSite, tmp_path: Path) -> None:
     there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
     there.bring()
-    place = place_of(there.host, there.wish())
+    place = environment_place(there.host, there.wish())
     file = Path(place.files, "wheels", "tiny-1.0-py3-none-any.whl")
     environment = there.environment()
     assert environment.sums == {path.name: torch_files.sha256(path) for path in (tmp_path / "w").iterdir()}
@@ -131,7 +131,7 @@ def test_pip_itself_refuses_a_wheel_without_the_locks_checksum(site: MakeSite, t
     """Whatever verify says: the lock travels with the checksums, and pip, here the tests' own, holds the wheels to it."""
     there = site(ai_environment_torch="2.9.1+cu128", ai_environment_wheels=str(wheels(tmp_path / "w")))
     there.bring()
-    place = place_of(there.host, there.wish())
+    place = environment_place(there.host, there.wish())
     argv = [sys.executable, *node.pip_argv(there.wish(), place)[1:], "--target", str(tmp_path / "there")]
     assert subprocess.run(argv, check=False, capture_output=True).returncode == 0
     file = Path(place.files, "wheels", "tiny-1.0-py3-none-any.whl")
@@ -222,7 +222,7 @@ def test_pip_takes_nothing_from_the_directory_that_root_stands_in(site: MakeSite
     (tmp_path / "home" / "pip.py").write_text("raise SystemExit('taken from here')\n")
     monkeypatch.chdir(tmp_path / "home")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "home"))
-    place = place_of(there.host, there.wish())
+    place = environment_place(there.host, there.wish())
     argv = node.pip_argv(there.wish(), place)
     done = subprocess.run((sys.executable, *argv[1:argv.index("install")], "--version"), capture_output=True, text=True, check=False)
     assert (done.returncode, "taken from here" in done.stderr) == (0, False)

@@ -12,7 +12,7 @@ import pytest
 
 from railwright.cli.main import run
 from railwright.events import HostOutcome, RunOutcome
-from railwright.runs import load
+from railwright.runs import load_run
 
 CHANGE = {
     "key": "ai_environment: environment below /opt/railwright/ai", "area": "ai_environment", "what": "environment below /opt/railwright/ai",
@@ -66,7 +66,7 @@ def test_check_shows_and_ends_2_and_is_stored_as_a_plan(call: Call) -> None:
     assert "torch-2.9.1-py3.12-0123456789ab" in said
     assert "torch: 2.9.1+cu128, CUDA 12.8, 8 CUDA devices when it was made" in said
     assert "2 nodes: 1 to make" in said
-    assert (load().verb, load().exit_code) == ("plan", 2)
+    assert (load_run().verb, load_run().exit_code) == ("plan", 2)
 
 
 def test_a_run_ends_0_with_what_was_made_and_1_where_a_node_failed(call: Call) -> None:
@@ -80,7 +80,7 @@ def test_a_run_ends_0_with_what_was_made_and_1_where_a_node_failed(call: Call) -
     document = json.loads(said)
     assert (code, document["summary"]["made"], document["summary"]["changes"]) == (1, 1, 2)
     assert document["nodes"]["node2"]["changes"][0]["applied"] is False
-    assert load().verb == "environment"
+    assert load_run().verb == "environment"
 
 
 def test_a_node_that_was_not_looked_at_has_not_passed(call: Call) -> None:

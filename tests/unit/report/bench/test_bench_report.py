@@ -15,7 +15,7 @@ from railwright.report import write_report
 from railwright.report.bench import SIZES
 from railwright.report.cases import cases_of
 from railwright.report.markdown import as_markdown
-from railwright.runs import load, save
+from railwright.runs import load_run, save_run
 
 ID = "20260103T000000Z-bench"
 
@@ -28,17 +28,17 @@ def markdown(**more: Any) -> str:
 def test_a_record_holds_both_documents(tmp_path: Path) -> None:
     one = stored_run(ID, bench_document(document()))
     one.ddp = ddp_document(training())
-    save(one)
-    assert load(ID) == one
+    save_run(one)
+    assert load_run(ID) == one
     assert json.loads((tmp_path / "railwright" / "runs" / ID / "run.json").read_text())["ddp"]["step_ms"]["p95"] == 60.75
 
 
 def test_a_record_of_before_is_readable(tmp_path: Path) -> None:
-    directory = save(stored_run(ID, None))
+    directory = save_run(stored_run(ID, None))
     data = json.loads((directory / "run.json").read_text())
     del data["bench"], data["ddp"]
     (directory / "run.json").write_text(json.dumps(data))
-    assert (load(ID).bench, load(ID).ddp) == (None, None)
+    assert (load_run(ID).bench, load_run(ID).ddp) == (None, None)
 
 
 def test_the_report_names_the_pictures_that_lie_beside_it(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_hostile_words_of_a_node_stay_words(text: str) -> None:
 
 
 def test_report_lists_the_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save(stored_run(ID, document()))
+    save_run(stored_run(ID, document()))
     assert railwright(["report", "-o", str(tmp_path / "o"), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["plots"] == [str(tmp_path / "o" / f"busbw-all_reduce.{form}") for form in ("svg", "png")]

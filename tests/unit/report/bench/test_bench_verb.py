@@ -12,7 +12,7 @@ from bench_documents import document, event, one_run, stats, training
 from railwright.cli.main import run as railwright
 from railwright.documents import bench_document
 from railwright.events import Collector, RunOutcome
-from railwright.runs import load, stored
+from railwright.runs import load_run, stored
 
 SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000}
 JUDGE, TRAINING, LOOK = "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench"
@@ -97,7 +97,7 @@ def test_text_has_the_table_the_judgement_the_transport_and_the_report(bench: Be
     assert report.is_file()
     assert report.parent.name == identity
     assert (report.parent / "busbw-all_reduce.svg").is_file()
-    assert load(identity).bench == bench_document(document())
+    assert load_run(identity).bench == bench_document(document())
     assert [call.playbook for call in runner.calls] == ["nccl_tests"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from bench_documents import document, half, one_run, row, stored_run
 from railwright.report.plot import Plot, Series, plots, png, svg, ticks
-from railwright.runs import save
+from railwright.runs import save_run as store
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOW = "20260103T000000Z-bench"
@@ -123,7 +123,7 @@ def test_a_run_that_measured_nothing_has_no_plot() -> None:
 
 
 def save_run(identity: str, *runs: dict[str, Any], inventory: str = "/inv", **more: Any) -> None:
-    save(stored_run(identity, document(*runs, **more), inventory))
+    store(stored_run(identity, document(*runs, **more), inventory))
 
 
 def before(**more: Any) -> str:

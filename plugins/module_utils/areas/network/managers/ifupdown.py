@@ -12,7 +12,7 @@ from typing import Dict, List, Tuple
 from ....host.host import Host
 from ....types import Op, run
 from ...common.files import FileState, is_ours, observe_file
-from ..model import Observed, RailWish, Wanted, header
+from ..model import DesiredInterface, Observed, Wanted, header
 from ..routes import add_argv, del_argv, wanted_routes
 
 NAME = "ifupdown"
@@ -22,15 +22,15 @@ DIRECTORY = "/etc/network/interfaces.d"
 SOURCE_LINE = "source /etc/network/interfaces.d/*"
 
 
-def path(rail: RailWish) -> str:
+def path(rail: DesiredInterface) -> str:
     return "%s/railwright-%s" % (DIRECTORY, rail.rail)
 
 
-def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
+def files(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o644) for rail in rails}
 
 
-def text(rail: RailWish) -> str:
+def text(rail: DesiredInterface) -> str:
     family = "inet6" if rail.address is not None and ":" in rail.address else "inet"
     # auto: at boot; allow-hotplug: when the driver makes the interface later or anew.
     lines = ["auto " + rail.netdev, "allow-hotplug " + rail.netdev]
@@ -52,7 +52,7 @@ def text(rail: RailWish) -> str:
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
+def tell(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Tuple[Op, ...]:
     """Have ifupdown take the interface as configured.
 
     Without its own record it would try to add the address again at the next restart of
@@ -62,7 +62,7 @@ def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     return tuple(run(("ifup", "--ignore-errors", rail.netdev), (("true",),)) for rail in rails)
 
 
-def conflicts(rail: RailWish, observed: Observed) -> List[str]:
+def conflicts(rail: DesiredInterface, observed: Observed) -> List[str]:
     """Stanzas of the same interface in files that are not ours: ifupdown would run both."""
     return [
         "%s has a stanza for %s; take it out, the rail's own file %s replaces it" % (state.path, rail.netdev, path(rail))

@@ -33,7 +33,7 @@ def value(entries: List[Entry], section: str, key: str) -> Optional[str]:
     return found[-1] if found else None
 
 
-def words(entries: List[Entry], section: str, key: str) -> List[str]:
+def list_values(entries: List[Entry], section: str, key: str) -> List[str]:
     """All words of a list that may be spread over lines; an empty assignment starts it anew."""
     found: List[str] = []
     for entry in entries:

@@ -11,7 +11,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from ....types import Op, run
 from ...common.files import FileState
-from ..model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from ..model import RULE_PRIORITY, DesiredInterface, Observed, Wanted, by_name, header
 from ..routes import ANYWHERE, Route, family_of, wanted_routes
 from . import networkd, nm
 
@@ -23,7 +23,7 @@ DROP_IN = "railwright.conf"
 _GENERATED = "10-netplan-%s%s.network"  # what netplan makes of a rail's definition, below /run
 
 
-def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
+def files(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Dict[str, Wanted]:
     if not rails:
         return {}
     manager = renderer(rails, observed)
@@ -35,7 +35,7 @@ def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
     return found
 
 
-def drop_in(rail: RailWish) -> str:
+def drop_in(rail: DesiredInterface) -> str:
     return "%s/%s.d/%s" % (networkd.DIRECTORY, _GENERATED % (PREFIX, rail.rail), DROP_IN)
 
 
@@ -45,7 +45,7 @@ def drop_in_directories(names: Sequence[str]) -> List[str]:
     return ["%s/%s" % (networkd.DIRECTORY, name) for name in names if name.startswith(start) and name.endswith(".network.d")]
 
 
-def renderer(rails: Tuple[RailWish, ...], observed: Observed) -> str:
+def renderer(rails: Tuple[DesiredInterface, ...], observed: Observed) -> str:
     """The manager that runs; where both do, the one that already has the rails."""
     if not observed.active(nm.UNIT):
         return "networkd"
@@ -55,14 +55,14 @@ def renderer(rails: Tuple[RailWish, ...], observed: Observed) -> str:
     return "NetworkManager" if all(link.nm_managed and link.networkd_file is None for link in links) else "networkd"
 
 
-def text(rails: Tuple[RailWish, ...], manager: str) -> str:
+def text(rails: Tuple[DesiredInterface, ...], manager: str) -> str:
     lines = ["network:", "  version: 2", "  ethernets:"]
     for rail in rails:
         lines += ["    " + line for line in _definition(rail, manager)]
     return header(rails) + "\n".join(lines) + "\n"
 
 
-def _definition(rail: RailWish, manager: str) -> List[str]:
+def _definition(rail: DesiredInterface, manager: str) -> List[str]:
     quoted = json.dumps  # a JSON string is a YAML string, whatever is in it
     # netplan matches the permanent MAC. A virtual interface has none, and the kernel changes part of an IPoIB one's.
     match = "name: " + quoted(rail.netdev) if by_name(rail) or rail.kind == "infiniband" else "macaddress: " + quoted(rail.mac)
@@ -90,7 +90,7 @@ def _definition(rail: RailWish, manager: str) -> List[str]:
     return lines
 
 
-def _passed(rail: RailWish, routes: Sequence[Route]) -> List[str]:
+def _passed(rail: DesiredInterface, routes: Sequence[Route]) -> List[str]:
     """The rule and the metric. netplan leaves routing-policy out of NetworkManager's keyfiles (seen: 0.106), so they are passed through."""
     family = "ipv6" if ":" in (rail.address or "") else "ipv4"
     passed = ["      %s.routing-rule1: %s" % (family, json.dumps(nm.rule(rail)))] if routes else []
@@ -99,7 +99,7 @@ def _passed(rail: RailWish, routes: Sequence[Route]) -> List[str]:
     return ["  networkmanager:", "    passthrough:", *passed] if passed else []
 
 
-def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
+def tell(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Tuple[Op, ...]:
     generate = (run(("netplan", "generate")),)
     if renderer(rails, observed) == "networkd":
         return generate + networkd.tell(rails, observed)
@@ -110,7 +110,7 @@ def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     return tuple(ops)
 
 
-def conflicts(rail: RailWish, observed: Observed) -> List[str]:
+def conflicts(rail: DesiredInterface, observed: Observed) -> List[str]:
     """Definitions of the same interface in other files, seen in what netplan generated from them."""
     found = networkd.earlier("/run/systemd/network/" + _GENERATED % (PREFIX, rail.rail), rail, observed)
     if renderer((rail,), observed) == "networkd":
@@ -127,7 +127,7 @@ def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     return found
 
 
-def _message(identifier: str, state: FileState, rail: RailWish, observed: Observed) -> str:
+def _message(identifier: str, state: FileState, rail: DesiredInterface, observed: Observed) -> str:
     holders = [source.path for source in observed.under(*DIRECTORIES) if source.path != PATH and "%s:" % identifier in (source.text or "")]
     return "netplan's %s in %s configures %s too; take it out there, %s replaces it" % (
         identifier, " or ".join(holders) or state.path, rail.netdev, PATH)

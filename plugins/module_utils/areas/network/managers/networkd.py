@@ -10,7 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 from ....types import Op, run
 from ...common.files import FileState, is_ours
-from ..model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from ..model import RULE_PRIORITY, DesiredInterface, Observed, Wanted, by_name, header
 from ..routes import TOO_OLD, family_of, wanted_routes
 from . import ini
 
@@ -23,15 +23,15 @@ DIRECTORIES = (DIRECTORY, "/run/systemd/network", "/usr/local/lib/systemd/networ
 NETPLAN_MARK = "-netplan-"  # netplan writes /run/systemd/network/10-netplan-<id>.network
 
 
-def path(rail: RailWish) -> str:
+def path(rail: DesiredInterface) -> str:
     return "%s/10-railwright-%s.network" % (DIRECTORY, rail.rail)
 
 
-def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
+def files(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o644) for rail in rails}
 
 
-def text(rail: RailWish) -> str:
+def text(rail: DesiredInterface) -> str:
     lines = ["[Match]"] + match_lines(rail)
     # A rail with its cable out must not hold up the boot, and keeps its address for the day it comes back.
     lines += ["", "[Link]", "MTUBytes=%d" % rail.mtu, "RequiredForOnline=no"]
@@ -53,14 +53,14 @@ def text(rail: RailWish) -> str:
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def address_lines(rail: RailWish) -> List[str]:
+def address_lines(rail: DesiredInterface) -> List[str]:
     """An address with a metric has a section of its own."""
     if rail.address is None or rail.metric is None:
         return []
     return ["", "[Address]", "Address=" + rail.address, "RouteMetric=%d" % rail.metric]
 
 
-def match_lines(rail: RailWish) -> List[str]:
+def match_lines(rail: DesiredInterface) -> List[str]:
     if by_name(rail):
         return ["Name=" + rail.netdev]
     if rail.kind == "infiniband":
@@ -69,15 +69,15 @@ def match_lines(rail: RailWish) -> List[str]:
     return ["MACAddress=" + rail.mac, "Type=ether"]  # VLANs and bonds above the rail share its MAC, but not its type
 
 
-def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
+def tell(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Tuple[Op, ...]:
     """Only links whose file changed are configured again; the management NIC is left alone."""
     if not observed.active(UNIT) or not observed.networkd_reloads:
         return ()  # not running yet: it reads the file when it starts; too old: the live values are set beside it
     return (run(("networkctl", "reload")), *settled(rails, observed))
 
 
-def settled(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
-    """Wait until networkd is done: it takes addresses off and puts them back after it has answered.
+def settled(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Tuple[Op, ...]:
+    """Wait until networkd is done: it takes addresses off and restores them after it has answered.
 
     Only for links with a carrier; without one the IPv6 link-local address never comes.
     """
@@ -88,15 +88,15 @@ def settled(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     return (run(argv, (("true",),)),)
 
 
-def conflicts(rail: RailWish, observed: Observed) -> List[str]:
+def conflicts(rail: DesiredInterface, observed: Observed) -> List[str]:
     return earlier(path(rail), rail, observed) + no_metric(rail, observed)
 
 
-def no_metric(rail: RailWish, observed: Observed) -> List[str]:
+def no_metric(rail: DesiredInterface, observed: Observed) -> List[str]:
     return [TOO_OLD] if rail.metric is not None and rail.address is not None and not observed.networkd_metrics else []
 
 
-def earlier(own: str, rail: RailWish, observed: Observed) -> List[str]:
+def earlier(own: str, rail: DesiredInterface, observed: Observed) -> List[str]:
     """Foreign .network files that are read before our own for this interface. netplan's are its own backend's matter."""
     return [
         "%s configures %s and is read before %s; take the interface out of it, or name the file so that it sorts later" % (
@@ -132,9 +132,10 @@ def matches(content: str, netdev: str, mac: str, kind: str) -> bool:
     entries = [entry for entry in ini.parse(content) if entry.section == "Match"]
     if not any(entry.value for entry in entries):
         return False
-    names = ini.words(entries, "Match", "Name")
-    macs = [item.lower().replace("-", ":") for key in ("MACAddress", "PermanentMACAddress") for item in ini.words(entries, "Match", key)]
-    types = ini.words(entries, "Match", "Type")
+    names = ini.list_values(entries, "Match", "Name")
+    addresses = [item for key in ("MACAddress", "PermanentMACAddress") for item in ini.list_values(entries, "Match", key)]
+    macs = [item.lower().replace("-", ":") for item in addresses]
+    types = ini.list_values(entries, "Match", "Type")
     wanted_type = "infiniband" if kind == "infiniband" else "ether"
     if names and not _glob(names, netdev):
         return False

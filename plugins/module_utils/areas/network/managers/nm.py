@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ....formats.outside import whole
 from ....types import Op, run
 from ...common.files import is_ours
-from ..model import RULE_PRIORITY, Observed, RailWish, Wanted, by_name, header
+from ..model import RULE_PRIORITY, DesiredInterface, Observed, Wanted, by_name, header
 from ..routes import ANYWHERE, family_of, wanted_routes
 from . import ini
 
@@ -36,20 +36,20 @@ class Profile(NamedTuple):
     external: bool  # a mirror of what another manager set up; NetworkManager does not act on it
 
 
-def path(rail: RailWish) -> str:
+def path(rail: DesiredInterface) -> str:
     return "%s/railwright-%s.nmconnection" % (DIRECTORY, rail.rail)
 
 
-def uuid_of(rail: RailWish) -> str:
+def uuid_of(rail: DesiredInterface) -> str:
     """The same on every run, as the profile's uuid is its identity to NetworkManager."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "railwright.rdma/network/" + rail.rail))
 
 
-def files(rails: Tuple[RailWish, ...], observed: Observed) -> Dict[str, Wanted]:
+def files(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Dict[str, Wanted]:
     return {path(rail): Wanted(text(rail), 0o600) for rail in rails}  # NetworkManager ignores profiles that others may read
 
 
-def text(rail: RailWish) -> str:
+def text(rail: DesiredInterface) -> str:
     kind = "infiniband" if rail.kind == "infiniband" else "ethernet"
     lines = ["[connection]", "id=railwright-" + rail.rail, "uuid=" + uuid_of(rail), "type=" + kind]
     lines += ["autoconnect=true", "autoconnect-priority=%d" % PRIORITY]
@@ -64,7 +64,7 @@ def text(rail: RailWish) -> str:
     return header((rail,)) + "\n".join(lines) + "\n"
 
 
-def _manual(rail: RailWish) -> List[str]:
+def _manual(rail: DesiredInterface) -> List[str]:
     address = ipaddress.ip_interface(rail.address or "")
     lines = ["method=manual", "address1=%s" % address] + ([] if rail.metric is None else ["route-metric=%d" % rail.metric])
     routes = wanted_routes(rail)
@@ -74,12 +74,12 @@ def _manual(rail: RailWish) -> List[str]:
     return lines + (["routing-rule1=" + rule(rail)] if routes else [])
 
 
-def rule(rail: RailWish) -> str:
+def rule(rail: DesiredInterface) -> str:
     """The rule that sends the rail's address to its table, in NetworkManager's words."""
     return "priority %d from %s table %d" % (RULE_PRIORITY, ipaddress.ip_interface(rail.address or "").ip, rail.table)
 
 
-def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
+def tell(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Tuple[Op, ...]:
     """Read the profiles again, and activate ours where the cable is in (NetworkManager refuses without one)."""
     ops = [run(("nmcli", "connection", "reload"))]
     for rail in rails:
@@ -87,7 +87,7 @@ def tell(rails: Tuple[RailWish, ...], observed: Observed) -> Tuple[Op, ...]:
     return tuple(ops)
 
 
-def activate(identifier: str, rail: RailWish, observed: Observed) -> List[Op]:
+def activate(identifier: str, rail: DesiredInterface, observed: Observed) -> List[Op]:
     """Bring a profile up on one interface; what was active there before comes back as the undo.
 
     A profile of ours that goes away with a roll back is taken down by NetworkManager itself.
@@ -100,7 +100,7 @@ def activate(identifier: str, rail: RailWish, observed: Observed) -> List[Op]:
     return [run(("nmcli", "connection", "up", "uuid", identifier, "ifname", rail.netdev), (undo,))]
 
 
-def conflicts(rail: RailWish, observed: Observed) -> List[str]:
+def conflicts(rail: DesiredInterface, observed: Observed) -> List[str]:
     """Profiles that NetworkManager may take for the interface instead of ours."""
     devtype = observed.link(rail).devtype
     if by_name(rail) and devtype is not None:
@@ -118,7 +118,7 @@ def conflicts(rail: RailWish, observed: Observed) -> List[str]:
     return found
 
 
-def claims(profile: Profile, rail: RailWish) -> bool:
+def claims(profile: Profile, rail: DesiredInterface) -> bool:
     if profile.type not in ("infiniband" if rail.kind == "infiniband" else "ethernet", "802-3-ethernet"):
         return False
     if profile.interface is not None and profile.interface != rail.netdev:

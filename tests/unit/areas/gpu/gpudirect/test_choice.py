@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers, spoken, turing_or_newer
-from ansible_collections.railwright.rdma.plugins.module_utils.rules.gpudirect import Choice, Evidence, HcaSeen, choose
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import join_names, numbers, turing_or_newer
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.gpudirect import Choice, Evidence, HcaSeen, choose_path
 
 MLX5 = (HcaSeen("mlx5_0", "mlx5_core"), HcaSeen("mlx5_1", "mlx5_core"))
 MODERN = {"CONFIG_DMA_SHARED_BUFFER": "y", "CONFIG_PCI_P2PDMA": "y", "CONFIG_INFINIBAND_ON_DEMAND_PAGING": "y"}
@@ -184,7 +184,7 @@ TABLE: dict[str, tuple[dict[str, Any], str, str, dict[str, str]]] = {
 @pytest.mark.parametrize("name", TABLE)
 def test_every_row_of_the_table(name: str) -> None:
     changes, path, reason, refused = TABLE[name]
-    choice = choose(evidence(**changes))
+    choice = choose_path(evidence(**changes))
     assert choice.path == path, choice.reason
     assert reason in choice.reason
     whys = {item.path: item.why for item in choice.refused}
@@ -202,14 +202,14 @@ def test_the_table_covers_what_was_asked_for() -> None:
 
 def test_every_other_path_is_answered_for() -> None:
     for changes, path, _reason, _refused in TABLE.values():
-        choice = choose(evidence(**changes))
+        choice = choose_path(evidence(**changes))
         if choice.refused:
             assert {item.path for item in choice.refused} == {"dmabuf", "nvidia_peermem", "nv_peer_mem"} - {path}
             assert all(item.why for item in choice.refused)
 
 
 def override(wanted: str, **changes: Any) -> Choice:
-    return choose(evidence(**changes), wanted)
+    return choose_path(evidence(**changes), wanted)
 
 
 def test_the_inventory_may_choose_what_is_possible() -> None:
@@ -253,7 +253,7 @@ def test_words() -> None:
     assert numbers("5.14.0-570.el9") == (5, 14, 0)
     assert numbers("24.10-4.1.4.0")[:2] == (24, 10)
     assert numbers(None) == numbers("unknown") == ()
-    assert [spoken(list("abcdef"[:count])) for count in (1, 2, 3, 6)] == ["a", "a and b", "a, b and c", "a, b, c and 3 more"]
+    assert [join_names(list("abcdef"[:count])) for count in (1, 2, 3, 6)] == ["a", "a and b", "a, b and c", "a, b, c and 3 more"]
     assert turing_or_newer(["0x2330", "0x1e04"]) is True
     assert turing_or_newer(["0x2330", "0x1db4"]) is False  # V100
     assert turing_or_newer([]) is None

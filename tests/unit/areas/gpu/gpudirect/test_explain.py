@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect im
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from node_trees import NODES
 from railwright.cli import console
-from railwright.cli.explain import show
+from railwright.cli.explain import show_explanation
 from railwright.cli.main import run as run_command
 from railwright.events import Collector
 
@@ -115,7 +115,7 @@ def test_an_explanation_arrives_with_its_node() -> None:
 
 def test_what_a_node_says_is_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     evil = "\x1b[2J[red]x[/red]"
-    show(
+    show_explanation(
         {
             "path": evil,
             "reason": evil,
@@ -164,7 +164,7 @@ def test_the_source_is_asked_for_only_where_it_is_missing(planner: Callable[...,
     assert needed_source(plain.node, plain.spec) is None
 
 
-def test_an_archive_that_nobody_vouches_for_is_not_taken(planner: Callable[..., Any]) -> None:
+def test_an_archive_that_is_not_pinned_is_not_taken(planner: Callable[..., Any]) -> None:
     plans = planner(kernel=OLD, rdma_stack="mlnx_ofed")
     for name, text in (("vendor", "0x10de"), ("class", "0x030200"), ("device", "0x2330")):
         plans.node.put(f"/sys/bus/pci/devices/0000:1b:00.0/{name}", text + "\n")

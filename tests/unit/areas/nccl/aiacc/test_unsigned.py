@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aiacc_node import wishes
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import fits, is_release
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import fits_nccl, is_release
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.packages import parted
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
@@ -59,7 +59,7 @@ def test_the_right_file(host: Query, manager: str) -> None:
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf"])
-def test_another_file_than_the_vouched_for(host: Query, manager: str) -> None:
+def test_another_file_than_the_pinned(host: Query, manager: str) -> None:
     words = said(host, manager, "0" * 64)
     assert f"has the sha256 {DIGEST} and not {'0' * 64}" in words
     assert words.endswith("; nothing was changed")
@@ -74,14 +74,14 @@ def test_a_file_that_never_came(host: Query) -> None:
 @pytest.mark.parametrize(
     ("says", "rc"), [("aiacc-nccl-plugin 1.1.0\n", 0), ("aiacc-nccl-plugin 1.0.20\n", 0), ("evil 1.0.2\n", 0), ("", 0), ("", 2)]
 )
-def test_a_vouched_for_file_with_something_else_in_it(host: Query, says: str, rc: int) -> None:
+def test_a_pinned_file_with_something_else_in_it(host: Query, says: str, rc: int) -> None:
     host.says, host.rc = says, rc
     words = said(host, "apt", DIGEST)
     assert "and not aiacc-nccl-plugin 1.0.2 (aiacc_version); nothing was changed" in words
 
 
-def test_nobody_vouches_for_it(host: Query) -> None:
-    with pytest.raises(RailwrightError, match="nobody vouches"):
+def test_it_is_not_pinned(host: Query) -> None:
+    with pytest.raises(RailwrightError, match="not pinned"):
         check_unsigned(host, wishes(artifact_pins={}), "apt", ["file"])
 
 
@@ -113,7 +113,7 @@ def test_it_brings_no_repository_so_all_steps_are_proved_at_once() -> None:
     ],
 )
 def test_the_range(version: str | None, good: bool | None) -> None:
-    assert fits(version) is good
+    assert fits_nccl(version) is good
 
 
 @pytest.mark.parametrize(

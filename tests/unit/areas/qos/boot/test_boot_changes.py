@@ -166,7 +166,7 @@ def test_a_start_that_fails_takes_everything_back(node: Node, earlier: tuple[boo
     assert (node.files(), node.active) == (files, active)
 
 
-def test_an_apply_that_held_can_be_taken_back_later(node: Node) -> None:
+def test_an_apply_that_held_can_be_reverted_later(node: Node) -> None:
     before = node.files()
     journal = apply(node, NIC)
     with pytest.raises(ApplyError, match="Everything was rolled back"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright artifacts`` for a site with eRDMA: every repository that a node can come to need, and one key that vouches for them."""
+"""``railwright artifacts`` for a site with eRDMA: every repository that a node can come to need, and one key that pins them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,14 +19,14 @@ def user_space(spec: Spec) -> dict[str, Row]:
     return {row.name: row for row in rows_for([spec]) if row.name in names}
 
 
-def test_every_repository_and_the_key_wait_for_somebody_to_vouch(erdma: MakeSpec) -> None:
+def test_every_repository_and_the_key_wait_for_a_pin(erdma: MakeSpec) -> None:
     rows = user_space(erdma())
     assert set(rows) == {*REPOSITORIES, "erdma-key"}
     assert {(row.pin, row.value) for row in rows.values()} == {("operator", None)}
 
 
 @pytest.mark.parametrize("values", [{"erdma_repository_fingerprint": "A" * 40}, {"artifact_pins": {"erdma-key": "A" * 40}}])
-def test_one_key_vouches_for_what_it_signs(values: dict[str, Any], erdma: MakeSpec) -> None:
+def test_one_key_pins_what_it_signs(values: dict[str, Any], erdma: MakeSpec) -> None:
     assert {(row.pin, row.value) for row in user_space(erdma(**values)).values()} == {("fingerprint", "A" * 40)}
 
 

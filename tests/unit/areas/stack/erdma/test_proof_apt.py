@@ -71,7 +71,7 @@ class World:
             "erdma_repository_fingerprint": self.signer.fingerprints["right"]}
         spec, findings = build_spec(values, "node1")
         assert spec is not None, findings
-        return packages.prove(self.node, spec, [{"area": "packages", "state": state, "names": list(names)}])
+        return packages.dry_run_steps(self.node, spec, [{"area": "packages", "state": state, "names": list(names)}])
 
 
 @pytest.fixture

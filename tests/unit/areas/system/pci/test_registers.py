@@ -32,7 +32,7 @@ def test_bare_metal_with_gpus_clears_acs_and_raises_reads_now_and_at_boot(planne
     assert all(row["enabled"] == [] for row in acs_facts(machine, HCAS + GPUS))
 
 
-def test_every_register_is_put_back_by_its_undo(planner: MakePlanner, machine: Machine) -> None:
+def test_every_register_is_restored_by_its_undo(planner: MakePlanner, machine: Machine) -> None:
     names = [f"/sys/bus/pci/devices/{address}/config" for address in BRIDGES + HCAS]
     before = {name: machine.read_bytes(name) for name in names}
     changes = planner(pci_tuning_relaxed_ordering="enable").plan()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A change of the interface that Ansible comes in by, which cuts it off: the node takes it back by itself, byte for byte.
+"""A change of the interface that Ansible comes in by, which cuts it off: the node reverts it by itself, byte for byte.
 
 eth0 becomes a rail with the address that it has; then the inventory gives it another one, with consent. Nobody reaches the node
 there. Runs after test_network.py, and leaves eth0 a rail.
@@ -23,7 +23,7 @@ from playbook import BIN, SETTINGS, Playbook
 
 NODE = "node1"
 SECONDS = 20
-TAKING = 25  # beyond the timer: networkd is waited for while the change is taken back
+TAKING = 25  # beyond the timer: networkd is waited for while the change is reverted
 FILES = ("find", "/etc", "-type", "f", "-printf", "%m %U %G ", "-exec", "sha256sum", "{}", ";")
 LINKS = ("find", "/etc", "-type", "l", "-printf", "%p %l\n")
 PENDING = "/var/lib/railwright/confirm"
@@ -54,8 +54,8 @@ def waits(container: Container) -> bool:
 
 def armed(container: Container) -> list[str]:
     """Everything of the switch that lies on the node or is known to systemd."""
-    units = container.out("systemctl", "list-units", "--all", "--plain", "--no-legend", "railwright-take-back.*").split()
-    files = container.out("find", "/etc/systemd/system", "/var/lib/railwright", "-name", "*take-back*", "-o", "-path", f"{PENDING}*")
+    units = container.out("systemctl", "list-units", "--all", "--plain", "--no-legend", "railwright-watchdog.*").split()
+    files = container.out("find", "/etc/systemd/system", "/var/lib/railwright", "-name", "*watchdog*", "-o", "-path", f"{PENDING}*")
     return [*units, *files.split()]
 
 
@@ -92,10 +92,10 @@ class Site:
             os.killpg(controller.pid, signal.SIGKILL)
             controller.wait()
 
-    def taken_back(self, seconds: float) -> None:
+    def reverted(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while waits(self.container):
-            assert time.monotonic() < deadline, f"not taken back within {seconds} s"
+            assert time.monotonic() < deadline, f"not reverted within {seconds} s"
             time.sleep(0.5)
 
 
@@ -121,7 +121,7 @@ def before(site: Site) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("time_of", ["first", "second"])
-def test_a_change_that_cuts_the_controller_off_is_taken_back(site: Site, before: dict[str, Any], time_of: str) -> None:
+def test_a_change_that_cuts_the_controller_off_is_reverted(site: Site, before: dict[str, Any], time_of: str) -> None:
     site.say(ELSEWHERE)
     done = site.playbook.run(limit=NODE)[NODE]
     assert len(done.failed) == 1, time_of
@@ -130,7 +130,7 @@ def test_a_change_that_cuts_the_controller_off_is_taken_back(site: Site, before:
     assert "network: address of mgmt (eth0)" in message
     assert "\n" not in message
     assert state(site.container) == before
-    assert (last_journal(site.container)["state"], armed(site.container)) == ("taken back", [])
+    assert (last_journal(site.container)["state"], armed(site.container)) == ("reverted", [])
 
 
 @pytest.mark.parametrize("time_of", ["first", "second"])
@@ -138,16 +138,16 @@ def test_a_dead_controller_is_not_needed_for_it(site: Site, before: dict[str, An
     site.say(ELSEWHERE)
     site.killed_right_after()
     assert state(site.container)["interfaces"] != before["interfaces"], f"{time_of}: what was not changed need not come back"
-    site.taken_back(SECONDS + TAKING)
+    site.reverted(SECONDS + TAKING)
     assert state(site.container) == before
-    assert (last_journal(site.container)["state"], armed(site.container)) == ("taken back", [])
+    assert (last_journal(site.container)["state"], armed(site.container)) == ("reverted", [])
 
 
 def test_the_next_plan_says_so(site: Site, before: dict[str, Any]) -> None:
     site.say(site.address)
     done = site.playbook.run(check=True, limit=NODE)[NODE]
     assert done.plan == [], before
-    assert [note for note in done.of("rdma_state")[0]["notes"] if "took back the last apply" in note and "address of mgmt" in note]
+    assert [note for note in done.of("rdma_state")[0]["notes"] if "reverted the last apply" in note and "address of mgmt" in note]
 
 
 def test_a_reboot_meanwhile_does_not_save_the_change(site: Site, before: dict[str, Any]) -> None:
@@ -157,8 +157,8 @@ def test_a_reboot_meanwhile_does_not_save_the_change(site: Site, before: dict[st
     assert state(site.container)["files"] != before["files"]
     site.container.restart()
     assert waits(site.container), "it waits its whole time after the reboot too"
-    site.taken_back(SECONDS + TAKING)
+    site.reverted(SECONDS + TAKING)
     found = state(site.container)
     assert (found["files"], found["links"]) == (before["files"], before["links"])
     journal = last_journal(site.container)
-    assert (journal["state"], journal.get("troubles")) == ("taken back", None), json.dumps(journal)[:2000]
+    assert (journal["state"], journal.get("troubles")) == ("reverted", None), json.dumps(journal)[:2000]
