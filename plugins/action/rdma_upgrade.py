@@ -82,7 +82,7 @@ def report(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options``: of rdma_upgrade with mode report. A task that was skipped has registered nothing that counts."""
     plan = options["plan"]
     changes = [change for change in plan["plan"] if isinstance(change, dict)]
-    proof = registered(options["proof"], "resolved") or {}
+    dry_run = registered(options["dry_run"], "resolved") or {}
     missing = [line for look in options["prefixes"] for line in missing_prefixes(look)]
     return {
         "run": options["run"],
@@ -90,9 +90,9 @@ def report(options: Mapping[str, Any]) -> dict[str, Any]:
         "plan": [str(change["key"]) for change in changes],
         "classes": sorted({str(change["disruption"]) for change in changes} - {"none"}),
         "before": plan.get("drivers") or {},
-        "packages": [{name: row.get(name) for name in ("name", "from", "to")} for row in proof.get("resolved", [])],
-        "proved": bool(proof),
-        "later": bool(proof.get("later")),
+        "packages": [{name: row.get(name) for name in ("name", "from", "to")} for row in dry_run.get("resolved", [])],
+        "proved": bool(dry_run),
+        "later": bool(dry_run.get("later")),
         "prefixes": missing,
         "notes": [*(plan.get("notes") or []), *(str(look["msg"]) for look in options["prefixes"] if look.get("msg"))],
         "scheduler": scheduler_state(options["scheduler"]),

@@ -48,7 +48,7 @@ attributes:
   check_mode:
     description: Does nothing in check mode. The plan has named every package already, and nothing has been downloaded.
   platform:
-    description: Linux nodes with apt or dnf. With another package manager the steps are returned as they are, without a proof.
+    description: Linux nodes with apt or dnf. With another package manager the steps are returned as they are, without a dry run.
 """
 
 EXAMPLES = r"""
@@ -62,7 +62,7 @@ EXAMPLES = r"""
 RETURN = r"""
 steps:
   description:
-    - The steps of the plan with the versions that the proof found out, in the form of RV(railwright.rdma.rdma_state#module:packages).
+    - The steps of the plan with the versions that the dry run found out, in the form of RV(railwright.rdma.rdma_state#module:packages).
   returned: success
   type: list
   elements: dict

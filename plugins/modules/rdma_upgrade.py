@@ -46,7 +46,7 @@ options:
   scheduler:
     description: For O(mode=report), what the scheduler says of the node.
     type: dict
-  proof:
+  dry_run:
     description: For O(mode=report), the registered result of M(railwright.rdma.rdma_packages).
     type: dict
   prefixes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of the final proof on the controller: every node's results together, as verdicts, counts and the ``bench`` document."""
+"""The end of bench on the controller: every node's results together, as verdicts, counts and the ``bench`` document."""
 
 import re
 from typing import Any

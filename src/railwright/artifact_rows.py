@@ -78,7 +78,7 @@ def _rows(spec: Spec) -> Iterator[Row]:
     for psid, image in sorted(spec["nic_firmware_images"].items()):
         yield _own(f"nic_firmware_images.{psid}", image["url"], "archive", image["sha256"])
     yield from _aiacc(spec)
-    yield from _of_the_proof(spec)
+    yield from _of_the_dry_run(spec)
 
 
 def _aiacc(spec: Spec) -> Iterator[Row]:
@@ -97,7 +97,7 @@ def _aiacc(spec: Spec) -> Iterator[Row]:
             yield _own("aiacc_url", url, "package", package.sha256)
 
 
-def _of_the_proof(spec: Spec) -> Iterator[Row]:
+def _of_the_dry_run(spec: Spec) -> Iterator[Row]:
     """What `bench` brings."""
     if spec["nccl_install"] in {"wheel", "source"} and spec["nccl_archive"] is None:
         cuda = wanted_cuda(spec)  # every wheel where only the node knows it

@@ -249,7 +249,7 @@ def of_ssh(said: str) -> None:
     files.authorized(said)
     files.client_user(said)
     files.good_host_keys(said.split("\n"))
-    assert files.BEGIN not in files.with_block(said, "").splitlines()
+    assert files.BEGIN not in files.with_block(said, "").split("\n")  # lines as sshd reads them
 
 
 def of_failures(said: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The final proof without a GPU: two machines, Open MPI that `apply` installed, the ssh mesh of its role, and no more.
+"""bench without a GPU: two machines, Open MPI that `apply` installed, the ssh mesh of its role, and no more.
 
 `bench` has the real mpirun put the probe on both and says what is missing. That launcher, hostfile, time limit and clean-up work is
 shown with an MPI program of the test, compiled there and launched by the same steps.

@@ -56,7 +56,7 @@ def test_a_second_run_finds_nothing_to_do(runs: list[Any]) -> None:
     ("node2", "mstflint"), ("node3", "repository stand-in: its index is not signed"),
     ("node4", "perftest-9.9-1.el9 is in no repository of this node"),
 ])  # fmt: skip
-def test_the_proof_refused_and_said_what(name: str, word: str) -> None:
+def test_the_dry_run_refused_and_said_what(name: str, word: str) -> None:
     kept = json.loads((BUILD / f"refused-{name}.json").read_text(encoding="utf-8"))
     assert kept["task"] == PROOF
     assert word in kept["message"]

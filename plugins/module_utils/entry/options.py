@@ -69,7 +69,7 @@ UPGRADE: Options = {
     "run": {"type": "str"},
     "take_over": {"type": "bool", "default": False},
     "step": {"type": "str", "choices": ["preflight", "change"], "default": "preflight"},
-    **{name: {"type": "dict"} for name in ("plan", "lease", "scheduler", "proof", "error")},
+    **{name: {"type": "dict"} for name in ("plan", "lease", "scheduler", "dry_run", "error")},
     "prefixes": {"type": "list", "elements": "dict", "default": []},
     "waited_s": {"type": "int"},
 }

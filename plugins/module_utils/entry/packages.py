@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Body of the rdma_packages module: the proof before the package step, and the explanation after one that failed."""
+"""Body of the rdma_packages module: the dry run before the package step, and the explanation after one that failed."""
 
 import re
 from typing import Any, Dict, List, Sequence, Tuple
@@ -10,7 +10,7 @@ from ..observe.dkms import ADDED, INSTALLED, dkms_builds, make_log_tail
 from ..observe.identity import observe_identity
 from ..observe.package_locks import wait_for_locks
 from ..plan.packages.dry_run import STATE as UNSIGNED
-from ..plan.packages.dry_run import Proof, check_keys, check_unsigned, make_case, one_line, overlay
+from ..plan.packages.dry_run import DryRun, check_keys, check_unsigned, make_case, one_line, overlay
 from ..plan.packages.dry_run_apt import AptProver
 from ..plan.packages.dry_run_dnf import DnfProver
 from ..spec.model import Spec
@@ -32,11 +32,11 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     if dry or (params["after_file"] and not steps):
         return {"steps": steps, "later": bool(later), "resolved": []}
     try:
-        proof = dry_run_steps(host, Spec(params["spec"]), steps, download=params["download"])
+        dry_run = dry_run_steps(host, Spec(params["spec"]), steps, download=params["download"])
     except OSError as error:
         raise RailwrightError("the package step cannot be proved: %s: %s; nothing was changed" % (
             error.filename, error.strerror)) from error
-    return {"steps": list(proof.steps), "later": bool(later), "resolved": list(proof.resolved)}
+    return {"steps": list(dry_run.steps), "later": bool(later), "resolved": list(dry_run.resolved)}
 
 
 def parted(steps: Sequence[Dict[str, Any]], after_file: bool) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
@@ -46,17 +46,17 @@ def parted(steps: Sequence[Dict[str, Any]], after_file: bool) -> Tuple[List[Dict
     return (later, []) if after_file else (now, later)
 
 
-def dry_run_steps(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: bool = True) -> Proof:
+def dry_run_steps(host: Host, spec: Spec, steps: Sequence[Dict[str, Any]], *, download: bool = True) -> DryRun:
     """Raises RailwrightError with one line when the steps cannot be carried out."""
     case = make_case(host, spec, steps)._replace(download=download)
     check_keys(case)
     check_unsigned(host, spec, case.identity.platform.package_manager, case.names(UNSIGNED))
     prover = PROVERS.get(case.identity.platform.package_manager)
     if prover is None:
-        return Proof(tuple(dict(step) for step in steps), ())
+        return DryRun(tuple(dict(step) for step in steps), ())
     wait_for_locks(host, case.identity.platform.package_manager, spec["rdma_stack_lock_wait_s"])
     with overlay(host) as root:
-        return prover(host, case, root).prove()
+        return prover(host, case, root).dry_run()
 
 
 def explain_failure(host: Host, text: str) -> str:

@@ -13,7 +13,7 @@ from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..observe.facts import observe_summary
 from ..observe.nics import ancestors_connection_address
-from ..plan.package_steps import downloads, needs_proof, package_steps
+from ..plan.package_steps import downloads, needs_dry_run, package_steps
 from ..plan.plan import Plan, make_plan
 from ..plan.selection import SkippedChange, cut_plan
 from ..spec.model import Spec
@@ -98,7 +98,7 @@ def plan_result(plan: Plan, spec: Spec) -> Dict[str, Any]:
         "before": plan.before,
         "after": plan.after,
         "notes": list(plan.notes),
-        "packages": dict(package_steps(plan.changes, plan.identity.platform.package_manager), needed=needs_proof(plan.changes),
+        "packages": dict(package_steps(plan.changes, plan.identity.platform.package_manager), needed=needs_dry_run(plan.changes),
                          downloads=downloads(spec, plan.identity, plan.changes)),
         "reboot_needed": [change.key for change in plan.changes if change.needs_reboot],
     }

@@ -9,7 +9,7 @@ state      what the step does
 =========  ==========================================================================================
 uninstall  runs the stack's own uninstaller (``argv``) where it is there
 absent     removes packages
-replaced   gives packages of a vendor back to the distribution; the proof finds out in which version
+replaced   gives packages of a vendor back to the distribution; the dry run finds out in which version
 file       installs a package file that was downloaded and whose checksum was compared
 unsigned   the same for one that nobody signed: it is taken for its checksum, which is the operator's own, and it brings no repository
 present    installs packages, by exact version or glob where one is wanted
@@ -74,7 +74,7 @@ def _grouped(rows: Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[C
 # package by its checksum. Nothing of it is trusted because of where it came from.
 
 def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List[Dict[str, Any]]:
-    """``{"url", "dest", "checksum"}`` for ansible.builtin.get_url; the checksum of what the proof compares is empty."""
+    """``{"url", "dest", "checksum"}`` for ansible.builtin.get_url; the checksum of what the dry run compares is empty."""
     wanted = [change.subject for change in changes]
     rows = [
         {"url": row.key_url, "dest": STAGED % row.name, "checksum": ""}
@@ -86,10 +86,10 @@ def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List
     installed = any(change.package == aiacc.PACKAGE and change.after is not None for change in changes)
     unsigned = aiacc.package_of(spec, identity.platform.package_manager) if installed else None
     if unsigned is not None and unsigned.url is not None:
-        rows.append({"url": unsigned.url, "dest": unsigned.path, "checksum": ""})  # compared in the proof, which says it in one line
+        rows.append({"url": unsigned.url, "dest": unsigned.path, "checksum": ""})  # compared in the dry run, which says it in one line
     return rows
 
 
-def needs_proof(changes: Sequence[Change]) -> bool:
+def needs_dry_run(changes: Sequence[Change]) -> bool:
     """Whether the package step has anything to do: packages, or what packages come from."""
     return any(change.package is not None or change.area == repositories.NAME for change in changes)

@@ -289,7 +289,7 @@ def _words(entry: Dict[str, Any], known: Dict[str, Tuple[Any, TargetState]]) -> 
 
 
 def repository_changes(undone: Sequence[Point]) -> List[Change]:
-    """The files of repositories as they will be, for the overlay of the proof; the oldest point says how."""
+    """The files of repositories as they will be, for the overlay of the dry run; the oldest point says how."""
     ops: Dict[str, Op] = {}
     for point in undone:
         for entry in reversed(entries_of(point)):

@@ -82,7 +82,7 @@ def authorized(text: str) -> Optional[Authorized]:
     _before, found, _after = split(text)
     key: Optional[str] = None
     nodes: Tuple[str, ...] = ()
-    for line in found.splitlines():
+    for line in found.split("\n"):
         if line.startswith(_NODES):
             nodes = tuple(name for name in line[len(_NODES):].split() if NAME.fullmatch(name))
         options = _OPTIONS.match(line)

@@ -50,7 +50,7 @@ SECTIONS = {
     "validate": "Validation",
     "nccl": "NCCL: its variables and its library",
     "mpi": "MPI",
-    "nccl_tests": "The final proof: nccl-tests",
+    "nccl_tests": "bench: nccl-tests",
     "ai_environment": "The Python environment of jobs: torch",
     "ddp_benchmark": "Training benchmark",
     "aiacc": "AIACC's plugin for NCCL on eRDMA",

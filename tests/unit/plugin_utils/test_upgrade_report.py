@@ -19,7 +19,7 @@ LEASE = {"run": "RUN", "controller": "head1", "user": "alice", "since": "2026-11
 
 
 def made(**more: Any) -> dict[str, Any]:
-    return report({"run": "RUN", "plan": PLAN, "lease": None, "scheduler": None, "proof": None, "prefixes": [], **more})
+    return report({"run": "RUN", "plan": PLAN, "lease": None, "scheduler": None, "dry_run": None, "prefixes": [], **more})
 
 
 def test_a_plan_makes_it_pending_and_names_each_class_once() -> None:
@@ -51,10 +51,10 @@ def test_a_look_that_could_not_be_made_is_a_note() -> None:
 
 def test_what_was_proved() -> None:
     row = {"name": "rdma-core", "from": "52.0-1", "to": "53.0-1", "origin": "DOCA-HOST:stable"}
-    found = made(proof={"resolved": [row], "later": True})
+    found = made(dry_run={"resolved": [row], "later": True})
     assert found["packages"] == [{"name": "rdma-core", "from": "52.0-1", "to": "53.0-1"}]
     assert (found["proved"], found["later"]) == (True, True)
-    assert (made(proof={"skipped": True})["proved"], made()["proved"]) == (False, False)
+    assert (made(dry_run={"skipped": True})["proved"], made()["proved"]) == (False, False)
 
 
 def test_lease_and_scheduler_are_passed_on() -> None:

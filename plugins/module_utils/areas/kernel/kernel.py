@@ -118,7 +118,7 @@ def _lacks_extra(host: Host, desired: Desired) -> bool:
 
 
 def _room(host: Host, boot: Boot) -> Optional[Tuple[int, int]]:
-    """The largest kernel of this node is the measure; where none has a file in /boot, nothing is known and the proof asks for /usr."""
+    """The largest kernel of this node is the measure; where none has a file in /boot, nothing is known and the dry run asks for /usr."""
     sizes = [sum(host.size("%s/%s" % (BOOT, name % kernel.release)) or 0 for name in BOOT_FILES) for kernel in boot.kernels]
     free = host.free_bytes(BOOT)
     if free is None or not any(sizes):

@@ -104,7 +104,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     own = {"%s/%s" % (place, name) for place in directories for name in host.listdir(place) if name.startswith(text.PREFIX)}
     paths = set(_wanted_files(desired, ())) | own | ({_preferences_of(name) for name, _why, _source in HOLDS} if apt else set())
     kept = [text.KEYRINGS[manager] + "/" + name for name in host.listdir(text.KEYRINGS[manager]) if name.startswith(mark)]
-    # What is half done while somebody's dpkg runs is not interrupted: the proof waits for that run, or names it.
+    # What is half done while somebody's dpkg runs is not interrupted: the dry run waits for that run, or names it.
     left = unfinished(host) if apt else Unfinished((), False)
     interrupted = left.any and lock_holder(host, "apt") is None
     return Observed(
@@ -251,7 +251,7 @@ def _plan_key(manager: str, repository: Repository, observed: Observed) -> List[
         directory = text.KEYRINGS[manager]
         ops.append(run(("install", "-d", "-m", "0755", directory), (("rmdir", directory),)))
     key = extract(observed.staged.get(repository.name) or b"", repository.fingerprint)
-    # Without the key there is nothing to write; the command's failure says what is missing (the proof before it says it better).
+    # Without the key there is nothing to write; the command's failure says what is missing (the dry run before it says it better).
     ops.append(write_file(path, key) if key is not None else run(("test", "-s", (text.STAGED % repository.name) + " (the pinned key)")))
     before = list(there) if observed.keyrings.get(repository.name) is not None else None
     return [Change(NAME, "signing key of repository " + repository.name, before, [repository.fingerprint], "none",

@@ -47,7 +47,7 @@ class Transaction(NamedTuple):
         return {name: version for name, version in self.outgoing.items() if name not in self.incoming}
 
 
-class Proof(NamedTuple):
+class DryRun(NamedTuple):
     """The steps as they can be carried out, and everything that they change: name, from and to (None: not there), origin."""
 
     steps: Tuple[Dict[str, Any], ...]
@@ -99,7 +99,7 @@ def check_keys(case: Case) -> None:
 def overlay(host: Host) -> Iterator[str]:
     """A directory that apt's own user may read; gone afterwards, whatever happened."""
     run_checked(host, ("install", "-d", "-m", "0755", CACHE))
-    root = run_checked(host, ("mktemp", "-d", CACHE + "/proof-XXXXXX")).strip()
+    root = run_checked(host, ("mktemp", "-d", CACHE + "/dry-run-XXXXXX")).strip()
     try:
         run_checked(host, ("chmod", "0755", root))
         yield root
@@ -230,7 +230,7 @@ class Prover(abc.ABC):
     def installed(self, names: Sequence[str]) -> Dict[str, str]:
         """Versions that are there now."""
 
-    def prove(self) -> Proof:
+    def dry_run(self) -> DryRun:
         self.prepare()
         self.removed = self.remove()
         self.refresh()
@@ -248,7 +248,7 @@ class Prover(abc.ABC):
         rows: List[Dict[str, Any]] = [{"name": name, "from": before.get(name), "to": version, "origin": origin}
                                       for name, (version, origin) in found.incoming.items()]
         rows += [{"name": name, "from": version, "to": None, "origin": ""} for name, version in sorted(found.lost.items())]
-        return Proof(tuple(self.steps()), tuple(rows))
+        return DryRun(tuple(self.steps()), tuple(rows))
 
     def wanted(self) -> List[str]:
         back = self.case.names("replaced")
@@ -281,7 +281,7 @@ class Prover(abc.ABC):
         return found
 
 
-# A package file that nobody signed, in the proof: the one whose sha256 the operator pins, and the package that was asked for.
+# A package file that nobody signed, in the dry run: the one whose sha256 the operator pins, and the package that was asked for.
 #
 # Which file and which sha256 is the Spec's to say, never the plan's that came back from somewhere. No check of a signature is turned off
 # for it, neither dpkg's nor rpm's nor that of a repository: dpkg and rpm themselves take a package without one, and what it depends on

@@ -152,7 +152,7 @@ class DnfProver(Prover):
             return
         before = self.trusted_keys()
         result = self.transaction("--downloadonly", names)
-        for key in sorted(self.trusted_keys() - before):  # dnf trusts a repository's key on the way; the proof leaves none behind
+        for key in sorted(self.trusted_keys() - before):  # dnf trusts a repository's key on the way; the dry run leaves none behind
             self.host.run(("rpm", "-e", "gpg-pubkey-" + key), 60.0)
         text = result.err + "\n" + result.out
         if not result.ok and _BAD_INDEX.search(text):

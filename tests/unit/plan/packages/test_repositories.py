@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.reposito
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import fingerprints
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import downloads, needs_proof, package_steps
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import downloads, needs_dry_run, package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity
 from packages_nodes import NOBLE, ROCKY, SLES, Node, whats
@@ -116,11 +116,11 @@ def test_downloads_only_where_a_key_is_wanted(area: Make, node: Node, doca: Make
     first = area().plan()
     assert downloads(doca(), identity(), first) == [
         {"url": "https://mirror.example/key.gpg", "dest": "/var/cache/railwright/keys/doca", "checksum": ""}]  # fmt: skip
-    assert needs_proof(first)
+    assert needs_dry_run(first)
     node.put("/var/cache/railwright/keys/doca", KEY)
     area().converge()
     assert downloads(doca(), identity(), area().plan()) == []
-    assert not needs_proof(area().plan())
+    assert not needs_dry_run(area().plan())
 
 
 def test_another_url_changes_the_definition_alone(area: Make, node: Node) -> None:

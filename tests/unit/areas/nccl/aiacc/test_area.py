@@ -112,7 +112,7 @@ def test_nothing_is_planned_nor_asked_where_nobody_wants_it(node: MakeNode) -> N
 
 
 @pytest.mark.parametrize(("os_name", "ending"), [("ubuntu2404", "deb"), ("rocky9", "rpm")])
-def test_the_step_installs_one_file_that_the_proof_compares(node: MakeNode, os_name: str, ending: str) -> None:
+def test_the_step_installs_one_file_that_the_dry_run_compares(node: MakeNode, os_name: str, ending: str) -> None:
     planner = Planner(node(os_name))
     path = f"/var/cache/railwright/packages/aiacc-nccl-plugin.{ending}"
     manager = planner.identity.platform.package_manager

@@ -137,7 +137,7 @@ def test_the_definition_for_dnf(erdma: MakeSpec, on: On) -> None:
     assert "priority=50" in lines
 
 
-def test_another_key_is_refused_by_the_proof(erdma: MakeSpec, on: On, node: Any) -> None:
+def test_another_key_is_refused_by_the_dry_run(erdma: MakeSpec, on: On, node: Any) -> None:
     spec, identity = erdma(**PINNED), on("ubuntu 22.04")
     wanted = repositories.desired(spec, identity)
     observed = repositories.observe(node, wanted)

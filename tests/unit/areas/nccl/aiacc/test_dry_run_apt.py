@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof of an unsigned package with the real apt: what it needs comes first, by exact version, and what cannot be is one line."""
+"""The dry run of an unsigned package with the real apt: what it needs comes first, by exact version, and what cannot be is one line."""
 
 import hashlib
 import subprocess
@@ -60,10 +60,10 @@ def prove(tmp_path: Path, debian: Path, monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 def test_what_it_needs_is_a_step_of_its_own_before_it(prove: Callable[..., Any]) -> None:
-    proof = prove("Depends: libibverbs1\n")
+    dry_run = prove("Depends: libibverbs1\n")
     needed = {"area": "aiacc", "state": "present", "names": ["libibverbs1=44.0-2", "rdma-core=44.0-2"]}
-    assert list(proof.steps) == [needed, *STEPS]
-    found = {row["name"]: row["to"] for row in proof.resolved}
+    assert list(dry_run.steps) == [needed, *STEPS]
+    found = {row["name"]: row["to"] for row in dry_run.resolved}
     assert found == {"aiacc-nccl-plugin": "1.0.2", "libibverbs1": "44.0-2", "rdma-core": "44.0-2"}
 
 

@@ -64,10 +64,10 @@ ANSWERS = {
 def test_steps_and_what_changes(tmp_path: Path) -> None:
     made = prover(tmp_path, STEPS, ANSWERS)
     assert isinstance(made.host, Dnf)
-    proof = made.prove()
-    assert [(step["state"], step["names"]) for step in proof.steps] == [
+    dry_run = made.dry_run()
+    assert [(step["state"], step["names"]) for step in dry_run.steps] == [
         ("absent", ["old-stack"]), ("present", ["libibverbs-51.0-1.el9"]), ("present", ["rdma-core"])]
-    assert list(proof.resolved) == [
+    assert list(dry_run.resolved) == [
         {"name": "rdma-core", "from": None, "to": "51.0-1.el9", "origin": "baseos"},
         {"name": "libibverbs", "from": "48.0-1", "to": "51.0-1.el9", "origin": "baseos"},
         {"name": "libibverbs-old", "from": "48.0-1", "to": None, "origin": ""},
@@ -83,14 +83,14 @@ def test_what_goes_beside_the_plan_is_refused_before_anything_is_fetched(tmp_pat
     made = prover(tmp_path, STEPS, {**ANSWERS, "--assumeno shell": TABLE + "Removing:\n site-tool x86_64 1-1 @site 0\n"})
     assert isinstance(made.host, Dnf)
     with pytest.raises(RailwrightError, match=r"would also remove .*site-tool 1-1"):
-        made.prove()
+        made.dry_run()
     assert not [line for line in made.host.asked if "--downloadonly" in line]
 
 
 def test_a_package_without_a_signature_comes_after_what_it_needs(tmp_path: Path) -> None:
     made = prover(tmp_path, [("unsigned", ["/a.rpm"])], {
         "--assumeno install /a.rpm": "Installing:\n a x86_64 1-1 @commandline 1 k\n b x86_64 2-1 baseos 1 k\n"})
-    assert [(step["state"], step["names"]) for step in made.prove().steps] == [("present", ["b-2-1"]), ("unsigned", ["/a.rpm"])]
+    assert [(step["state"], step["names"]) for step in made.dry_run().steps] == [("present", ["b-2-1"]), ("unsigned", ["/a.rpm"])]
 
 
 def test_a_rollback_asks_for_exactly_what_comes_and_goes(tmp_path: Path) -> None:

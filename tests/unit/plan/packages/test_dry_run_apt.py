@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof of the package step with the real apt: what it resolves, what it refuses in one line, and that the node stays as it is."""
+"""The dry run of the package step with the real apt: what it resolves, what it refuses in one line, and that the node stays as it is."""
 
 import functools
 import http.server
@@ -16,7 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import DryRun
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Platform
 from apt_world import MISSING, AptNode, Signer, build, sign
@@ -74,9 +74,9 @@ class World:
         assert spec is not None, findings
         return spec
 
-    def prove(
+    def dry_run(
         self, *names: str, absent: tuple[str, ...] = (), steps: list[dict[str, Any]] | None = None, download: bool = True, **values: Any
-    ) -> Proof:
+    ) -> DryRun:
         staged = self.node.root / "var/cache/railwright/keys"
         staged.mkdir(parents=True, exist_ok=True)
         (staged / "doca").write_bytes(self.signer.key(self.key))
@@ -87,9 +87,9 @@ class World:
     def refusal(self, *names: str, **values: Any) -> str:
         before = self.node.tree()
         with pytest.raises(RailwrightError) as caught:
-            self.prove(*names, **values)
+            self.dry_run(*names, **values)
         assert self.node.tree() == before, "the node must be as it was"
-        assert not list((self.node.root / "var/cache/railwright").glob("proof-*")), "the overlay must be gone"
+        assert not list((self.node.root / "var/cache/railwright").glob("dry-run-*")), "the overlay must be gone"
         said = str(caught.value)
         assert "\n" not in said
         return said
@@ -117,27 +117,27 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def changed(proof: Proof) -> dict[str, tuple[str | None, str | None]]:
-    return {row["name"]: (row["from"], row["to"]) for row in proof.resolved}
+def changed(dry_run: DryRun) -> dict[str, tuple[str | None, str | None]]:
+    return {row["name"]: (row["from"], row["to"]) for row in dry_run.resolved}
 
 
 def test_a_stack_resolves_on_a_bare_node_and_changes_nothing(world: World) -> None:
     before = world.node.tree()
-    proof = world.prove("doca-ofed=3.2.3*", "perftest")
-    assert changed(proof) == {
+    dry_run = world.dry_run("doca-ofed=3.2.3*", "perftest")
+    assert changed(dry_run) == {
         "doca-ofed": (None, "3.2.3-019000"), "rdma-core": (None, CORE["3.2.3"]), "libibverbs1": (None, CORE["3.2.3"]),
         "mlnx-tools": (None, "25.10-1"), "perftest": (None, "4.5-1"),
     }  # fmt: skip
-    assert next(row["origin"] for row in proof.resolved if row["name"] == "doca-ofed").startswith("DOCA-HOST")
+    assert next(row["origin"] for row in dry_run.resolved if row["name"] == "doca-ofed").startswith("DOCA-HOST")
     assert world.node.tree() == before
-    assert not list((world.node.root / "var/cache/railwright").glob("proof-*"))
+    assert not list((world.node.root / "var/cache/railwright").glob("dry-run-*"))
 
 
 def test_what_was_downloaded_and_verified_is_left_to_the_real_step(world: World, served: str) -> None:
-    world.prove("doca-ofed=3.2.3*", rdma_stack_repository_url=served + "/3.2.3")
+    world.dry_run("doca-ofed=3.2.3*", rdma_stack_repository_url=served + "/3.2.3")
     kept = sorted((world.node.root / "var/cache/apt/archives").glob("*.deb"))
     assert [path.name.partition("_")[0] for path in kept] == ["doca-ofed", "libibverbs1", "mlnx-tools", "rdma-core"]
-    world.prove("doca-ofed=3.2.3*", rdma_stack_repository_url=served + "/3.2.3")  # links to what is there: neither lost nor doubled
+    world.dry_run("doca-ofed=3.2.3*", rdma_stack_repository_url=served + "/3.2.3")  # links to what is there: neither lost nor doubled
     assert sorted((world.node.root / "var/cache/apt/archives").glob("*.deb")) == kept
 
 
@@ -145,26 +145,26 @@ def test_a_dry_run_without_download_leaves_nothing_and_counts_the_room(
     world: World, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = served + "/3.2.3"
-    assert changed(world.prove("doca-ofed=3.2.3*", rdma_stack_repository_url=url, download=False))["doca-ofed"] == (None, "3.2.3-019000")
+    assert changed(world.dry_run("doca-ofed=3.2.3*", rdma_stack_repository_url=url, download=False))["doca-ofed"] == (None, "3.2.3-019000")
     assert not list((world.node.root / "var/cache/apt/archives").glob("*.deb"))
     monkeypatch.setattr(AptNode, "free_bytes", lambda _self, _path: 1_000_000)
     assert "the package step needs" in world.refusal("doca-ofed=3.2.3*", rdma_stack_repository_url=url, download=False)
 
 
 def test_the_vendors_dkms_never_wins(world: World) -> None:
-    assert changed(world.prove("dkms"))["dkms"] == (None, "3.0-1")
+    assert changed(world.dry_run("dkms"))["dkms"] == (None, "3.0-1")
 
 
 def test_upgrade_in_place(world: World) -> None:
     world.node.installed(("rdma-core", INBOX, ""), ("libibverbs1", INBOX, ""))
-    assert changed(world.prove("doca-ofed=3.2.3*"))["rdma-core"] == (INBOX, CORE["3.2.3"])
+    assert changed(world.dry_run("doca-ofed=3.2.3*"))["rdma-core"] == (INBOX, CORE["3.2.3"])
 
 
 def test_a_downgrade_asks_for_the_exact_versions_of_the_older_release(world: World) -> None:
     world.node.installed(("doca-ofed", "3.2.3-019000", ""), ("rdma-core", CORE["3.2.3"], ""), ("libibverbs1", CORE["3.2.3"], ""))
-    proof = world.prove("doca-ofed=3.2.2*", rdma_stack_repository_url=f"file://{world.place}/3.2.2")
-    assert changed(proof)["rdma-core"] == (CORE["3.2.3"], CORE["3.2.2"])
-    (step,) = proof.steps
+    dry_run = world.dry_run("doca-ofed=3.2.2*", rdma_stack_repository_url=f"file://{world.place}/3.2.2")
+    assert changed(dry_run)["rdma-core"] == (CORE["3.2.3"], CORE["3.2.2"])
+    (step,) = dry_run.steps
     assert step["names"] == ["doca-ofed=3.2.2*", f"libibverbs1={CORE['3.2.2']}", f"rdma-core={CORE['3.2.2']}"]
 
 
@@ -174,11 +174,11 @@ def test_back_to_the_distribution(world: World) -> None:
     world.node.installed(*rows)
     wanted = {"doca-ofed": None, "rdma-core": "present", "libibverbs1": "present"}
     changes = [package_change("packages", name, version, wanted[name], "why", "source", "reload") for name, version, _rest in rows]
-    proof = world.prove(steps=package_steps(changes, "apt")["steps"], rdma_stack="inbox")
-    assert changed(proof) == {
+    dry_run = world.dry_run(steps=package_steps(changes, "apt")["steps"], rdma_stack="inbox")
+    assert changed(dry_run) == {
         "rdma-core": (CORE["3.2.3"], INBOX), "libibverbs1": (CORE["3.2.3"], INBOX), "doca-ofed": ("3.2.3-019000", None),
     }  # fmt: skip
-    assert [(step["state"], step["names"]) for step in proof.steps] == [
+    assert [(step["state"], step["names"]) for step in dry_run.steps] == [
         ("absent", ["doca-ofed"]), ("present", [f"rdma-core={INBOX}", f"libibverbs1={INBOX}"]),
     ]  # fmt: skip
 
@@ -189,11 +189,11 @@ def test_a_package_file_that_brings_a_repository(world: World, tmp_path: Path) -
     (deb,) = (tmp_path / "host").glob("*.deb")
     own = {"rdma_stack": "doca", "rdma_stack_offline_package": {"url": "https://mirror.example/doca-host.deb", "sha256": "0" * 64}}
     values = {**dict.fromkeys(("rdma_stack_repository_url", "rdma_stack_repository_key_url", "rdma_stack_repository_fingerprint")), **own}
-    first = world.prove(steps=[{"area": "packages", "state": "file", "names": [str(deb)]}], **values)
+    first = world.dry_run(steps=[{"area": "packages", "state": "file", "names": [str(deb)]}], **values)
     assert changed(first) == {"doca-host": (None, "3.2.3-019000")}
     world.node.installed(("doca-host", "3.2.3-019000", ""))
     world.node.write("/etc/apt/sources.list.d/doca.list", f"deb [signed-by={world.place}/debian.gpg] file:{world.place}/3.2.3 ./\n")
-    assert changed(world.prove("doca-ofed=3.2.3*", **values))["rdma-core"] == (None, CORE["3.2.3"]), "with an update: apt had not seen it"
+    assert changed(world.dry_run("doca-ofed=3.2.3*", **values))["rdma-core"] == (None, CORE["3.2.3"]), "with an update: apt had not seen it"
 
 
 def test_another_key_than_the_pinned_one(world: World) -> None:
@@ -259,8 +259,8 @@ def test_removals_of_others_need_to_be_allowed(world: World) -> None:
     said = world.refusal("doca-ofed=3.2.3*")
     assert said == ("the package step would also remove site-tool 1.0-1; nothing was changed. Put the names into "
                     "rdma_stack_allow_removal if that is meant")  # fmt: skip
-    proof = world.prove("doca-ofed=3.2.3*", rdma_stack_allow_removal=["site-tool"])
-    assert changed(proof)["site-tool"] == ("1.0-1", None)
+    dry_run = world.dry_run("doca-ofed=3.2.3*", rdma_stack_allow_removal=["site-tool"])
+    assert changed(dry_run)["site-tool"] == ("1.0-1", None)
 
 
 def test_held_packages(world: World) -> None:
@@ -279,14 +279,14 @@ def test_a_full_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_dpkg_does_not_hide_the_answer(world: World) -> None:
-    """It is repaired before the package step, with consent; the proof is made before that."""
+    """It is repaired before the package step, with consent; the dry run is made before that."""
     (world.node.root / "var/lib/dpkg/updates").mkdir()
     (world.node.root / "var/lib/dpkg/updates/0001").write_text("")
-    assert "doca-ofed" in changed(world.prove("doca-ofed=3.2.3*"))
+    assert "doca-ofed" in changed(world.dry_run("doca-ofed=3.2.3*"))
 
 
-def test_nothing_is_installed_by_the_proof(world: World) -> None:
-    world.prove("doca-ofed=3.2.3*")
+def test_nothing_is_installed_by_the_dry_run(world: World) -> None:
+    world.dry_run("doca-ofed=3.2.3*")
     for argv in world.node.commands:
         if argv[0] == "apt-get" and "update" not in argv:
             assert {"-s", "--print-uris", "--download-only"} & set(argv), argv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Alibaba's repository in the proof, with the real apt: its packages are taken though the distribution has newer ones of these names."""
+"""Alibaba's repository in the dry run, with the real apt: its packages are taken though the distribution has newer ones of these names."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Proof
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import DryRun
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
 from apt_world import MISSING, AptNode, Signer, build, sign
 from field_specs import build_spec
@@ -61,7 +61,7 @@ class World:
         self.base, self.signer, self.node = base, signer, AptNode(root)
         self.node.write("/etc/apt/sources.list", f"deb [signed-by={base}/ubuntu.gpg] file:{base}/ubuntu ./\n")
 
-    def prove(self, state: str, *names: str, repository: str = "erdma", key: str = "right") -> Proof:
+    def dry_run(self, state: str, *names: str, repository: str = "erdma", key: str = "right") -> DryRun:
         staged = self.node.root / "var/cache/railwright/keys"
         staged.mkdir(parents=True, exist_ok=True)
         (staged / "erdma").write_bytes(self.signer.key(key))
@@ -81,28 +81,28 @@ def world(tmp_path: Path, place: tuple[Path, Signer], monkeypatch: pytest.Monkey
 
 
 def test_what_it_supplies_comes_from_it_in_its_version(world: World) -> None:
-    proof = world.prove("present", *NAMES)
-    assert {row["name"]: (row["from"], row["to"]) for row in proof.resolved} == dict.fromkeys(NAMES, (None, THEIRS))
-    assert proof.steps[0]["names"] == [f"{name}={THEIRS}" for name in NAMES]
+    dry_run = world.dry_run("present", *NAMES)
+    assert {row["name"]: (row["from"], row["to"]) for row in dry_run.resolved} == dict.fromkeys(NAMES, (None, THEIRS))
+    assert dry_run.steps[0]["names"] == [f"{name}={THEIRS}" for name in NAMES]
 
 
 def test_installed_ones_of_the_distribution_are_replaced(world: World) -> None:
     rows = [(name, INBOX, "" if name == "libibverbs1" else f"Depends: libibverbs1 (= {INBOX})\n") for name in NAMES]
     world.node.installed(*rows)
-    proof = world.prove("replaced", *NAMES)
-    assert {row["name"]: (row["from"], row["to"]) for row in proof.resolved} == dict.fromkeys(NAMES, (INBOX, THEIRS))
-    assert (proof.steps[0]["state"], proof.steps[0]["names"]) == ("present", [f"{name}={THEIRS}" for name in NAMES])
+    dry_run = world.dry_run("replaced", *NAMES)
+    assert {row["name"]: (row["from"], row["to"]) for row in dry_run.resolved} == dict.fromkeys(NAMES, (INBOX, THEIRS))
+    assert (dry_run.steps[0]["state"], dry_run.steps[0]["names"]) == ("present", [f"{name}={THEIRS}" for name in NAMES])
 
 
 def test_a_package_that_it_should_have_and_has_not(world: World) -> None:
     before = world.node.tree()
     with pytest.raises(RailwrightError, match=r"repository erdma \(.*partial/\) has no package ibverbs-utils for this system; nothing"):
-        world.prove("present", *NAMES, repository="partial")
+        world.dry_run("present", *NAMES, repository="partial")
     assert world.node.tree() == before
 
 
 def test_another_key_is_refused_and_nothing_changed(world: World) -> None:
     before = world.node.tree()
     with pytest.raises(RailwrightError, match=r"repository erdma: the signing key .* has fingerprint .*\(erdma_repository_fingerprint\)"):
-        world.prove("present", *NAMES, key="wrong")
+        world.dry_run("present", *NAMES, key="wrong")
     assert world.node.tree() == before
